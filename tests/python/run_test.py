@@ -150,6 +150,46 @@ class Results(InFolder):
         with mock.patch.object(sys, "path", [*sys.path, str(self.folder)]):
             self.assertEqual(run(function)[0], [42, 42])
 
+    def test_modules_are_found_in_this_processs_order_and_not_in_the_current_folder(self):
+        ours, there = self.folder / "ours", self.folder / "there"
+        for folder, value in ((ours, "ours"), (there, "there")):
+            folder.mkdir()
+            (folder / "colorsys.py").write_text(f"value = {value!r}\n", encoding="utf-8")
+        (there / "socket.py").write_text("raise SystemExit('the wrong socket')\n", encoding="utf-8")
+        command = self.script(f"""
+import os, sys, warren
+sys.path.insert(0, {str(ours)!r})
+os.chdir({str(there)!r})
+def function():
+    import colorsys
+    return colorsys.value, __debug__
+print(warren.run(function, num_workers=1, port=0, quiet=True))
+""")
+        ended = subprocess.run([command[0], "-O", *command[1:]], capture_output=True, text=True, check=False)
+        self.assertEqual(ended.stdout, "[('ours', False)]\n", ended.stderr)
+
+    def test_a_function_may_fork(self):
+        def function():
+            if os.fork() == 0:
+                sys.exit(0)
+            os.wait()
+            return task()
+
+        self.assertEqual(run(function)[0], [0, 1])
+
+    def test_functions_of_a_spawned_process_are_sent(self):
+        command = self.script("""
+import multiprocessing, warren
+def function(): return 5
+def starts(): print(warren.run(function, num_workers=1, port=0, quiet=True), flush=True)
+if __name__ == "__main__":
+    process = multiprocessing.get_context("spawn").Process(target=starts)
+    process.start()
+    process.join()
+""")
+        ended = subprocess.run(command, capture_output=True, text=True, check=False)
+        self.assertEqual(ended.stdout, "[5]\n", ended.stderr)
+
     def test_a_restarted_job_gives_the_results_of_its_last_attempt(self):
         def function():
             attempt = int(os.environ["DMLC_NUM_ATTEMPT"])
@@ -243,6 +283,15 @@ class Failures(InFolder):
 
         self.assertRegex(repr(run(with_a_socket)[0]), "RuntimeError.*ValueError on rank")
 
+        class WithoutText(Exception):
+            def __str__(self):
+                raise ValueError
+
+        def without_text():
+            raise WithoutText(threading.Lock())
+
+        self.assertRegex(repr(run(without_text)[0]), "RuntimeError.*WithoutText on rank.*its text cannot be shown")
+
     def test_a_killed_process_is_a_failed_job_even_if_others_raise(self):
         def function():
             if task() == 1:
@@ -272,6 +321,53 @@ class Failures(InFolder):
             with self.subTest(options=options):
                 self.assertRegex(repr(run(task, **options)[0]), said)
         self.assertEqual(run(task, worker_cores=1, log_level="debug", quiet=False, timeout=60)[0], [0, 1])
+
+    def test_refused_options_leave_nothing_open(self):
+        def count():
+            return len(os.listdir("/proc/self/fd")), sum(thread.name == "warren-driver" for thread in threading.enumerate())
+
+        wait_for(lambda: count()[1] == 0, what="the end of the threads of other jobs")
+        before = count()
+        for _ in range(3):
+            run(task, prot=1)
+        wait_for(lambda: count() == before, what=f"the same descriptors and threads as before, {before}")
+        self.assertEqual(run(task, num_workers=np.int64(2))[0], [0, 1])
+        self.assertRegex(repr(run(task, **{"num-workers": 2})[0]), "ValueError.*given twice")
+        self.assertRegex(repr(run(task, **{"dry-run": True})[0]), "ValueError.*dry_run")
+
+    def test_output_that_cannot_be_shown_ends_the_job(self):
+        class Broken(io.StringIO):
+            def write(self, _):
+                raise BrokenPipeError
+
+        def function(folder):
+            (folder / str(os.getpid())).touch()
+            print("shown")
+            time.sleep(600)
+
+        with contextlib.redirect_stdout(Broken()), contextlib.redirect_stderr(io.StringIO()), self.assertRaises(BrokenPipeError):
+            warren.run(function, self.folder, num_workers=1, port=0)
+        self.assertTrue(all(map(is_gone, self.pids(1))))
+
+    def test_a_program_without_streams_runs_jobs(self):
+        marker = self.folder / "result"
+        command = self.script(f"import pathlib, warren; pathlib.Path({str(marker)!r}).write_text(str(warren.run(int, num_workers=2, port=0)))")
+        subprocess.run(["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *command], check=True)
+        self.assertEqual(marker.read_text(encoding="utf-8"), "[0, 0]")
+
+    def test_characters_that_are_divided_between_two_pieces_arrive(self):
+        _, out, _ = run(lambda: print("é" * 100_001), num_workers=1)
+        self.assertEqual(out.count("é"), 100_001)
+
+    def test_a_fork_of_the_program_leaves_its_jobs_alone(self):
+        command = self.script(SLEEPER + """
+job = warren.start(lambda: time.sleep(1) or 7, num_workers=1, port=0)
+if os.fork() == 0: sys.exit(0)
+os.wait()
+print(job.result(), job.logs(0))
+""")
+        ended = subprocess.run([*command, str(self.folder)], capture_output=True, text=True, check=False)
+        self.assertEqual(ended.stdout, "[7] \n", ended.stderr)
 
     def test_ctrl_c_ends_the_job_and_is_raised(self):
         command = self.script(SLEEPER + "warren.run(sleep, folder, num_workers=2, port=0)\n")
@@ -397,6 +493,24 @@ class Peers(InFolder):
         known.send({"task": 0, "attempt": 0, "host": "h"})
         self.assertEqual(known.receive(), call)
         self.assertEqual([one.kind for one in driver.outcomes()], ["begun"])
+
+    def test_a_driver_goes_on_when_connections_were_too_many(self):
+        with mock.patch.object(drivers, "_MOST_UNPROVED", 2):
+            driver = drivers.Driver({"function": b"", "path": []}, b"k" * 32, True, None, None)
+            self.addCleanup(driver.close)
+            silent = [self.connected(driver.port) for _ in range(2)]
+            for one in silent:
+                self.assertEqual(len(one.recv(64)), 32)
+            self.assertEqual(self.connected(driver.port).recv(64), b"", "refused")
+            for one in silent:
+                one.close()
+            wait_for(lambda: self.greets(driver.port), what="room for a process")
+
+    def greets(self, port):
+        try:
+            return len(self.connected(port).recv(64)) == 32
+        except ConnectionResetError:
+            return False
 
     def test_a_message_cannot_be_replayed_or_left_out(self):
         ends = self.pair()

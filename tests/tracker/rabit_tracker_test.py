@@ -109,7 +109,7 @@ class Program(unittest.TestCase):
     def test_options_are_taken_in_the_forms_of_argparse(self):
         for words in (["-n2"], ["-np", "2"], ["--num-w=2"], ["-n=2"]):
             done = subprocess.run([BIN / "rabit-tracker", *words, "--host-i", "[::1]", "--port=0", "--until-stdin"], capture_output=True,
-                                  text=True, timeout=30, stdin=subprocess.DEVNULL)
+                                  text=True, timeout=30, input="")
             self.assertIn("DMLC_NUM_WORKER=2\n", done.stdout, done.stderr)
             self.assertIn("DMLC_TRACKER_URI=::1\n", done.stdout)
         shown = [subprocess.run([BIN / "rabit-tracker", word], capture_output=True, text=True, timeout=30) for word in ("-h", "--help")]

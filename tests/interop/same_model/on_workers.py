@@ -63,6 +63,7 @@ def check(name, kind, fit, **params):
 
 def of_arrays(random, X, y):
     weight, query = random.rand(ROWS), np.repeat(np.arange(100), 15)
+    random_margin = random.rand(3 * ROWS).astype(np.float32)
     three, sparse = np.digitize(y, [-1, 1]), scipy.sparse.csr_matrix(np.nan_to_num(X))
     with_missing = np.where(np.isnan(X), -999, X).astype(np.float32)
     alone, ours = check("early stopping on auc, a callback, the training rows as evaluation set", "XGBClassifier", lambda model: model.fit(
@@ -73,6 +74,11 @@ def of_arrays(random, X, y):
     assert isinstance(ours, xgboost.XGBClassifier) and (pickle.loads(pickle.dumps(ours)).predict_proba(X) == alone.predict_proba(X)).all()
     assert clone(ours).get_params()["num_workers"] == 2 and "num_workers" not in ours.get_xgb_params()
     check("three classes, weights", "XGBClassifier", lambda model: model.fit(X, three, sample_weight=weight), max_bin=32)
+    for name, rows in (("dense", X), ("sparse", scipy.sparse.csr_matrix(np.where(np.isnan(X), 0, X)))):
+        # The greatest values are in rows of weight 0, which XGBoost's sketch leaves out.
+        check(f"{name} rows of weight 0", "XGBRegressor", lambda model, rows=rows: model.fit(rows, y, sample_weight=np.where(
+            np.nan_to_num(X).max(axis=1) > 1, 0, weight)))
+    check("flat margins", "XGBClassifier", lambda model: model.fit(X, three, base_margin=random_margin))
     check("sparse rows, subsample", "XGBRegressor", lambda model: model.fit(sparse, y), subsample=.6, random_state=4)
     check("a list, another missing value, a continued model", "XGBRegressor", lambda model: model.fit(
         with_missing.tolist(), y.tolist(), xgb_model=model.fit(with_missing, y).get_booster()), missing=-999.)
@@ -97,8 +103,21 @@ def of_tables(random, X, y, folder):
         with_kinds, y > 0, eval_set=[(with_kinds[:100], y[:100] > 0)], verbose=False), enable_categorical=True)
     renumbered = with_kinds.assign(k=with_kinds.k.cat.set_categories(list("abcde")))
     assert (alone.predict_proba(renumbered) == ours.predict_proba(renumbered)).all()
+    check("categories in another order", "XGBClassifier", lambda model: model.fit(
+        with_kinds, y > 0, eval_set=[(renumbered, y > 0)], verbose=False), enable_categorical=True)
     check("polars", "XGBRegressor", lambda model: model.fit(polars.from_pandas(frame), y))
+    with_nulls = frame.assign(c=frame.c.astype("Int64").mask(frame.c == 3), b=frame.b.astype("boolean").mask(frame.c == 4))
+    for kind, table in (("polars", polars.from_pandas(with_nulls)), ("Arrow", pa.Table.from_pandas(with_nulls))):
+        check(f"{kind} with nulls", "XGBRegressor", lambda model, table=table: model.fit(table, y))
+    two_levels = frame.drop(columns="b").set_axis(pd.MultiIndex.from_tuples([("a", 1), ("a", 2), ("b", 1)]), axis=1)
+    alone, ours = check("columns of two levels", "XGBRegressor", lambda model: model.fit(two_levels, y))
+    assert (ours.predict(two_levels) == alone.predict(two_levels)).all()
     check("Arrow", "XGBRegressor", lambda model: model.fit(pa.Table.from_pandas(frame), y))
+    try:
+        warren.xgboost.XGBRegressor(num_workers=2, enable_categorical=False).fit(with_kinds, y)
+        print("DIFFERENT: categories are not refused")
+    except ValueError as error:
+        assert "enable_categorical=True" in str(error)
     three, weight = np.digitize(y, [-1, 1]), random.rand(ROWS).astype(np.float32)
     path = folder / "rows.parquet"
     frame.assign(y=three, z=y, w=weight).to_parquet(path, row_group_size=100)
@@ -113,6 +132,11 @@ def of_tables(random, X, y, folder):
     elastic = warren.xgboost.XGBRegressor(**HOW, num_workers=(1, 2)).fit([str(part)], "z", sample_weight="w", eval_set=[(str(part), "z")],
                                                                       verbose=False)
     compare("files, elastic", alone, elastic)
+    with_kinds.assign(z=y).to_parquet(folder / "kinds.parquet", row_group_size=100)
+    alone = xgboost.XGBRegressor(**HOW, enable_categorical=True).fit(with_kinds, y)
+    ours = warren.xgboost.XGBRegressor(**HOW, num_workers=2, enable_categorical=True).fit(folder / "kinds.parquet", "z")
+    print("same" if (alone.predict(renumbered) == ours.predict(renumbered)).all() and (
+        alone.predict(with_kinds[:5]) == ours.predict(with_kinds[:5])).all() else "DIFFERENT", "predictions of a model of files with categories")
 
 
 def refused(X, y):

@@ -62,7 +62,7 @@ TEST(ListenAnywhere, TakesAFreePortOfARangeOrSaysThatThereIsNone) {
     }
     ADD_FAILURE() << "three sockets listen on two ports";
   } catch (const EngineError& error) {
-    EXPECT_THAT(error.what(), testing::HasSubstr("is free on this host to listen for other ranks"));
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("is free on this host to listen for other ranks"));
   }
   EXPECT_EQ(taken.size(), listeners.size());
   for (const int port : taken) EXPECT_TRUE(port == free || port == free + 1) << port;

@@ -10,11 +10,23 @@ def in_known_form(rows: Any) -> Any:
     module = type(rows).__module__.partition(".")[0]
     if module == "polars" and hasattr(rows, "collect"):
         rows = rows.collect()
-    if module in ("polars", "pyarrow") and hasattr(rows, "to_pandas"):
-        return rows.to_pandas()
+    if module == "polars" and hasattr(rows, "to_arrow"):
+        rows, module = rows.to_arrow(), "pyarrow"
+    if module == "pyarrow" and hasattr(rows, "to_pandas"):
+        return _frame_of(rows)
     if hasattr(rows, "tocsr"):
         return rows.tocsr()
     return np.asarray(rows) if isinstance(rows, (list, tuple)) else rows
+
+
+def _frame_of(table: Any) -> Any:
+    """A frame of pandas whose columns keep their types where values are missing; columns of categories become pandas' own."""
+    import pandas as pd  # pylint: disable=import-outside-toplevel
+    import pyarrow as pa  # pylint: disable=import-outside-toplevel
+
+    if not hasattr(pd, "ArrowDtype"):
+        return table.to_pandas()
+    return table.to_pandas(types_mapper=lambda kind: None if pa.types.is_dictionary(kind) else pd.ArrowDtype(kind))
 
 
 def split_arguments(given: Mapping[str, Any]) -> Tuple[Any, float, Dict[str, Any], Dict[str, Any]]:

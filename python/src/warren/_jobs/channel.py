@@ -5,7 +5,8 @@ two random numbers, its direction and its place in the sequence, so that no mess
 before its seal has been verified. A message is its length, 8 bytes in little-endian order, and the sealed bytes. They are not encrypted."""
 import os
 import socket
-from typing import Any
+import time
+from typing import Any, Optional
 
 from warren._engine import sealed as _sealed
 
@@ -37,7 +38,7 @@ class Channel:
         for name, value in _KEEP_ALIVE:
             if hasattr(socket, name):
                 connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-        connection.settimeout(_PROOF_S)
+        self._deadline: Optional[float] = time.monotonic() + _PROOF_S
         own = os.urandom(_NONCE_BYTES)
         connection.sendall(own)
         other = bytes(self._read(_NONCE_BYTES))
@@ -47,7 +48,7 @@ class Channel:
         self.receive()
         if is_driver:
             self.send(None)
-        self._most_bytes = _MOST_BYTES
+        self._most_bytes, self._deadline = _MOST_BYTES, None
         connection.settimeout(None)
 
     def send(self, value: Any) -> None:
@@ -82,6 +83,8 @@ class Channel:
         message = bytearray(size)
         view = memoryview(message)
         while view:
+            if self._deadline is not None:  # of the whole proof, however many pieces it comes in
+                self._socket.settimeout(max(0.001, self._deadline - time.monotonic()))
             count = self._socket.recv_into(view)
             if not count:
                 raise EOFError("the connection was closed")

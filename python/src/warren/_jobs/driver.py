@@ -1,16 +1,24 @@
 """The driver's side of the connections: gives each process of the job its function, and keeps what comes back."""
 import dataclasses
+import errno
 import linecache
 import os
 import random
 import socket
 import sys
 import threading
+import time
 from typing import Any, Callable, Dict, List, Optional
 
 from warren._jobs.channel import Channel, Refused
 
 _FIRST_PORT, _LAST_PORT = 9091, 9999
+#: The most connections that have proved nothing yet. They are few, and short, if all are of the job's processes.
+_MOST_UNPROVED = 256
+#: How long to wait when a connection cannot be accepted.
+_PAUSE_S = 0.1
+#: The errors of a socket that was closed.
+_GONE = (errno.EBADF, errno.EINVAL)
 
 
 @dataclasses.dataclass
@@ -44,6 +52,7 @@ class Driver:
         self._lock = threading.Lock()
         self._outcomes: Dict[int, Outcome] = {}
         self._channels: List[Channel] = []
+        self._num_unproved = 0
         self._listener = _listening(is_local, ports)
         self.port: int = self._listener.getsockname()[1]
         threading.Thread(target=self._accept, name="warren-driver", daemon=True).start()
@@ -69,9 +78,24 @@ class Driver:
         while True:
             try:
                 connection, _ = self._listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._talk, args=(connection, ), name="warren-driver-connection", daemon=True).start()
+            except OSError as error:
+                if error.errno in _GONE:
+                    return
+                time.sleep(_PAUSE_S)  # no descriptor or memory is left, or the peer has gone
+                continue
+            with self._lock:
+                # A process that is refused tries again.
+                is_refused = self._num_unproved >= _MOST_UNPROVED
+                self._num_unproved += 0 if is_refused else 1
+            if is_refused:
+                connection.close()
+                continue
+            try:
+                threading.Thread(target=self._talk, args=(connection, ), name="warren-driver-connection", daemon=True).start()
+            except RuntimeError:  # no thread is left
+                connection.close()
+                with self._lock:
+                    self._num_unproved -= 1
 
     def _talk(self, connection: socket.socket) -> None:
         """Serves one process."""
@@ -81,6 +105,9 @@ class Driver:
         except (Refused, OSError, EOFError):
             connection.close()  # not a process of this job
             return
+        finally:
+            with self._lock:
+                self._num_unproved -= 1
         outcome = Outcome(hello["task"], hello["attempt"], hello["host"])
         with self._lock:
             self._channels.append(channel)

@@ -1,4 +1,5 @@
 """A job that was started from Python."""
+import contextlib
 import dataclasses
 import html
 import json
@@ -105,7 +106,17 @@ class Job:
         secret = os.urandom(32)
         self._lock = threading.Lock()
         self._folder = self._make_folder(options.get("log_dir"))
-        self._driver = _driver.Driver(call, secret, is_local, _driver.ports_of(options, is_local), serve)
+        with contextlib.ExitStack() as undone:
+            self._driver = _driver.Driver(call, secret, is_local, _driver.ports_of(options, is_local), serve)
+            undone.callback(self._driver.close)
+            self._start(words, environment, options, cluster, secret, is_shown)
+            undone.pop_all()
+        if not is_shown:
+            threading.Thread(target=self._wait, args=(None, ), name="warren-job", daemon=True).start()
+
+    def _start(self, words: List[str], environment: Dict[str, str], options: Dict[str, Any], cluster: str, secret: bytes,
+               is_shown: bool) -> None:
+        """Starts dmlc-submit."""
         environment[_worker.VARIABLE] = f"{_driver.host_for(cluster, options)}:{self._driver.port}"
         if "WARREN_NATIVE" in os.environ:
             environment.setdefault("WARREN_NATIVE", os.environ["WARREN_NATIVE"])
@@ -126,8 +137,9 @@ class Job:
         self._began = time.monotonic()
         self._seconds: Optional[float] = None
         more = self._pump.environment() if self._pump else {}
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
         try:
             # In a process group of its own, dmlc-submit gets an interrupt from this process only, and once.
             self._process = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True, **streams,
@@ -139,7 +151,7 @@ class Job:
                 log.close()
         _closed_in_forks.add(self._process.stdin)
         _running.add(self)
-        self._finalizer = weakref.finalize(self, _end, self._process, self._driver)
+        self._finalizer = weakref.finalize(self, _end, self._process, self._driver, os.getpid())
 
     def _make_folder(self, log_dir: Any) -> pathlib.Path:
         """The folder of the logs, which goes with this object unless the caller has named it."""
@@ -148,7 +160,7 @@ class Job:
             folder.mkdir(parents=True, exist_ok=True)
             return folder
         folder = pathlib.Path(tempfile.mkdtemp(prefix="warren-"))
-        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        weakref.finalize(self, _remove, folder, os.getpid())
         return folder
 
     # --- while the job runs ----------------------------------------------------------------------------------
@@ -211,6 +223,9 @@ class Job:
             except KeyboardInterrupt as error:
                 interrupt = error
                 self._signal(signal.SIGINT)
+            except BaseException:
+                self.cancel()  # the output cannot be shown
+                raise
         if self._pump is not None:
             self._pump.close()
             self._pump = None
@@ -300,8 +315,10 @@ def _command() -> List[str]:
     """The command that runs warren._jobs.worker with this interpreter, and this package."""
     place = str(pathlib.Path(__file__).resolve().parents[2])
     installed = {*site.getsitepackages(), site.getusersitepackages()} if hasattr(site, "getsitepackages") else set()
-    here = "" if place in installed else f"import sys; sys.path.insert(0, {place!r}); "
-    return [sys.executable, "-c", f"{here}import importlib; importlib.import_module('warren._jobs.worker').main()"]
+    # With -c, the first place for modules is the current directory, which need not be one of the caller's.
+    here = f"sys.path[:] = {[] if place in installed else [place]!r} + [place for place in sys.path if place]"
+    flags: List[str] = getattr(subprocess, "_args_from_interpreter_flags", list)()
+    return [sys.executable, *flags, "-c", f"import sys; {here}; import importlib; importlib.import_module('warren._jobs.worker').main()"]
 
 
 def _first_failed(outcomes: Sequence[_driver.Outcome], record: Dict[str, Any]) -> Optional[_driver.Outcome]:
@@ -366,8 +383,16 @@ _closed_in_forks: "weakref.WeakSet[Any]" = weakref.WeakSet()
 os.register_at_fork(after_in_child=lambda: [held.close() for held in list(_closed_in_forks)])
 
 
-def _end(process: "subprocess.Popen[bytes]", driver: _driver.Driver) -> None:
-    """Ends the job, if it has not ended, and its connections."""
+def _remove(folder: pathlib.Path, owner: int) -> None:
+    """Removes a folder, unless this process is a fork of the one that has made it."""
+    if os.getpid() == owner:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _end(process: "subprocess.Popen[bytes]", driver: _driver.Driver, owner: int) -> None:
+    """Ends the job, if it has not ended, and its connections, unless this process is a fork of the one that has started it."""
+    if os.getpid() != owner:
+        return
     assert process.stdin is not None
     process.stdin.close()
     process.wait()

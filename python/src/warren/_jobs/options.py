@@ -1,4 +1,5 @@
 """dmlc-submit's options as Python's keyword arguments."""
+import operator
 import os
 from typing import Any, Dict, Iterable, List, Mapping, Tuple
 
@@ -20,6 +21,9 @@ def words_of(num_workers: Any, options: Mapping[str, Any]) -> Tuple[List[str], D
     cannot be given; dmlc-submit itself knows which ones exist."""
     words, environment = ["--num-workers", _workers(num_workers)], _environment(options.get("env"))
     for name, value in options.items():
+        name = name.replace("-", "_")
+        if name == "num_workers":
+            raise ValueError("num_workers is given twice")
         if name in _REFUSED:
             raise ValueError(f"{name}: a job that is started from Python does not have this option: {_REFUSED[name]}")
         option = f"--{name.replace('_', '-')}"
@@ -50,7 +54,11 @@ def _workers(number: Any) -> str:
 
 
 def _is_count(number: Any) -> bool:
-    return isinstance(number, int) and not isinstance(number, bool) and number > 0
+    """Whether this is a number of workers: an integer of Python or NumPy."""
+    try:
+        return not isinstance(number, bool) and operator.index(number) > 0
+    except TypeError:
+        return False
 
 
 def _environment(given: Any) -> Dict[str, str]:

@@ -1,4 +1,5 @@
 """Where the output of a job that was started from Python goes."""
+import codecs
 import fcntl
 import os
 import selectors
@@ -20,6 +21,8 @@ def is_terminals() -> bool:
             return bool(stream is not None and stream.fileno() == number)
         except (OSError, ValueError, AttributeError):
             return False
+    if sys.stdout is None and sys.stderr is None:
+        return True  # as with a daemon: there is nothing to copy to
     return sys.stdout is sys.__stdout__ and sys.stderr is sys.__stderr__ and is_own(sys.stdout, 1) and is_own(sys.stderr, 2)
 
 
@@ -46,6 +49,9 @@ class Pump:
         else:
             self._error_read, self._error_write = os.pipe()
 
+        #: A character may be divided between two pieces.
+        self._decoders = {descriptor: codecs.getincrementaldecoder("utf-8")("replace") for descriptor in (self._out_read, self._error_read)}
+
     def streams(self) -> Dict[str, Any]:
         """The arguments for subprocess.Popen."""
         return {"stdout": self._out_write, "stderr": self._error_write}
@@ -63,8 +69,8 @@ class Pump:
         """Copies until the child and all who have its streams have closed them, or the child has ended. A KeyboardInterrupt may leave this
         function, which can be called again."""
         with selectors.DefaultSelector() as selector:
-            selector.register(self._out_read, selectors.EVENT_READ, sys.stdout)
-            selector.register(self._error_read, selectors.EVENT_READ, sys.stderr)
+            for descriptor in self._decoders:
+                selector.register(descriptor, selectors.EVENT_READ, sys.stdout if descriptor == self._out_read else sys.stderr)
             while selector.get_map():
                 has_ended = process.poll() is not None
                 ready = selector.select(0 if has_ended else 1)
@@ -79,19 +85,21 @@ class Pump:
         os.close(self._out_read)
         os.close(self._error_read)
 
-    def _copied(self, descriptor: int, to: TextIO) -> bool:
+    def _copied(self, descriptor: int, to: Optional[TextIO]) -> bool:
         try:
             piece = os.read(descriptor, 1 << 16)
         except OSError:
             piece = b""  # the terminal of a child that has ended
-        if not piece:
-            return False
-        text = piece.decode(errors="replace")
+        text = self._decoders[descriptor].decode(piece, final=not piece)
         if descriptor == self._error_read and self._is_live:
             text = text.replace(_ERASE, " " * (self._columns - 1) + "\r")
-        to.write(text)
-        to.flush()
-        return True
+        if to is not None and text:
+            try:
+                to.write(text)
+            except UnicodeEncodeError:
+                to.write(text.encode("ascii", "backslashreplace").decode())
+            to.flush()
+        return bool(piece)
 
 
 def last_lines(text: str, count: int) -> str:

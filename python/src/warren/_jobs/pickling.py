@@ -3,9 +3,12 @@ pickle."""
 import collections
 import io
 import pickle
+import sys
 import types
 from typing import Any
 
+#: The modules of a program: of this one, and of a process that multiprocessing has spawned from it.
+_PROGRAMS = ("__main__", "__mp_main__")
 #: What cloudpickle 3 writes in place of the name of a function's file, which tracebacks show.
 _NO_FILE = "<dynamic-code>"
 #: What an object that plain pickle cannot send is told to do about it.
@@ -31,6 +34,8 @@ def dumps(value: Any, what: str) -> bytes:
 
     buffer = io.BytesIO()
     try:
+        if "__mp_main__" in sys.modules:
+            cloudpickle.register_pickle_by_value(sys.modules["__mp_main__"])
         WithFiles(buffer).dump(value)
     except Exception as error:  # pylint: disable=broad-except  # any class may raise anything
         raise TypeError(f"{what} cannot be sent to other processes: {error}") from error
@@ -42,7 +47,7 @@ class _Pickler(pickle.Pickler):
 
     def reducer_override(self, value: Any) -> Any:
         """Called for each object."""
-        if isinstance(value, (type, types.FunctionType)) and value.__module__ == "__main__":
+        if isinstance(value, (type, types.FunctionType)) and value.__module__ in _PROGRAMS:
             raise pickle.PicklingError(f"{value.__qualname__} is defined in this program")
         return NotImplemented
 

@@ -5,8 +5,9 @@ import os
 import pickle
 import socket
 import sys
+import time
 import traceback
-from typing import Any, Callable, Dict, NoReturn, Optional
+from typing import Any, Callable, Dict, NoReturn, Optional, Tuple
 
 from warren._engine import sealed as _sealed
 from warren._jobs import pickling as _pickling
@@ -17,6 +18,7 @@ from warren._launch import rank as _rank
 VARIABLE = "WARREN_DRIVER"
 #: How long a process tries to reach the driver.
 _CONNECT_S = 60.0
+_PAUSE_S = 0.2
 #: Libraries whose trainings are separate ones if the process has not joined its job.
 _DISTRIBUTED = ("xgboost", "lightgbm")
 
@@ -42,7 +44,10 @@ def main() -> NoReturn:
         call = _channel.receive()
     except (RuntimeError, OSError, EOFError) as error:
         sys.exit(f"warren: this process cannot get its function from the program that started the job: {error}")
+    process = os.getpid()
     outcome, code = _outcome(call)
+    if os.getpid() != process:
+        sys.exit(code)  # the function has forked, and this is the child
     try:
         _channel.send(outcome)
         _channel.receive()  # the driver has it
@@ -57,16 +62,30 @@ def _connected() -> Channel:
     if not found or not port.isdigit() or secret is None:
         raise RuntimeError(f"{VARIABLE} or the job's token is missing in the environment: only warren.run and warren.start start this module")
     address = (host.strip("[]") or os.environ.get("DMLC_TRACKER_URI", "127.0.0.1"), int(port))
-    try:
-        return Channel(socket.create_connection(address, _CONNECT_S), secret, is_driver=False)
-    except OSError as error:
-        raise RuntimeError(f"{address[0]} port {address[1]} cannot be reached: {error}; the hosts of a job must reach the machine that starts "
-                           "it at one more port of the tracker's range (--port, --port-end)") from None
+    end = time.monotonic() + _CONNECT_S
+    while True:
+        why: Exception
+        try:
+            return Channel(socket.create_connection(address, _CONNECT_S), secret, is_driver=False)
+        except (EOFError, ConnectionResetError) as error:  # the driver has too many connections just now
+            why = error
+        except OSError as error:
+            raise _unreachable(address, error) from None
+        if time.monotonic() > end:
+            raise _unreachable(address, why)
+        time.sleep(_PAUSE_S)
 
 
-def _outcome(call: Dict[str, Any]) -> "tuple[Dict[str, Any], Any]":
+def _unreachable(address: Tuple[str, int], error: Exception) -> RuntimeError:
+    return RuntimeError(f"{address[0]} port {address[1]} cannot be reached: {error}; the hosts of a job must reach the machine that starts it at "
+                        "one more port of the tracker's range (--port, --port-end)")
+
+
+def _outcome(call: Dict[str, Any]) -> Tuple[Dict[str, Any], Any]:
     """Calls the function. Returns the message about it and the exit code."""
-    sys.path += [place for place in call["path"] if place not in sys.path and (not place or os.path.exists(place))]
+    # The driver's order, by which its modules are found, and then this interpreter's own places.
+    there = [place for place in call["path"] if os.path.exists(place)]
+    sys.path[:] = [*there, *(place for place in sys.path if place not in there)]
     linecache.cache.update({name: (sum(map(len, lines)), None, lines, name) for name, lines in call["sources"].items()})
     try:
         function: Callable[..., Any]
@@ -95,7 +114,11 @@ def _raised(error: BaseException) -> Dict[str, Any]:
         pickled: Optional[bytes] = _pickling.dumps(error, "the exception")
     except TypeError:
         pickled = None
-    return {"kind": "raised", "exception": pickled, "type": type(error).__qualname__, "text": str(error), "traceback": shown}
+    try:
+        text = str(error)
+    except Exception:  # pylint: disable=broad-except  # the class may do anything
+        text = "its text cannot be shown"
+    return {"kind": "raised", "exception": pickled, "type": type(error).__qualname__, "text": text, "traceback": shown}
 
 
 def _place() -> Dict[str, Any]:

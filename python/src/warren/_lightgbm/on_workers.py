@@ -23,10 +23,14 @@ from warren.data._table import OF_ROWS, Table
 _FIRST = 4
 
 
+#: The categories of a column, and whether they are ordered: LightGBM takes those that are for numbers.
+_Categories = Tuple[List[Any], bool]
+
+
 class _Dataset:
     """A data set of the training, where the library has its Dataset. The library looks at its attributes after the training."""
 
-    def __init__(self, rows: _job_rows.Rows, categories: Dict[str, List[Any]], options: Dict[str, Any]) -> None:
+    def __init__(self, rows: _job_rows.Rows, categories: Dict[str, "_Categories"], options: Dict[str, Any]) -> None:
         self.rows, self.categories, self.options = rows, categories, options
         self._has_non_default_feature_names = False
 
@@ -102,9 +106,13 @@ class _Fit(_fitting.Fitting):
         if given.get("weight") is not None:
             fields["weight"] = given["weight"]  # a weight for each row, also with queries
         fields = {name: np.asarray(value) for name, value in fields.items()}
+        margin = fields.get("base_margin")
+        if margin is not None and margin.ndim == 1 and rows.shape[0] and len(margin) != rows.shape[0] and len(margin) % rows.shape[0] == 0:
+            fields["base_margin"] = margin.reshape(-1, rows.shape[0]).T  # LightGBM's own order: class by class
         wrong = next((name for name, value in fields.items() if len(value) != rows.shape[0]), None)
         if wrong is not None:
-            raise ValueError(f"{wrong} has {len(fields[wrong])} values, and there are {rows.shape[0]} rows")
+            wrong_name = {"base_margin": "init_score"}.get(wrong, wrong)
+            raise ValueError(f"{wrong_name} has {len(fields[wrong])} values, and there are {rows.shape[0]} rows")
         described, categories = _rows_here(rows, fields)
         dataset = _Dataset(self.rows.add(described), categories, options)
         self._sets.append(dataset)
@@ -123,13 +131,14 @@ class _Fit(_fitting.Fitting):
         return model
 
 
-def _rows_here(rows: Any, fields: Dict[str, NDArray[Any]]) -> Tuple[_job_rows.RowsHere, Dict[str, List[Any]]]:
+def _rows_here(rows: Any, fields: Dict[str, NDArray[Any]]) -> Tuple[_job_rows.RowsHere, Dict[str, _Categories]]:
     """Describes rows, with the precision that they have here, and the categories of their columns."""
     of_rows = {name: fields.get(name) for name in OF_ROWS}
     if not hasattr(rows, "iloc"):
         return _job_rows.rows_of(Table(rows, None, None, **of_rows, categories={}), count=rows.shape[0]), {}
     names = [str(name) for name in rows.columns]
-    categories = {name: rows.iloc[:, place].cat.categories.tolist() for place, name in enumerate(names) if hasattr(rows.iloc[:, place], "cat")}
+    categories = {name: (rows.iloc[:, place].cat.categories.tolist(), bool(rows.iloc[:, place].cat.ordered))
+                  for place, name in enumerate(names) if hasattr(rows.iloc[:, place], "cat")}
     for place, name in enumerate(names):
         if name not in categories and getattr(rows.dtypes.iloc[place], "kind", "O") not in "biuf":
             raise ValueError(f"column {name!r} is {rows.dtypes.iloc[place]}, expected numbers, booleans or categories")
@@ -149,14 +158,14 @@ def _rows_here(rows: Any, fields: Dict[str, NDArray[Any]]) -> Tuple[_job_rows.Ro
     return _job_rows.rows_of(like, features, len(rows)), categories
 
 
-def _frame(features: NDArray[Any], names: Sequence[str], categories: Dict[str, List[Any]]) -> Any:
+def _frame(features: NDArray[Any], names: Sequence[str], categories: Dict[str, _Categories]) -> Any:
     """A frame of pandas, whose categories LightGBM keeps in the model."""
     import pandas as pd  # pylint: disable=import-outside-toplevel
 
     frame = pd.DataFrame(np.asarray(features), columns=list(names))
     for name, values in categories.items():
         codes = frame[name].to_numpy()
-        frame[name] = pd.Categorical.from_codes(np.where(np.isnan(codes), -1, codes).astype(np.int64), categories=values)
+        frame[name] = pd.Categorical.from_codes(np.where(np.isnan(codes), -1, codes).astype(np.int64), categories=values[0], ordered=values[1])
     return frame
 
 

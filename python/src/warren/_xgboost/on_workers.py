@@ -9,6 +9,7 @@ import functools
 import json
 import os
 import re
+import sys
 from typing import Any, Callable, ContextManager, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
@@ -80,7 +81,7 @@ class Ours(NamedTuple):
 
 def trained(training: _Training, ours: Ours) -> Any:
     """Trains with the other workers. Rank 0 returns the model, the evaluations, the callbacks, and the number of classes if it was to be
-    found; the others return None."""
+    found, and the categories of files; the others return None."""
     params, options = dict(training.params), dict(training.options)
     evals_result: Dict[str, Any] = {}
     classes: Optional[int] = None
@@ -98,7 +99,10 @@ def trained(training: _Training, ours: Ours) -> Any:
                 params.update(_parameters_for(classes, params))
         model = ours.train(params, sets[0], training.num_boost_round, evals=[(sets[place], name) for place, name in training.evals],
                            reproducible=training.reproducible, evals_result=evals_result, **options)
-        return (model, evals_result, options.get("callbacks"), classes) if int(collective().get_rank()) == 0 else None
+        if int(collective().get_rank()) != 0:
+            return None
+        categories = getattr(sets[0], "warren_categories", None) if training.sets[0].rows is None else None
+        return model, evals_result, options.get("callbacks"), classes, categories
 
 
 def _number_of_classes(matrix: Any) -> int:
@@ -138,10 +142,15 @@ class _Fit(_fitting.Fitting):
             matrix = self._of_files(data, given)
         else:
             rows, missing, fields, options = split_arguments({**given, "data": in_known_form(data)})
+            has_categories = "category" in map(str, getattr(rows, "dtypes", ()))
+            if has_categories and not given.get("enable_categorical", True):
+                raise ValueError("the rows have columns of categories: pass enable_categorical=True, or leave these columns out")
             if "weight" in fields and "qid" in fields and estimator.reproducible:
                 raise ValueError(_same_model.WEIGHTS_OF_QUERIES)
+            if self._first_row is not None and VERSION >= (3, 1):
+                rows = _renumbered(rows, self._first_row)
             matrix = _Matrix(options, self.rows.add(_rows_here(rows, missing, fields)))
-            if not self._sets and "category" in map(str, getattr(rows, "dtypes", ())):
+            if not self._sets and has_categories:
                 self._first_row = rows.iloc[:1]
         matrix.options.pop("ref", None)
         matrix.options.update({name: value for name, value in made.items() if value is not None})
@@ -168,14 +177,15 @@ class _Fit(_fitting.Fitting):
               evals: Optional[Sequence[Tuple[_Matrix, str]]] = None, evals_result: Optional[Dict[str, Any]] = None,
               **options: Any) -> "xgb.Booster":
         """Takes the place of xgboost.train."""
-        assert dtrain is self._sets[0]
+        if not self._sets or dtrain is not self._sets[0]:
+            raise RuntimeError(f"{type(self._estimator).__name__}.fit: the training rows are not those of this call; report this error")
         estimator = self._estimator
         is_elastic = isinstance(estimator.num_workers, (tuple, list))
         is_of_classes = dtrain.rows is None and isinstance(estimator, xgb.XGBClassifier)
         training = _Training(params, self._sets, [(_place(self._sets, one), name) for one, name in evals or ()], num_boost_round,
                              {name: value for name, value in options.items() if value is not None}, estimator.reproducible,
                              is_of_classes and not is_elastic and not callable(estimator.objective), is_elastic)
-        model, found, callbacks, classes = self.run(self._train, training)
+        model, found, callbacks, classes, categories = self.run(self._train, training)
         if evals_result is not None:
             evals_result.update(found)
         _fitting.take_over(options.get("callbacks") or (), callbacks or ())
@@ -183,7 +193,35 @@ class _Fit(_fitting.Fitting):
             estimator.n_classes_ = classes or int(params.get("num_class") or 2)
         if classes is not None:
             params.update(_parameters_for(classes, params))
+        if categories:
+            self._first_row = _frame_with(model, categories)
         return model if self._first_row is None else _with_categories(model, self._first_row)
+
+
+def _renumbered(rows: Any, like: Any) -> Any:
+    """Rows of an evaluation set with the categories in the order of the training rows, as XGBoost 3.1 and later number them."""
+    changed = {}
+    for name in like.columns:
+        if hasattr(like[name], "cat") and name in getattr(rows, "columns", ()) and hasattr(rows[name], "cat"):
+            known = like[name].cat.categories
+            if list(rows[name].cat.categories) != list(known) and set(rows[name].cat.categories) <= set(known):
+                changed[name] = rows[name].cat.set_categories(known)
+    return rows.assign(**changed) if changed else rows
+
+
+def _frame_with(model: "xgb.Booster", categories: Mapping[str, Sequence[Any]]) -> Any:
+    """Returns one row with the columns of a model that has been trained on files, and their categories; None, with a line that says what
+    follows, without pandas."""
+    try:
+        import pandas as pd  # pylint: disable=import-outside-toplevel
+    except ImportError:
+        print("warren: without pandas, the model does not keep the categories of the files: predict with their numbers, in the order of "
+              "the files", file=sys.stderr, flush=True)
+        return None
+    kinds = {"c": None, "int": "int64", "i": "bool"}
+    return pd.DataFrame({name: pd.Categorical([categories[name][0]] if len(categories[name]) else [None], categories=list(categories[name]))
+                         if name in categories else pd.Series([0], dtype=kinds.get(letter, "float32"))
+                         for name, letter in zip(model.feature_names, model.feature_types)})
 
 
 def _with_categories(model: "xgb.Booster", frame: Any) -> "xgb.Booster":

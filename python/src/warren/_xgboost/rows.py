@@ -53,7 +53,8 @@ def _shape(rows: Any) -> str:
 
 
 def _of_pandas(frame: Any) -> Tuple[NDArray[Any], List[str], List[str], Dict[str, List[Any]]]:
-    names = [str(name) for name in frame.columns]
+    # XGBoost's own names.
+    names = [" ".join(map(str, name)) if isinstance(name, tuple) else str(name) for name in frame.columns]
     types: List[str] = []
     categories: Dict[str, List[Any]] = {}
     features = np.empty(frame.shape, np.float32)
@@ -77,6 +78,8 @@ def _field(name: str, values: Any, rows: int) -> Optional[NDArray[Any]]:
     if values is None:
         return None
     found: NDArray[Any] = np.asarray(values, np.float32)
+    if name == "base_margin" and found.ndim == 1 and rows and len(found) != rows and len(found) % rows == 0:
+        found = found.reshape(rows, -1)
     if found.ndim not in (1, 2) or len(found) != rows:
         raise ValueError(f"Data: {name} has the shape {found.shape}, expected a value for each of {rows} rows")
     return found

@@ -83,7 +83,8 @@ def _reduced(function: Any, rows: Any) -> Any:
 
 
 class _Extremes:
-    """The smallest and the greatest value of each column of a block, and the categories of its categorical columns."""
+    """The smallest and the greatest value of each column of a block, and the categories of its categorical columns. Like XGBoost's sketch,
+    it counts no numbers of rows whose weight is 0, but their categories."""
 
     def __init__(self, types: Optional[List[str]]) -> None:
         self._categorical = [number for number, letter in enumerate(types or ()) if letter == "c"]
@@ -91,29 +92,31 @@ class _Extremes:
         self.greatest: Any = None
         self.categories = {number: np.empty(0, np.float32) for number in self._categorical}
 
-    def add(self, features: Any) -> None:
+    def add(self, features: Any, weights: Optional[NDArray[Any]]) -> None:
         """Takes the next rows into account."""
+        counted = features if weights is None or np.all(weights) else features[weights != 0]
         with np.errstate(invalid="ignore"):
-            if isinstance(features, np.ndarray):
-                if len(features):
-                    self._extend(_reduced(np.fmin, features), _reduced(np.fmax, features))
-                for number in self._categorical:
-                    self._add_categories(number, features[:, number])
-            else:
-                self._add_sparse(features)
+            if not isinstance(features, np.ndarray):
+                self._add_sparse(features, counted)
+                return
+            if len(counted):
+                self._extend(_reduced(np.fmin, counted), _reduced(np.fmax, counted))
+            for number in self._categorical:
+                self._add_categories(number, features[:, number])
 
     def _add_categories(self, number: int, values: Any) -> None:
         known = np.unique(values)
         self.categories[number] = np.union1d(self.categories[number], known[~np.isnan(known)])
 
-    def _add_sparse(self, features: Any) -> None:
-        columns = features.tocsc()
+    def _add_sparse(self, features: Any, counted: Any) -> None:
+        columns = counted.tocsc()
         least, greatest = (np.full(features.shape[1], np.nan, np.float32) for _ in range(2))
         filled = np.flatnonzero(np.diff(columns.indptr))
         if filled.size:
             starts = columns.indptr[filled]
             least[filled], greatest[filled] = np.fmin.reduceat(columns.data, starts), np.fmax.reduceat(columns.data, starts)
         self._extend(least, greatest)
+        columns = features.tocsc() if self._categorical else columns
         for number in self._categorical:
             self._add_categories(number, columns.data[columns.indptr[number]:columns.indptr[number + 1]])
 
@@ -160,7 +163,7 @@ class _Rows(xgb.DataIter):  # type: ignore[misc]
             if number == 0:
                 yield self._without_values(1, features.shape[1]), None if weights is None else np.ones(1, np.float32)
             if is_first:
-                self._extremes.add(features)
+                self._extremes.add(features, weights)
             yield (self._without_values(*features.shape) if is_empty else features), weights
 
     @staticmethod

@@ -1,5 +1,5 @@
-"""Fits XGBoost's estimators alone and with two workers (warren.xgboost.XGBClassifier, ...), and compares the models and the evaluations. The
-cases of tables are those for which pandas, pyarrow and polars are installed."""
+"""Fits XGBoost's estimators alone and with two workers (warren.xgboost.XGBClassifier, ...), and compares the models and the evaluations: on
+arrays, or with the word "tables" on tables and files, which need pandas, pyarrow and polars."""
 import contextlib
 import importlib.util
 import io
@@ -161,12 +161,13 @@ def main():
     X = random.randn(ROWS, 5)
     y = X[:, 0] * X[:, 1] + random.randn(ROWS)
     X[random.rand(ROWS, 5) < .1] = np.nan
-    of_arrays(random, X, y)
-    refused(X, y)
-    if all(importlib.util.find_spec(name) for name in ("pandas", "polars", "pyarrow")):
+    if "tables" not in sys.argv:
+        of_arrays(random, X, y)
+        refused(X, y)
+    elif all(importlib.util.find_spec(name) for name in ("pandas", "polars", "pyarrow")):
         with tempfile.TemporaryDirectory() as made:
             of_tables(random, X, y, pathlib.Path(made))
-    elif "tables" in sys.argv:
+    else:
         print("DIFFERENT: no pandas, polars or pyarrow")
 
 

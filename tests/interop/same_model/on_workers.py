@@ -74,10 +74,13 @@ def of_arrays(random, X, y):
     assert isinstance(ours, xgboost.XGBClassifier) and (pickle.loads(pickle.dumps(ours)).predict_proba(X) == alone.predict_proba(X)).all()
     assert clone(ours).get_params()["num_workers"] == 2 and "num_workers" not in ours.get_xgb_params()
     check("three classes, weights", "XGBClassifier", lambda model: model.fit(X, three, sample_weight=weight), max_bin=32)
-    for name, rows in (("dense", X), ("sparse", scipy.sparse.csr_matrix(np.where(np.isnan(X), 0, X)))):
-        # The greatest values are in rows of weight 0, which XGBoost's sketch leaves out.
-        check(f"{name} rows of weight 0", "XGBRegressor", lambda model, rows=rows: model.fit(rows, y, sample_weight=np.where(
-            np.nan_to_num(X).max(axis=1) > 1, 0, weight)))
+    # The greatest value is in a row of weight 0, which XGBoost's sketch leaves out, and the model tells missing values from others.
+    rising, counts = np.arange(40, dtype=np.float32).reshape(-1, 1), np.ones(40)
+    rising[::2], counts[-1] = np.nan, 0
+    present = scipy.sparse.csr_matrix((rising[1::2, 0], np.zeros(20, int), np.repeat(np.arange(21), 2)[1:]), shape=(40, 1))
+    for name, rows in (("dense", rising), ("sparse", present)):
+        check(f"{name} rows, one of weight 0", "XGBRegressor", lambda model, rows=rows: model.fit(
+            rows, np.isnan(rising[:, 0]) * 1., sample_weight=counts), n_estimators=1)
     check("flat margins", "XGBClassifier", lambda model: model.fit(X, three, base_margin=random_margin))
     check("sparse rows, subsample", "XGBRegressor", lambda model: model.fit(sparse, y), subsample=.6, random_state=4)
     check("a list, another missing value, a continued model", "XGBRegressor", lambda model: model.fit(

@@ -585,7 +585,7 @@ class SharedRows(unittest.TestCase):
                 given = [served.add(job_rows.rows_of(table)) for table in tables]
                 self.assertEqual([one.files is not None for one in given], [is_local] * len(tables))
                 files = [path for one in given for path in (one.files or {}).values()]
-                job = jobs.Job(function, (given, ), {}, 3, {"port": 0}, is_shown=False, serve=served.serve)
+                job = jobs.Job(function, (given, ), 3, {"port": 0}, is_shown=False, serve=served.serve)
                 shares = job.result()
                 for number, table in enumerate(tables):
                     parts = [share[number] for share in shares]
@@ -678,25 +678,36 @@ class Surroundings(InFolder):
             import nbformat
         except ImportError:
             self.skipTest("SKIPPED: no nbclient (Debian: python3-nbclient python3-ipykernel)")
+        shown = self.folder / "shown"
+
+        class Client(nbclient.NotebookClient):
+            """Notes when the live line shows the round for which the function waits."""
+
+            def process_message(self, msg, *more):
+                if "round 1 of 3" in msg["content"].get("text", ""):
+                    shown.touch()
+                return super().process_message(msg, *more)
+
         cells = ["""
 import os, time, warren
-def function():
+def function(shown):
     print("in the cell")
     warren.progress(1, 3, loss=0.5)
-    time.sleep(4)  # reports are sent each second
+    while not os.path.exists(shown):
+        time.sleep(0.01)
     return int(os.environ["DMLC_TASK_ID"])
-""", "warren.run(function, num_workers=2, port=0)", """
+""", f"warren.run(function, {str(shown)!r}, num_workers=2, port=0)", """
 def fails():
     raise ValueError("here")  # this line
 warren.run(fails, num_workers=1, port=0)
-""", "warren.start(function, num_workers=1, port=0).cancel()"]
+""", "warren.start(function, '/none', num_workers=1, port=0).cancel()"]
         notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
         with mock.patch.dict(os.environ, {"PYDEVD_DISABLE_FILE_VALIDATION": "1"}):
-            nbclient.NotebookClient(notebook, timeout=120, allow_errors=True).execute()
+            Client(notebook, timeout=120, allow_errors=True).execute()
         texts = [{name: "".join(one.get("text", "") for one in cell.outputs if one.get("name") == name) for name in ("stdout", "stderr")}
                  for cell in notebook.cells]
         self.assertEqual(sorted(texts[1]["stdout"].splitlines()), ["[0] in the cell", "[1] in the cell"])
-        self.assertRegex(texts[1]["stderr"], r"\r *dmlc-submit: 0:0\d \| 2 of 2 workers started \| round 1 of 3 \| loss 0.5\r")
+        self.assertRegex(texts[1]["stderr"], r"[\r\n] *dmlc-submit: \d+:\d\d \| 2 of 2 workers started \| round 1 of 3 \| loss 0.5\r")
         self.assertNotIn("\x1b[J", texts[1]["stderr"])
         self.assertEqual(notebook.cells[1].outputs[-1]["data"]["text/plain"], "[0, 1]")
         error = notebook.cells[2].outputs[-1]

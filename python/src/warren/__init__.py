@@ -47,7 +47,7 @@ def run(function: Callable[..., Any], *args: Any, num_workers: Any, **options: A
     be used. KeyboardInterrupt ends the job first. If this process ends, the job ends, too."""
     from warren._jobs.job import Job as _Job  # imported on demand: programs start faster without it
 
-    job = _Job(function, args, {}, num_workers, options, is_shown=True)
+    job = _Job(function, args, num_workers, options, is_shown=True)
     job.show()
     return job.result()
 
@@ -57,7 +57,7 @@ def start(function: Callable[..., Any], *args: Any, num_workers: Any, **options:
     output is in `logs`. The job ends when this process ends; `dmlc-submit --detach` starts one that goes on."""
     from warren._jobs.job import Job as _Job  # imported on demand, as above
 
-    return _Job(function, args, {}, num_workers, options, is_shown=False)
+    return _Job(function, args, num_workers, options, is_shown=False)
 
 
 #: Modules of this package that are imported when they are used.

@@ -53,7 +53,7 @@ def function(given):
 
 served = rows.RowsForJob(sys.argv[2] == "local")
 given = served.add(rows.rows_of(Table(np.arange(10).reshape(5, 2), None, None, None, None, None, None, {})))
-started = job.Job(function, (given, ), {}, 2, json.loads(sys.argv[1]), is_shown=True, serve=served.serve)
+started = job.Job(function, (given, ), 2, json.loads(sys.argv[1]), is_shown=True, serve=served.serve)
 started.show()
 print(json.dumps(started.result()))
 """

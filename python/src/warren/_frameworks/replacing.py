@@ -49,7 +49,7 @@ def replaced(name: str, make: Callable[[_Function], _Function], *owners: Any) ->
 
 
 def _place(owner: Any, name: str) -> _Replaced:
-    """Returns the owner's stand-in, and makes it if there is none. A function that another library has put there counts as the original."""
+    """Returns the owner's stand-in, after making it if necessary. A function that another library has put there counts as the original."""
     known, now = _all.get((id(owner), name)), getattr(owner, name)
     if known is not None and now is known.chosen:
         return known

@@ -83,7 +83,7 @@ class Channel:
         message = bytearray(size)
         view = memoryview(message)
         while view:
-            if self._deadline is not None:  # of the whole proof, however many pieces it comes in
+            if self._deadline is not None:  # the time limit is for the whole proof, and not for each piece
                 self._socket.settimeout(max(0.001, self._deadline - time.monotonic()))
             count = self._socket.recv_into(view)
             if not count:

@@ -30,7 +30,7 @@ class Fitting:
 
     def run(self, function: Callable[..., Any], argument: Any) -> Any:
         """Calls the function on all workers, and returns what is not None, which one of them returns."""
-        job = Job(function, (argument, ), {}, self._estimator.num_workers, self._options, is_shown=True, serve=self.rows.serve)
+        job = Job(function, (argument, ), self._estimator.num_workers, self._options, is_shown=True, serve=self.rows.serve)
         job.show()
         return next(one for one in job.result() if one is not None)
 

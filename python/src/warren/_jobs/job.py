@@ -88,8 +88,8 @@ class Page(str):
 class Job:
     """A job in which each process calls a function of this one; `warren.start` makes it. It ends with this process. Thread-safe."""
 
-    def __init__(self, function: Callable[..., Any], arguments: Sequence[Any], named: Dict[str, Any], num_workers: Any,
-                 options: Dict[str, Any], *, is_shown: bool, serve: Optional[_driver.Serve] = None) -> None:
+    def __init__(self, function: Callable[..., Any], arguments: Sequence[Any], num_workers: Any, options: Dict[str, Any], *, is_shown: bool,
+                 serve: Optional[_driver.Serve] = None) -> None:
         """`is_shown`: the output is shown by `show`, and otherwise kept for `logs`. `serve` answers what the processes ask."""
         name = getattr(function, "__name__", type(function).__name__)
         usual = {"jobname": name if name.isidentifier() else "function", "dashboard": not is_shown}
@@ -97,7 +97,7 @@ class Job:
         self._is_elastic = isinstance(num_workers, (tuple, list))
         self._num_workers = int(num_workers[-1] if self._is_elastic else num_workers)
         call = {"path": _driver.path_here(), "sources": _driver.sources_here(),
-                "function": _pickling.dumps((function, tuple(arguments), named), f"the function {name}")}
+                "function": _pickling.dumps((function, tuple(arguments)), f"the function {name}")}
         cluster = str(options.get("cluster") or os.environ.get("DMLC_SUBMIT_CLUSTER") or "local").lower()
         is_local = cluster == "local"
         if options.get("tls") and not is_local:
@@ -141,7 +141,7 @@ class Job:
             if stream is not None:
                 stream.flush()
         try:
-            # In a process group of its own, dmlc-submit gets an interrupt from this process only, and once.
+            # Ctrl-C interrupts a whole process group; `show` passes it on, so dmlc-submit has a group of its own.
             self._process = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True, **streams,
                                              env={**variables, **more})
         finally:
@@ -286,7 +286,7 @@ class Job:
             self._process.send_signal(number)
 
     def _record(self) -> Dict[str, Any]:
-        """Returns the record that dmlc-submit has made of the job, or {} if there is none."""
+        """Returns the record that dmlc-submit has made of the job; {} without one."""
         for path in (self._folder / "jobs").glob(f"*-{self.pid}.json"):
             try:
                 record = json.loads(path.read_text(encoding="utf-8"))
@@ -298,7 +298,7 @@ class Job:
     def _last_words(self) -> str:
         """The end of the output, if it has not been shown."""
         path = self._folder / _LOG
-        words = _output.last_lines(path.read_text(encoding="utf-8", errors="replace"), 5) if path.exists() else ""
+        words = "\n".join(path.read_text(encoding="utf-8", errors="replace").splitlines()[-5:]) if path.exists() else ""
         return f": {words}" if words else "; its message is above"
 
 

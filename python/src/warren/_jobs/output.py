@@ -8,7 +8,7 @@ import struct
 import subprocess
 import sys
 import termios
-from typing import Any, Callable, Dict, List, Optional, TextIO, Tuple
+from typing import Any, Dict, Optional, TextIO
 
 #: What dmlc-submit writes to erase its live line, of which notebooks understand only the carriage return.
 _ERASE = "\x1b[J"
@@ -100,14 +100,3 @@ class Pump:
                 to.write(text.encode("ascii", "backslashreplace").decode())
             to.flush()
         return bool(piece)
-
-
-def last_lines(text: str, count: int) -> str:
-    """The last lines of a text."""
-    return "\n".join(text.splitlines()[-count:])
-
-
-#: What `Job` does with the output: shows it, or keeps it in a file.
-Streams = Tuple[Optional[Pump], Dict[str, Any]]
-Follow = Callable[[], bool]
-Lines = List[str]

@@ -89,8 +89,8 @@ def _outcome(call: Dict[str, Any]) -> Tuple[Dict[str, Any], Any]:
     linecache.cache.update({name: (sum(map(len, lines)), None, lines, name) for name, lines in call["sources"].items()})
     try:
         function: Callable[..., Any]
-        function, arguments, named = pickle.loads(call["function"])
-        value = function(*arguments, **named)
+        function, arguments = pickle.loads(call["function"])
+        value = function(*arguments)
         outcome = {"kind": "returned", "value": _pickling.dumps(value, f"the result, a {type(value).__name__},")}
     except SystemExit as error:
         outcome = {"kind": "exited"}

@@ -36,7 +36,7 @@ _COLUMNS = ("label", "weight", "qid", "base_margin")
 class _Matrix:
     """A data set of the training, where the library has its matrix. It has rows or files."""
 
-    options: Dict[str, Any]  #: of the matrix; `ref` says whether it takes the cuts of the training rows
+    options: Dict[str, Any]  #: the other arguments of the matrix
     rows: Optional[_job_rows.Rows] = None
     files: Any = None
     columns: Dict[str, str] = dataclasses.field(default_factory=dict)

@@ -212,7 +212,9 @@ class JobRun : public JobView {
     return {[this] { return server_ ? server_->job().DescribeMissing() : std::string(); },
             [this](std::size_t index, std::function<void(std::string)> done) {
               dumps_.Ask(RunnerOf(plan_[index]), index, std::move(done));
-            }};
+            },
+            [this](std::size_t index) { return supervisor_->process(index).running; },
+            [this] { Tell(&Supervisor::Signalled, SIGTERM); }};
   }
 
   void ListenToConsole() {
@@ -442,8 +444,7 @@ class JobRun : public JobView {
       watch_->OnReport(report);
     };
     events.print = [this](int rank, const std::string& text) {
-      watch_->monitor().WroteByTracker(rank, Clock::now());
-      watch_->monitor().Printed(text, Clock::now());
+      watch_->OnTrackerPrint(rank, text);
       output_->TrackerPrint(text);
     };
     events.finished = [this](const std::string& failure) {

@@ -5,8 +5,10 @@
 #include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -16,6 +18,7 @@
 #include "posix/private_file.h"
 #include "submit/monitor/kept_page.h"
 #include "submit/monitor/live_line.h"
+#include "submit/monitor/page_state.h"
 #include "submit/monitor/web_request.h"
 #include "submit/options/job_name.h"
 #include "submit/output/log_folder.h"
@@ -33,6 +36,9 @@ constexpr double kLongJobSeconds = 10;
 /// More findings at the same time, e.g. if a file system is unavailable, would flood the log.
 constexpr std::size_t kMostFindings = 8;
 constexpr std::size_t kMostDumps = 8;
+/// The shortest time between two writes of the evaluations to the history.
+constexpr double kBetweenKeptSeconds = 10;
+constexpr std::size_t kMostKeptEvaluations = 500;
 
 JobSnapshot FactsOf(const Options& options, std::chrono::system_clock::time_point began) {
   JobSnapshot job;
@@ -70,6 +76,7 @@ JobWatch::JobWatch(boost::asio::io_context& io, Console& console, const Options&
       monitor_(FactsOf(options, began), {options.hang_timeout, kSampleInterval, joins}, plan, Clock::now()),
       began_(began),
       output_(plan.size()),
+      usage_(plan.size()),
       timer_(io) {
   for (const PlannedProcess& process : plan) {
     std::filesystem::path path = process.log_file;
@@ -79,7 +86,26 @@ JobWatch::JobWatch(boost::asio::io_context& io, Console& console, const Options&
   if (!options.metrics && !options.dashboard) return;
   web_ = std::make_unique<WebServer>(
       io, WebServerOptions{options.metrics, options.dashboard, PageToken(token)},
-      WebServerCallbacks{[this] { return monitor_.Snapshot(Clock::now()); }, &output_});
+      WebServerCallbacks{[this] { return monitor_.Snapshot(Clock::now()); }, SourcesOfPage(token)});
+}
+
+PageSources JobWatch::SourcesOfPage(const wire::JobToken& token) {
+  PageSources page;
+  page.output = &output_;
+  page.usage = &usage_;
+  page.cancel = [this] {
+    spdlog::warn("the job was cancelled on its page");
+    callbacks_.cancel();
+  };
+  page.dump = [this](std::size_t index) {
+    if (index >= stack_files_.size() || !callbacks_.runs(index)) return false;
+    Dump(index);
+    return true;
+  };
+  page.history_folder = HistoryFolder(std::getenv("XDG_STATE_HOME"), std::getenv("HOME"));
+  page.own_id = JobId(RecordOf(options_, began_));
+  page.view_token = ViewToken(token);
+  return page;
 }
 
 JobWatch::~JobWatch() {
@@ -125,6 +151,10 @@ void JobWatch::Tick() {
       spdlog::warn("workers have waited for others for {:.0f} s: {}",
                    std::chrono::duration<double>(options_.hang_timeout).count(), missing);
   }
+  if (const double seconds = monitor_.SecondsAt(now); web_ && usage_.IsDue(seconds))
+    usage_.Add(seconds, monitor_.UsageNow());
+  if (monitor_.SecondsAt(now) - kept_at_seconds_ >= kBetweenKeptSeconds)
+    KeepEvaluations(monitor_.Snapshot(now));
   ShowLine();
   WaitToLook();
 }
@@ -204,6 +234,7 @@ void JobWatch::Dump(std::size_t index) {
   callbacks_.dump(index, [this, index](const std::string& text) {
     dumped_.erase(index);
     monitor_.Dumped(index, false);
+    monitor_.TookStack(index, fmt::format("After {:.1f} s:\n{}", monitor_.SecondsAt(Clock::now()), text));
     ShowDump(index, text);
   });
 }
@@ -227,6 +258,19 @@ void JobWatch::OnOutput(std::size_t index, Stream stream, std::string_view piece
   if (stream == Stream::kOut && monitor_.Speaks(index)) monitor_.Printed(piece, Clock::now());
 }
 
+void JobWatch::OnTrackerPrint(int rank, std::string_view text) {
+  const auto now = Clock::now();
+  monitor_.WroteByTracker(rank, now);
+  const std::size_t index = monitor_.WorkerOfRank(rank).value_or(monitor_.first_worker());
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size() - 1) + 1;
+    const std::string_view line = text.substr(0, end);
+    monitor_.Printed(line, now);
+    if (web_ && index < output_.processes()) output_.Add(index, Stream::kOut, line);
+    text.remove_prefix(end);
+  }
+}
+
 void JobWatch::OnLog(const LogLine& line) {
   if (timeline_ && line.severity != Severity::kDebug) timeline_->Mark(line.text, Clock::now());
   if (line.severity != Severity::kDebug) monitor_.Said(SeverityName(line.severity), line.text, Clock::now());
@@ -244,12 +288,20 @@ std::string JobWatch::KeepPage(const JobSnapshot& job) const {
   std::filesystem::remove(path, there_is_none);
   const posix::Descriptor made = posix::OpenPrivate(path.c_str(), O_TRUNC);
   std::ofstream file(path, std::ios::trunc);
-  file << KeptPage(job, output_);
+  file << KeptPage(job, output_, usage_);
   if (!file.flush()) {
     spdlog::warn("cannot write the page '{}'", path.string());
     return {};
   }
   return path.string();
+}
+
+/// Keeps the evaluations for comparison with later jobs, if there are new ones.
+void JobWatch::KeepEvaluations(const JobSnapshot& job) {
+  kept_at_seconds_ = job.seconds;
+  const double latest = job.evaluations.empty() ? 0 : job.evaluations.back().seconds;
+  if (!history_ || std::exchange(kept_evaluation_, latest) == latest) return;
+  history_->KeepEvaluations(EvaluationsJson(job, kMostKeptEvaluations));
 }
 
 void JobWatch::Finish(const JobResult& result, const std::string& story, std::optional<std::size_t> culprit,
@@ -276,6 +328,7 @@ void JobWatch::Finish(const JobResult& result, const std::string& story, std::op
   end.restarts = job.job_restarts;
   for (const WorkerSnapshot& worker : job.workers) end.restarts += worker.restarts;
   end.page = KeepPage(job);
+  KeepEvaluations(job);
   if (timeline_) timeline_->Finish();
   // Readers of launcher.log stop when the record says that the job has ended.
   if (options_.detach) console_.Flush(std::nullopt);

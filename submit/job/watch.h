@@ -19,6 +19,7 @@
 #include "submit/monitor/job_monitor.h"
 #include "submit/monitor/output_history.h"
 #include "submit/monitor/timeline_file.h"
+#include "submit/monitor/usage_history.h"
 #include "submit/monitor/web_server.h"
 #include "submit/options/options.h"
 #include "submit/output/console.h"
@@ -32,6 +33,10 @@ struct WatchCallbacks {
   std::function<std::string()> missing;
   /// See Cluster::Dump.
   std::function<void(std::size_t index, std::function<void(std::string text)> done)> dump;
+  /// Whether the process runs.
+  std::function<bool(std::size_t index)> runs;
+  /// Ends the job.
+  std::function<void()> cancel;
 };
 
 class JobWatch {
@@ -55,6 +60,8 @@ class JobWatch {
   void OnReport(const wire::WorkerReport& report);
   /// Handles a line that a process has written, or a piece of a long line.
   void OnOutput(std::size_t index, Stream stream, std::string_view piece);
+  /// Handles a text that a worker has printed by way of the tracker.
+  void OnTrackerPrint(int rank, std::string_view text);
   /// Shows on the terminal how many workers have connected, until StopShowingJoining.
   void ShowJoining(int joined, int expected);
   void StopShowingJoining();
@@ -78,6 +85,8 @@ class JobWatch {
   void ShowDump(std::size_t index, const std::string& text);
   void SayInJson(const JobSnapshot& job);
   std::string KeepPage(const JobSnapshot& job) const;
+  void KeepEvaluations(const JobSnapshot& job);
+  PageSources SourcesOfPage(const wire::JobToken& token);
 
   Console& console_;
   const Options& options_;
@@ -86,6 +95,9 @@ class JobWatch {
   const std::chrono::system_clock::time_point began_;
   std::optional<History> history_;  ///< once the job has begun
   OutputHistory output_;
+  UsageHistory usage_;
+  double kept_at_seconds_ = 0;            ///< when the evaluations were last kept in the history
+  double kept_evaluation_ = 0;            ///< the time of the latest evaluation that is kept there
   std::set<std::size_t> dumped_;          ///< processes whose stacks are being taken
   std::vector<std::string> stack_files_;  ///< one per process; empty names without --log-dir
   std::optional<TimelineFile> timeline_;  ///< with --timeline

@@ -34,7 +34,6 @@ using Json = nlohmann::ordered_json;
 constexpr int kFormat = 1;
 /// Length of "20261127T010203Z-", which precedes the pid.
 constexpr std::size_t kTimeLength = 17;
-constexpr std::string_view kEnding = ".json";
 
 std::tm Utc(std::chrono::system_clock::time_point when) {
   const std::time_t seconds = std::chrono::system_clock::to_time_t(when);
@@ -58,26 +57,20 @@ bool AllDigits(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-bool IsRecord(std::string_view name) {
-  if (!name.ends_with(kEnding) || name.size() <= kTimeLength + kEnding.size()) return false;
-  name.remove_suffix(kEnding.size());
-  return AllDigits(name.substr(0, 8)) && name[8] == 'T' && AllDigits(name.substr(9, 6)) &&
-         name.substr(15, 2) == "Z-" && AllDigits(name.substr(kTimeLength));
-}
-
 [[noreturn]] void ThrowErrno(const std::string& what) {
   throw std::system_error(errno, std::generic_category(), what);
 }
 
-/// Writes the record to a temporary file and renames it, so that no reader sees a partial file. Only the user
-/// may read it: commands may contain secrets. Returns the file, locked if the job runs and the file system
-/// supports locks.
-posix::Descriptor WriteRecord(const fs::path& path, const JobRecord& record) {
+/// Writes the file under a temporary name and renames it, so that no reader sees a partial file. Only the
+/// user may read it: commands may contain secrets. Returns the file; with `locks`, locked if the file system
+/// has locks.
+template <typename MakeText>
+posix::Descriptor WriteWhole(const fs::path& path, bool locks, const MakeText& make_text) {
   const std::string aside = path.string() + ".new";
   posix::Descriptor file = posix::OpenPrivate(aside.c_str(), O_TRUNC);
   if (!file) ThrowErrno(aside);
-  const bool locked = !record.end && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0;
-  const std::string text = RecordText(record, locked);
+  const bool locked = locks && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0;
+  const std::string text = make_text(locked);
   for (std::string_view rest = text; !rest.empty();) {
     const ssize_t written = ::write(file.get(), rest.data(), rest.size());
     if (written < 0 && errno == EINTR) continue;
@@ -92,6 +85,10 @@ posix::Descriptor WriteRecord(const fs::path& path, const JobRecord& record) {
   return file;
 }
 
+fs::path FileOf(const std::string& folder, const std::string& id, std::string_view ending) {
+  return fs::path(folder) / (id + std::string(ending));
+}
+
 /// Removes the oldest records with their log folders. The record of a job that still writes to its log folder
 /// stays.
 void RemoveOutdated(const fs::path& folder) {
@@ -104,7 +101,9 @@ void RemoveOutdated(const fs::path& folder) {
     if (!logs) continue;
     std::error_code somebody_else_did;
     fs::remove_all(folder / id, somebody_else_did);
-    fs::remove(folder / (id + std::string(kEnding)), somebody_else_did);
+    for (const std::string_view ending : {kRecordEnding, kEvaluationsEnding}) {
+      fs::remove(FileOf(folder.string(), id, ending), somebody_else_did);
+    }
   }
 }
 
@@ -160,10 +159,19 @@ std::string JobId(const JobRecord& record) {
   return fmt::format("{:%Y%m%dT%H%M%SZ}-{}", Utc(record.began), record.pid);
 }
 
+std::optional<std::string> IdOfRecord(std::string_view name) {
+  if (!name.ends_with(kRecordEnding) || name.size() <= kTimeLength + kRecordEnding.size())
+    return std::nullopt;
+  name.remove_suffix(kRecordEnding.size());
+  const bool is_id = AllDigits(name.substr(0, 8)) && name[8] == 'T' && AllDigits(name.substr(9, 6)) &&
+                     name.substr(15, 2) == "Z-" && AllDigits(name.substr(kTimeLength));
+  return is_id ? std::optional<std::string>(name) : std::nullopt;
+}
+
 std::vector<std::string> OutdatedRecords(const std::vector<std::string>& names, std::size_t most) {
   std::vector<std::string> ids;
   for (const std::string& name : names) {
-    if (IsRecord(name)) ids.push_back(name.substr(0, name.size() - kEnding.size()));
+    if (std::optional<std::string> id = IdOfRecord(name)) ids.push_back(*std::move(id));
   }
   if (ids.size() <= most) return {};
   std::sort(ids.begin(), ids.end());
@@ -181,7 +189,8 @@ std::string HistoryFolder(const char* xdg_state_home, const char* home) {
 
 History::History(JobRecord record) : record_(std::move(record)) {
   std::string folder = HistoryFolder(std::getenv("XDG_STATE_HOME"), std::getenv("HOME"));
-  if (!folder.empty()) folders_.push_back(std::move(folder));
+  has_user_folder_ = !folder.empty();
+  if (has_user_folder_) folders_.push_back(std::move(folder));
   if (!record_.log_dir.empty()) folders_.push_back(record_.log_dir + "/jobs");
   Write();
 }
@@ -192,13 +201,24 @@ void History::End(RecordedEnd end) {
   Write();
 }
 
+void History::KeepEvaluations(const std::string& json) const {
+  if (!has_user_folder_) return;
+  const fs::path path = FileOf(folders_.front(), JobId(record_), kEvaluationsEnding);
+  try {
+    WriteWhole(path, false, [&](bool) { return json; });
+  } catch (const std::exception& error) {
+    spdlog::debug("cannot keep the evaluations in '{}': {}", path.string(), error.what());
+  }
+}
+
 void History::Write() {
   error_.clear();
   std::vector<posix::Descriptor> locks;
   for (const std::string& folder : folders_) {
     try {
       fs::create_directories(folder);
-      locks.push_back(WriteRecord(fs::path(folder) / (JobId(record_) + std::string(kEnding)), record_));
+      locks.push_back(WriteWhole(FileOf(folder, JobId(record_), kRecordEnding), !record_.end,
+                                 [this](bool locked) { return RecordText(record_, locked); }));
       if (!record_.end) RemoveOutdated(folder);
     } catch (const std::exception& error) {
       error_ = fmt::format("cannot record the job for `warren jobs` in '{}': {}", folder, error.what());

@@ -63,6 +63,11 @@ std::string RecordText(const JobRecord& record, bool locked = false);
 /// The job's ID, e.g. "20261127T010203Z-4711". Its record is the file ID.json; a detached job without
 /// --log-dir has its logs in the folder ID next to that file.
 std::string JobId(const JobRecord& record);
+/// The files of a job in the history folder: its ID with one of these endings.
+inline constexpr std::string_view kRecordEnding = ".json";
+inline constexpr std::string_view kEvaluationsEnding = ".evaluations.json";
+/// The ID of the job whose record has this file name; nullopt if it is not the name of a record.
+std::optional<std::string> IdOfRecord(std::string_view name);
 /// The IDs of the oldest records, which must be deleted so that at most `most` remain. `names`: those of all
 /// files in the folder; files that are not records are ignored.
 std::vector<std::string> OutdatedRecords(const std::vector<std::string>& names, std::size_t most);
@@ -77,6 +82,9 @@ class History {
   /// `jobs` in that directory.
   explicit History(JobRecord record);
   void End(RecordedEnd end);
+  /// Writes the job's evaluations (EvaluationsJson in page_state.h) next to its record in the user's history,
+  /// from where the pages of other jobs read them.
+  void KeepEvaluations(const std::string& json) const;
   /// What went wrong when the record was last written; empty if it is in all folders.
   const std::string& error() const { return error_; }
 
@@ -84,7 +92,8 @@ class History {
   void Write();
 
   JobRecord record_;
-  std::vector<std::string> folders_;
+  std::vector<std::string> folders_;  ///< the user's history first, if there is one
+  bool has_user_folder_ = false;
   std::string error_;
   std::vector<posix::Descriptor> locks_;  ///< held on the records of a running job
 };

@@ -28,6 +28,8 @@ constexpr seconds kSourceIsSilent{10};
 /// Without another setting, workers report at intervals that give at most this many reports per second in
 /// total.
 constexpr int kReportsPerSecond = 256;
+/// Longer stacks are cut.
+constexpr std::size_t kMostStackBytes = std::size_t{32} << 10;
 
 double Seconds(std::chrono::steady_clock::duration time) {
   return std::chrono::duration<double>(time).count();
@@ -75,6 +77,7 @@ void JobMonitor::Started(std::size_t index, const submit::Started& where, TimePo
   worker = {.runs_since = now, .starts = worker.starts, .state_since = now, .busy = now, .call_since = now};
   shown.state = WorkerState::kWaiting;
   shown.trouble.clear();
+  shown.stack.clear();
   shown.sample.reset();
   shown.call.reset();
   shown.reading.reset();
@@ -235,13 +238,15 @@ void JobMonitor::Wrote(std::size_t index, TimePoint now) {
 }
 
 void JobMonitor::WroteByTracker(int rank, TimePoint now) {
-  for (std::size_t i = 0; i < workers_.size(); ++i) {
-    if (job_.workers[i].rank == rank) Wrote(i, now);
-  }
+  if (const auto index = WorkerOfRank(rank)) Wrote(*index, now);
 }
 
 void JobMonitor::Dumped(std::size_t index, bool begins) {
   workers_[index].is_dumped = begins;
+}
+
+void JobMonitor::TookStack(std::size_t index, const std::string& text) {
+  job_.workers[index].stack = text.substr(0, kMostStackBytes);
 }
 
 void JobMonitor::OutputPaused(bool paused, TimePoint now) {
@@ -439,6 +444,22 @@ void JobMonitor::AddWaitingTimes(JobSnapshot& job, TimePoint now) const {
     const double lately = before == nullptr ? 0 : Seconds(now - before->when);
     if (lately >= 1) worker.makes_wait_now = (worker.seconds_made_wait - before->seconds[rank]) / lately;
   }
+}
+
+std::vector<Usage> JobMonitor::UsageNow() const {
+  std::vector<Usage> usage;
+  for (const WorkerSnapshot& worker : job_.workers) {
+    const bool runs = workers_[worker.index].runs_since.has_value() && worker.sample.has_value();
+    usage.push_back(runs ? Usage{worker.cores_used, worker.sample->resident_bytes} : Usage{});
+  }
+  return usage;
+}
+
+std::optional<std::size_t> JobMonitor::WorkerOfRank(int rank) const {
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    if (job_.workers[i].rank == rank) return i;
+  }
+  return std::nullopt;
 }
 
 JobSnapshot JobMonitor::Snapshot(TimePoint now) const {

@@ -15,6 +15,7 @@
 
 #include "submit/monitor/hang_watch.h"
 #include "submit/monitor/snapshot.h"
+#include "submit/monitor/usage_history.h"
 #include "submit/monitor/waiting_time.h"
 #include "submit/process/planned_process.h"
 #include "submit/process/process.h"
@@ -51,6 +52,8 @@ class JobMonitor {
   void WroteByTracker(int rank, TimePoint now);
   /// dmlc-submit's debugger begins or ends reading the process's stack; the process is stopped meanwhile.
   void Dumped(std::size_t index, bool begins);
+  /// What the debugger has shown of the process.
+  void TookStack(std::size_t index, const std::string& text);
   /// Reading output, and with it samples from other hosts, is paused or resumed.
   void OutputPaused(bool paused, TimePoint now);
   /// No further reports will arrive: the workers have left the job.
@@ -72,6 +75,13 @@ class JobMonitor {
   bool JoiningTakesLong(TimePoint now);
 
   JobSnapshot Snapshot(TimePoint now) const;
+  /// What each process uses now, in the plan's order.
+  std::vector<Usage> UsageNow() const;
+  double SecondsAt(TimePoint time) const;
+  /// The index of the first worker, which may have any rank.
+  std::size_t first_worker() const { return first_worker_; }
+  /// The worker with this rank.
+  std::optional<std::size_t> WorkerOfRank(int rank) const;
   /// "worker 1 (rank 2, host vm, pid 4242)"
   std::string Describe(std::size_t index) const;
 
@@ -104,7 +114,6 @@ class JobMonitor {
     bool Speaks(const RoundSource& other, TimePoint now) const;
   };
 
-  double SecondsAt(TimePoint time) const;
   std::size_t RankOf(std::size_t index) const;
   std::optional<std::size_t> WorkerOf(const std::string& task_id) const;
   void AddEvaluation(std::int64_t round, const std::vector<std::pair<std::string, double>>& metrics,

@@ -20,11 +20,13 @@ void Replace(std::string& text, std::string_view what, std::string_view with) {
 
 }  // namespace
 
-std::string KeptPage(const JobSnapshot& job, const OutputHistory& output) {
+std::string KeptPage(const JobSnapshot& job, const OutputHistory& output, const UsageHistory& usage) {
   std::string page(PageHtml());
   // Every "<" in the JSON is escaped, so nothing in it ends the element.
   std::string data = R"(<script id="kept" type="application/json">{"state":)";
   data += PageState(job);
+  data += ",\"usage\":";
+  data += usage.Json();
   data += ",\"logs\":[";
   OutputQuery query;
   query.limit = kMaxKeptLines / std::max<std::size_t>(output.processes(), 1);

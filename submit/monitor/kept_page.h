@@ -6,11 +6,12 @@
 
 #include "submit/monitor/output_history.h"
 #include "submit/monitor/snapshot.h"
+#include "submit/monitor/usage_history.h"
 
 namespace warren::submit {
 
 /// The page with each process's last output lines, at most kMaxKeptLines in total.
-std::string KeptPage(const JobSnapshot& job, const OutputHistory& output);
+std::string KeptPage(const JobSnapshot& job, const OutputHistory& output, const UsageHistory& usage);
 
 inline constexpr std::size_t kMaxKeptLines = 20'000;
 

@@ -165,6 +165,7 @@ constexpr std::array kWorkerMembers = {
     OfWorker("state", [](const WorkerSnapshot& w) { return std::string_view(Name(w.state)); }),
     OfWorker("restarts", [](const WorkerSnapshot& w) { return std::int64_t{w.restarts}; }),
     OfWorker("trouble", [](const WorkerSnapshot& w) { return std::string_view(w.trouble); }),
+    OfWorker("stack", [](const WorkerSnapshot& w) { return std::string_view(w.stack); }),
     // Process.
     OfWorker("cores", [](const WorkerSnapshot& w) { return Tenths(w.cores_used); }),
     OfWorker("cpu", [](const WorkerSnapshot& w) { return w.sample ? std::round(w.sample->cpu_seconds) : 0; }),
@@ -328,6 +329,17 @@ std::string PageChange(const JobSnapshot& before, const JobSnapshot& now) {
   AppendList(json, "evaluations", evaluations.begin(), evaluations.end());
   const auto first = static_cast<std::ptrdiff_t>(FirstNewEvent(before.events, now.events));
   AppendList(json, "events", now.events.begin() + first, now.events.end());
+  return json + '}';
+}
+
+std::string EvaluationsJson(const JobSnapshot& job, std::size_t most) {
+  const std::size_t count = job.evaluations.size();
+  const std::size_t step = (count + most - 1) / std::max<std::size_t>(most, 1);
+  std::vector<Evaluation> kept;
+  for (std::size_t back = 0; back < count; back += step) kept.push_back(job.evaluations[count - 1 - back]);
+  std::reverse(kept.begin(), kept.end());
+  std::string json = "{";
+  AppendList(json, "evaluations", kept.begin(), kept.end());
   return json + '}';
 }
 

@@ -12,6 +12,7 @@
 // sent.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "submit/monitor/snapshot.h"
@@ -21,5 +22,8 @@ namespace warren::submit {
 std::string PageState(const JobSnapshot& job);
 /// The change from `before` to `now`; both have the same processes.
 std::string PageChange(const JobSnapshot& before, const JobSnapshot& now);
+
+/// {"evaluations": [[12, 3.4, {"train-rmse": 0.21}], ...]}: at most `most` rounds, the last one among them.
+std::string EvaluationsJson(const JobSnapshot& job, std::size_t most);
 
 }  // namespace warren::submit

@@ -36,6 +36,7 @@ struct WorkerSnapshot {
   WorkerState state = WorkerState::kWaiting;
   int restarts = 0;
   std::string trouble;  ///< the current problem, in words: "stopped by a signal for 61 s"; mostly empty
+  std::string stack;    ///< its stacks, as a debugger has last shown them; mostly empty
 
   std::optional<ProcessSample> sample;
   double cores_used = 0;  ///< processor cores used recently, such as 2.5

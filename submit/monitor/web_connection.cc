@@ -51,11 +51,19 @@ void WebConnection::Answer() {
   seat_.is_waiting = false;
   seat_.silent_since = std::chrono::steady_clock::now();
   const WebRequest request = parser_->release();
-  response_ = events_.answer(request, *this);
-  if (!response_ || !is_open_) return;
-  response_->keep_alive(request.keep_alive());
+  keep_alive_ = request.keep_alive();
+  is_head_ = request.method() == http::verb::head;
+  is_answering_ = true;
+  std::optional<WebResponse> response = events_.answer(request, *this);
+  if (response) Respond(*std::move(response));
+}
+
+void WebConnection::Respond(WebResponse response) {
+  if (!is_open_) return;
+  response_ = std::move(response);
+  response_->keep_alive(keep_alive_);
   response_->prepare_payload();
-  if (request.method() == http::verb::head) response_->body().clear();  // its length stays in the header
+  if (is_head_) response_->body().clear();  // its length stays in the header
   stream_.expires_after(kWriteLimit);
   http::async_write(stream_, *response_,
                     [self = shared_from_this()](const beast::error_code& error, std::size_t) {
@@ -63,12 +71,14 @@ void WebConnection::Answer() {
                         return self->Fail();
                       }
                       self->response_.reset();
+                      self->is_answering_ = false;
                       self->ReadRequest();
                     });
 }
 
 void WebConnection::BeginStream() {
   is_stream_ = true;
+  is_answering_ = false;
   // Data buffered in the kernel would be outdated by the time a slow reader gets it.
   beast::error_code ignored;
   stream_.socket().set_option(asio::socket_base::send_buffer_size(kStreamBufferBytes), ignored);

@@ -5,27 +5,24 @@
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http/empty_body.hpp>
-#include <boost/beast/http/message.hpp>
 #include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/string_body.hpp>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "submit/monitor/snapshot.h"
+#include "submit/monitor/web_message.h"
 #include "submit/monitor/web_seats.h"
 
 namespace warren::submit {
-
-using WebRequest = boost::beast::http::request<boost::beast::http::empty_body>;
-using WebResponse = boost::beast::http::response<boost::beast::http::string_body>;
 
 class WebConnection : public std::enable_shared_from_this<WebConnection> {
  public:
   /// Callbacks to the owner, called in the io_context's thread.
   struct Events {
-    /// Returns the answer, or std::nullopt if the connection has become a stream of events.
+    /// Returns the answer, or std::nullopt if the connection has become a stream of events or Respond() will
+    /// be called.
     std::function<std::optional<WebResponse>(const WebRequest& request, WebConnection& connection)> answer;
     std::function<void(WebConnection& connection)> ready;   ///< a piece of the stream has been written
     std::function<void(WebConnection& connection)> closed;  ///< called once, unless Close() was called
@@ -34,11 +31,14 @@ class WebConnection : public std::enable_shared_from_this<WebConnection> {
   WebConnection(boost::asio::ip::tcp::socket socket, Events events);
 
   void Start() { ReadRequest(); }
+  /// Sends the answer to the request that was last passed to `answer`. Does nothing if the connection has
+  /// been closed since.
+  void Respond(WebResponse response);
   /// Sends the head of a stream of events; Write() then sends its pieces.
   void BeginStream();
   bool is_stream() const { return is_stream_; }
-  /// Whether no write is in progress.
-  bool is_idle() const { return written_ == nullptr && !response_; }
+  /// Whether no write is in progress and no answer is due.
+  bool is_idle() const { return written_ == nullptr && !is_answering_; }
   /// Writes a piece of the stream; requires is_idle(). `is_last`: closes the connection afterwards.
   void Write(std::shared_ptr<const std::string> piece, bool is_last = false);
   /// Makes the connection close after the current answer, instead of reading the next request.
@@ -70,6 +70,9 @@ class WebConnection : public std::enable_shared_from_this<WebConnection> {
   Events events_;
   WebSeat seat_;
   bool is_stream_ = false;
+  bool is_answering_ = false;  ///< the latest request has not been answered in full
+  bool keep_alive_ = false;    ///< whether its sender wants to send more
+  bool is_head_ = false;       ///< whether it is a HEAD request
   bool closes_behind_answer_ = false;
   bool is_open_ = true;
 };

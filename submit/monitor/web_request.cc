@@ -61,6 +61,10 @@ std::string PageToken(const wire::JobToken& token) {
   return wire::ToHex(wire::BytesOf(token.Derive("page")).substr(0, 16));
 }
 
+std::string ViewToken(const wire::JobToken& token) {
+  return wire::ToHex(wire::BytesOf(token.Derive("view")).substr(0, 16));
+}
+
 std::optional<std::string> PathInside(std::string_view path, std::string_view token) {
   constexpr std::string_view kBegin = "/in/";
   if (!path.starts_with(kBegin)) return std::nullopt;
@@ -98,6 +102,13 @@ bool NamesLoopback(std::string_view host) {
 bool IsOfAnotherOrigin(std::string_view fetch_site) {
   // "none": typed by the user, or a bookmark.
   return !fetch_site.empty() && fetch_site != "same-origin" && fetch_site != "none";
+}
+
+bool MayChange(std::string_view fetch_site, std::string_view origin, std::string_view host) {
+  if (!fetch_site.empty()) return fetch_site == "same-origin";
+  if (origin.empty()) return true;
+  const std::size_t slashes = origin.find("://");
+  return slashes != std::string_view::npos && origin.substr(slashes + 3) == host;
 }
 
 }  // namespace warren::submit

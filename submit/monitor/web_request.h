@@ -18,9 +18,11 @@ struct WebTarget {
 };
 WebTarget ParseTarget(std::string_view target);
 
-/// The token that opens the job's page. Derived one-way from the job's token, so that a leaked URL gives
-/// access to the page, but not to the job.
+/// The token that opens the job's page with all that can be done there. Derived one-way from the job's token,
+/// so that a leaked URL gives access to the page, but not to the job.
 std::string PageToken(const wire::JobToken& token);
+/// The token that opens the page for those who may only see the job.
+std::string ViewToken(const wire::JobToken& token);
 
 /// The rest of a path that begins with the token, "/in/TOKEN/logs": "/logs". Browsers send no cookies from a
 /// frame on a page of another host, such as a notebook's. std::nullopt for another path or token.
@@ -40,5 +42,10 @@ bool NamesLoopback(std::string_view host);
 /// another port of this host, where browsers send our cookie. Old browsers and other programs send no such
 /// header.
 bool IsOfAnotherOrigin(std::string_view fetch_site);
+
+/// Whether a request that changes something comes from this server's own page or from a program that is no
+/// browser, by its headers Sec-Fetch-Site, Origin and Host. Browsers send at least one of the first two with
+/// a POST.
+bool MayChange(std::string_view fetch_site, std::string_view origin, std::string_view host);
 
 }  // namespace warren::submit

@@ -3,21 +3,24 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <charconv>
+#include <boost/asio/thread_pool.hpp>
 #include <chrono>
+#include <exception>
 #include <map>
 #include <set>
 #include <stdexcept>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "submit/monitor/open_metrics.h"
-#include "submit/monitor/page/texts.h"
 #include "submit/monitor/page_state.h"
 #include "submit/monitor/web_connection.h"
+#include "submit/monitor/web_page.h"
 #include "submit/monitor/web_request.h"
 #include "submit/monitor/web_seats.h"
 #include "tracker/host_address.h"
@@ -32,40 +35,9 @@ using asio::ip::tcp;
 using Clock = std::chrono::steady_clock;
 using Piece = std::shared_ptr<const std::string>;
 
-constexpr const char* kHtml = "text/html; charset=utf-8";
-constexpr const char* kPolicy =
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-/// For a page that is opened by a path with the token: a notebook of another port or host may show it in a
-/// frame.
-constexpr const char* kPolicyOfFrames =
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors *";
-constexpr std::size_t kMaxLines = 2000;  ///< maximum number of lines in one answer of /logs
-
 /// Interval between updates of a page: 1 to 5 seconds, longer for bigger jobs, whose updates cost more.
 std::chrono::milliseconds IntervalFor(std::size_t processes) {
   return std::chrono::milliseconds(std::clamp<std::size_t>(2 * processes, 1000, 5000));
-}
-
-WebResponse Respond(http::status status, const char* type, std::string body) {
-  WebResponse response(status, 11);
-  response.set(http::field::content_type, type);
-  response.set(http::field::cache_control, "no-store");
-  response.set("X-Content-Type-Options", "nosniff");
-  response.set("Referrer-Policy", "no-referrer");  // the first URL contains the token
-  response.set("Content-Security-Policy", kPolicy);
-  response.body() = std::move(body);
-  return response;
-}
-
-WebResponse Refuse(http::status status, std::string why) {
-  return Respond(status, "text/plain; charset=utf-8", std::move(why) + "\n");
-}
-
-template <typename Number>
-Number NumberOf(std::string_view text, Number otherwise) {
-  Number number = otherwise;
-  std::from_chars(text.data(), text.data() + text.size(), number);
-  return number;
 }
 
 std::string_view ViewOf(boost::beast::string_view text) {
@@ -81,7 +53,11 @@ Piece EventOf(std::string_view name, const std::string& data) {
 class WebServer::Impl : public std::enable_shared_from_this<WebServer::Impl> {
  public:
   Impl(asio::io_context& io, const WebServerOptions& options, WebServerCallbacks callbacks)
-      : io_(io), timer_(io), token_(options.page_token), callbacks_(std::move(callbacks)) {
+      : io_(io),
+        timer_(io),
+        token_(options.page_token),
+        callbacks_(std::move(callbacks)),
+        tokens_{{{token_, Rights::kControl}, {callbacks_.page.view_token, Rights::kView}}} {
     if (options.metrics) Listen(*options.metrics).serves_metrics = true;
     if (options.page) {
       // If metrics and page have the same address, they share one port, even port 0 (any free one).
@@ -95,6 +71,7 @@ class WebServer::Impl : public std::enable_shared_from_this<WebServer::Impl> {
   }
 
   void Stop() {
+    if (reader_) reader_->join();
     timer_.cancel();
     for (const auto& listener : listeners_) listener->acceptor.close();
     for (const auto& connection : std::exchange(connections_, {})) connection->Close();
@@ -227,81 +204,81 @@ class WebServer::Impl : public std::enable_shared_from_this<WebServer::Impl> {
 
   std::optional<WebResponse> Answer(const Listener& listener, const WebRequest& request,
                                     WebConnection& connection) {
-    if (request.method() != http::verb::get && request.method() != http::verb::head) {
-      return Refuse(http::status::method_not_allowed, "only GET and HEAD are supported");
+    constexpr std::array kMethods = {http::verb::get, http::verb::head, http::verb::post};
+    if (std::find(kMethods.begin(), kMethods.end(), request.method()) == kMethods.end()) {
+      return Refuse(http::status::method_not_allowed, "only GET, HEAD and POST are supported");
     }
     if (listener.is_loopback && !NamesLoopback(ViewOf(request[http::field::host]))) {
       return Refuse(http::status::forbidden, "this server accepts requests to localhost only");
     }
+    const bool is_post = request.method() == http::verb::post;
     WebTarget target = ParseTarget(ViewOf(request.target()));
-    if (listener.serves_metrics && target.path == "/metrics") {
+    if (listener.serves_metrics && target.path == "/metrics" && !is_post) {
       return Respond(http::status::ok, "application/openmetrics-text; version=1.0.0; charset=utf-8",
                      OpenMetrics(*Newest()));
     }
     if (!listener.serves_page) return Refuse(http::status::not_found, "only /metrics is served here");
-    if (target.path == "/" && wire::Same(target.Value("token"), token_)) {
-      connection.SetKnowsToken();
-      return GiveCookie(listener);
-    }
-    if (const auto inside = PathInside(target.path, token_)) {
-      target.path = *inside;
-      connection.SetKnowsToken();
-      std::optional<WebResponse> response = AnswerPage(target, request, connection);
-      if (response) response->set("Content-Security-Policy", kPolicyOfFrames);
-      return response;
-    }
     const std::string_view cookie =
         CookieValue(ViewOf(request[http::field::cookie]), CookieName(listener.address.port));
-    if (!wire::Same(cookie, token_)) {
-      return Refuse(http::status::unauthorized,
-                    "This page needs a token: open the complete address that dmlc-submit printed.");
+    for (const auto& [token, rights] : tokens_) {
+      if (token.empty()) continue;
+      if (target.path == "/" && wire::Same(target.Value("token"), token)) {
+        connection.SetKnowsToken();
+        return GiveCookie(listener, token);
+      }
+      if (const auto inside = PathInside(target.path, token)) {
+        target.path = *inside;
+        return AnswerKnown(target, request, connection, rights, true);
+      }
     }
-    connection.SetKnowsToken();
-    return AnswerPage(target, request, connection);
+    for (const auto& [token, rights] : tokens_) {
+      if (!token.empty() && wire::Same(cookie, token))
+        return AnswerKnown(target, request, connection, rights, false);
+    }
+    return Refuse(http::status::unauthorized,
+                  "This page needs a token: open the complete address that dmlc-submit printed.");
   }
 
   /// Sets the page's cookie and redirects to the page. With SameSite=Strict, the page would not open from a
   /// link in a chat or a notebook: browsers omit such a cookie in the redirected request, too.
-  WebResponse GiveCookie(const Listener& listener) {
+  static WebResponse GiveCookie(const Listener& listener, std::string_view token) {
     WebResponse response = Respond(http::status::see_other, kHtml, "");
     response.set(http::field::location, "./");
     response.set(http::field::set_cookie, fmt::format("{}={}; HttpOnly; SameSite=Lax; Path=/",
-                                                      CookieName(listener.address.port), token_));
+                                                      CookieName(listener.address.port), token));
     return response;
   }
 
-  std::optional<WebResponse> AnswerPage(const WebTarget& target, const WebRequest& request,
-                                        WebConnection& connection) {
-    if (target.path == "/") return Respond(http::status::ok, kHtml, std::string(PageHtml()));
-    if (target.path == "/page.css") {
-      return Respond(http::status::ok, "text/css; charset=utf-8", std::string(PageStyle()));
-    }
-    if (target.path == "/page.js") {
-      return Respond(http::status::ok, "text/javascript; charset=utf-8", PageScript());
-    }
-    if (IsOfAnotherOrigin(ViewOf(request["Sec-Fetch-Site"]))) {
-      return Refuse(http::status::forbidden, "only the job's own page may request this");
-    }
-    if (target.path == "/logs") {
-      return Respond(http::status::ok, "application/json", LogsOf(target));
-    }
-    if (target.path == "/events" && request.method() == http::verb::get) {
+  /// Answers a request that has shown a token. `in_frame`: by its path.
+  std::optional<WebResponse> AnswerKnown(const WebTarget& target, const WebRequest& request,
+                                         WebConnection& connection, Rights rights, bool in_frame) {
+    connection.SetKnowsToken();
+    PageAnswer answer = AnswerPage(callbacks_.page, target, request, rights);
+    if (std::holds_alternative<BeginEvents>(answer)) {
       connection.BeginStream();
       return std::nullopt;
     }
-    return Refuse(http::status::not_found, "there is no such page");
+    if (const auto* files = std::get_if<ReadFiles>(&answer)) {
+      ReadLater(connection, files->read);
+      return std::nullopt;
+    }
+    if (in_frame) AllowFrames(std::get<WebResponse>(answer));
+    return std::get<WebResponse>(std::move(answer));
   }
 
-  std::string LogsOf(const WebTarget& target) const {
-    if (callbacks_.output == nullptr) return OutputHistory(0).Json({});
-    OutputQuery query;
-    const std::string_view worker = target.Value("worker");
-    if (!worker.empty()) query.process = NumberOf<std::size_t>(worker, SIZE_MAX);
-    query.before = NumberOf(target.Value("before"), query.before);
-    query.after = NumberOf(target.Value("after"), query.after);
-    query.limit = std::min(NumberOf(target.Value("limit"), query.limit), kMaxLines);
-    query.contains = target.Value("contains");
-    return callbacks_.output->Json(query);
+  /// Answers once another thread has read files: a slow file system must not delay the tracker.
+  void ReadLater(WebConnection& connection, std::function<WebResponse()> read) {
+    if (!reader_) reader_.emplace(1);
+    asio::post(*reader_, [this, kept = connection.shared_from_this(), read = std::move(read)]() mutable {
+      auto response = std::make_shared<WebResponse>();
+      try {
+        *response = read();
+      } catch (const std::exception& error) {
+        *response = Refuse(http::status::internal_server_error, error.what());
+      }
+      // The connection ends in the thread of the server.
+      asio::post(io_, [kept = std::move(kept), response] { kept->Respond(std::move(*response)); });
+    });
   }
 
   // --- the job ---------------------------------------------------------------------------------------------
@@ -339,7 +316,8 @@ class WebServer::Impl : public std::enable_shared_from_this<WebServer::Impl> {
       connection.shown = newest_;
       connection.Write(piece);
     } else if (is_over_ && !std::exchange(connection.was_told_the_end, true)) {
-      connection.Write(EventOf("end", LogsOf(ParseTarget("/logs?limit=1000"))), true);
+      connection.Write(EventOf("end", LogsJson(callbacks_.page.output, ParseTarget("/logs?limit=1000"))),
+                       true);
     }
     if (!is_over_) Tick();
   }
@@ -372,6 +350,8 @@ class WebServer::Impl : public std::enable_shared_from_this<WebServer::Impl> {
   asio::steady_timer timer_;  ///< for the next update; at the end, for kFinishLimit
   const std::string token_;
   const WebServerCallbacks callbacks_;
+  const std::array<std::pair<std::string, Rights>, 2> tokens_;
+  std::optional<asio::thread_pool> reader_;  ///< reads files; made when first needed
   std::vector<std::unique_ptr<Listener>> listeners_;
   std::set<std::shared_ptr<WebConnection>> connections_;
   std::shared_ptr<const JobSnapshot> newest_;

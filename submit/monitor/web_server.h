@@ -7,8 +7,15 @@
 //   GET /events              server-sent events: "state" with the whole job, then a "change" (page_state.h)
 //                            every 1 to 5 seconds, and "end" with the last output when the job is over
 //   GET /logs?worker=INDEX&before=N&after=N&limit=N&contains=TEXT
-//                            lines of output (output_history.h); like /events, refused to pages of other
-//                            origins
+//                            lines of output (output_history.h)
+//   GET /usage               cores and memory of the processes over time (usage_history.h)
+//   GET /jobs, /jobs/ID/evaluations, /jobs/ID/page
+//                            the user's jobs (recorded_jobs.h)
+//   POST /cancel, /stack?worker=INDEX
+//                            ends the job; takes the stacks of a process
+//
+// What follows /page.js is refused to pages of other origins; the user's jobs and POST, also to those who
+// have only the token for viewing.
 //
 // The same thread serves the tracker, so nothing here blocks, and requests are cheap: the job's state is
 // taken at most once a second, and only if requested; a slow reader of /events is sent the newest state next
@@ -22,9 +29,9 @@
 #include <optional>
 #include <string>
 
-#include "submit/monitor/output_history.h"
 #include "submit/monitor/snapshot.h"
 #include "submit/monitor/web_address.h"
+#include "submit/monitor/web_page.h"
 
 namespace warren::submit {
 
@@ -37,8 +44,7 @@ struct WebServerOptions {
 struct WebServerCallbacks {
   /// Returns the current state of the job.
   std::function<JobSnapshot()> snapshot;
-  /// The processes' output; may be null. It must outlive the server.
-  const OutputHistory* output = nullptr;
+  PageSources page = {};
 };
 
 /// Single-threaded: use it from the thread that runs the io_context.

@@ -9,19 +9,34 @@ const hiddenMetrics = new Set();
 let metricNames = [];
 const legendValues = new Map();
 
-function drawEvaluation() {
-  const byName = new Map(metricNames.map((name) => [name, []]));
+// The points of each metric in `evaluations`, by the metric's name.
+function pointsOf(evaluations, names) {
+  const byName = new Map(names.map((name) => [name, []]));
   for (const [round, , metrics] of evaluations) {
     for (const name of Object.keys(metrics)) {
       if (!byName.has(name)) byName.set(name, []);
       byName.get(name).push([round, metrics[name]]);
     }
   }
+  return byName;
+}
+
+// The metrics of the job that is compared, in the colors that they have here.
+function comparedSeries() {
+  return [...pointsOf(compared.evaluations, [])].map(([name, points], i) => {
+    const color = metricNames.indexOf(name);
+    return {name: `${name}: ${compared.name}`, color: color < 0 ? metricNames.length + i : color, points, hidden: hiddenMetrics.has(name), dashed: true};
+  });
+}
+
+function drawEvaluation() {
+  const byName = pointsOf(evaluations, metricNames);
   if (byName.size !== metricNames.length) {
     metricNames = [...byName.keys()];
     makeEvaluationLegend();
   }
-  evaluationChart.draw(metricNames.map((name, color) => ({name, color, points: byName.get(name), hidden: hiddenMetrics.has(name)})),
+  const own = metricNames.map((name, color) => ({name, color, points: byName.get(name), hidden: hiddenMetrics.has(name)}));
+  evaluationChart.draw([...own, ...comparedSeries()],
                        $('log-scale').getAttribute('aria-pressed') === 'true');
   for (const [name, node] of legendValues) {
     const points = byName.get(name);

@@ -47,7 +47,7 @@ class LineChart {
     this.svg.addEventListener('keydown', (event) => this.onKey(event));
   }
 
-  // `series`: [{name, color, points: [[x, y], ...] by x, hidden}].
+  // `series`: [{name, color, points: [[x, y], ...] by x, hidden, dashed}].
   draw(series, isLog = false) {
     this.series = series.filter((one) => !one.hidden);
     this.isLog = isLog;
@@ -90,8 +90,8 @@ class LineChart {
     this.lines.replaceChildren(...this.series.flatMap((one) => {
       const path = makeSvg('path', {class: 'series', d: this.pathOf(one.points)});
       path.style.stroke = `var(--series-${one.color % 8})`;
-      if (one.color >= 8) path.style.strokeDasharray = '5 3';
-      return this.names.fromZero ? [path, this.areaOf(one, path)] : [path];
+      if (one.color >= 8 || one.dashed) path.style.strokeDasharray = '5 3';
+      return this.names.fromZero && this.series.length === 1 ? [path, this.areaOf(one, path)] : [path];
     }));
     if (this.at !== null) this.moveTo(this.at);
   }
@@ -176,7 +176,7 @@ class LineChart {
     const lines = [];
     for (const one of this.series) {
       const point = one.points.find((other) => other[0] === x);
-      if (point) lines.push([one.name, this.names.formatY(point[1]), () => strokeOf(one.color)]);
+      if (point) lines.push([one.name, this.names.formatY(point[1]), () => strokeOf(one.color, one.dashed)]);
     }
     this.tooltip.show(here, this.names.headingX(x), lines);
   }
@@ -198,9 +198,9 @@ class LineChart {
   }
 }
 
-function strokeOf(color) {
+function strokeOf(color, dashed = false) {
   const swatch = make('span', {class: 'swatch stroke'});
   swatch.style.borderTopColor = `var(--series-${color % 8})`;
-  if (color >= 8) swatch.style.borderTopStyle = 'dashed';
+  if (color >= 8 || dashed) swatch.style.borderTopStyle = 'dashed';
   return swatch;
 }

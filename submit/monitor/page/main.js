@@ -41,6 +41,7 @@ function drawHead() {
   $('progress').firstElementChild.style.width = `${Math.min(100, share * 100)}%`;
   setAttribute($('progress'), 'aria-valuenow', Math.round(share * 100));
   $('progress').hidden = job.rounds === 0;
+  if (job.over) $('cancel').hidden = true;
   setText($('elapsed'), formatSeconds(job.seconds));
   setText($('left-name'), job.over ? 'Exit code' : 'Time left');
   setText($('left'), job.over ? String(job.exit_code) : job.seconds_left === null ? '-' : formatSeconds(job.seconds_left));
@@ -61,7 +62,8 @@ function draw(changed) {
   drawWorkers(changed);
   if (changed.evaluations) drawEvaluation();
   drawTimes();
-  drawThroughput();
+  drawOverTime();
+  drawStack(changed.workers);
   if (changed.places) {
     drawTopology();
     drawLogChoice();
@@ -72,6 +74,15 @@ function draw(changed) {
 function showConnection(state, text) {
   $('connection').className = state;
   setText($('connection'), text);
+}
+
+async function loadUsage() {
+  try {
+    takeUsage(await (await fetch('usage')).json());
+  } catch (error) {
+    return;  // the connection is lost, which the event stream also notices
+  }
+  drawOverTime();
 }
 
 function endedText() {
@@ -85,7 +96,10 @@ function connect() {
     showConnection('live', 'live');
     draw(how(JSON.parse(event.data)));
     if (job.over) return;  // the "end" event brings the last lines
-    if (how === takeState) reloadLogs(); else followLogs();
+    if (how === takeChange) return followLogs();
+    reloadLogs();
+    loadUsage();
+    loadJobs();
   };
   source.addEventListener('state', take(takeState));
   source.addEventListener('change', take(takeChange));
@@ -109,11 +123,13 @@ if ($('kept')) {
   const kept = JSON.parse($('kept').textContent);
   logs.kept = kept.logs.flatMap((one) => one.lines).sort((a, b) => a[0] - b[0]);
   $('logs-follow').parentElement.hidden = true;
+  takeUsage(kept.usage);
   draw(takeState(kept.state));
   reloadLogs();
   showConnection('ended', `saved when the job ended, ${new Date(job.began + job.seconds * 1000).toLocaleString()}`);
 } else {
   connect();
+  setInterval(() => document.hidden || loadJobs(), kJobsMs);
   setInterval(() => {
     if (!job.over && Date.now() - lastHeard > kSilenceMs) showConnection('lost', 'no updates for a while');
   }, 5000);

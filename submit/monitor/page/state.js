@@ -7,6 +7,9 @@ let events = [];
 // Recorded only while the page is open: [seconds, rows per second, bytes of collectives so far].
 const history = [];
 const kMaxHistory = 3600;
+// What each worker has used (format: submit/monitor/usage_history.h).
+let usage = {seconds: [], cores: [], mib: []};
+const kMaxUsage = 600;
 const kMaxEvents = 256;
 
 function bytesOfCollectives() {
@@ -18,6 +21,24 @@ function bytesOfCollectives() {
 function remember() {
   history.push([job.seconds, job.rows_per_second, bytesOfCollectives()]);
   if (history.length > kMaxHistory) history.shift();
+  rememberUsage();
+}
+
+function takeUsage(known) {
+  usage = known;
+}
+
+// Adds what the workers use now. Once there are many times, every second one is dropped.
+function rememberUsage() {
+  if (job.over || usage.cores.length !== workers.length || job.seconds <= (usage.seconds[usage.seconds.length - 1] ?? -1)) return;
+  usage.seconds.push(job.seconds);
+  for (const worker of workers) {
+    usage.cores[worker.i].push(worker.cores);
+    usage.mib[worker.i].push(worker.mib);
+  }
+  if (usage.seconds.length <= kMaxUsage) return;
+  const half = (values) => values.filter((_, at) => at % 2 === 0);
+  usage = {seconds: half(usage.seconds), cores: usage.cores.map(half), mib: usage.mib.map(half)};
 }
 
 function takeState(state) {

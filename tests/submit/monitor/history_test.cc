@@ -13,8 +13,11 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <nlohmann/json.hpp>
+#include <optional>
 
 #include "posix/folder_lock.h"
+#include "submit/monitor/recorded_jobs.h"
 
 namespace warren::submit {
 namespace {
@@ -157,6 +160,7 @@ TEST_F(HistoryFiles, LogsNextToARecordGoWithItUnlessTheirJobStillRuns) {
     fs::create_directories(logs);
     std::ofstream(logs / "worker-0.log") << "a line";
     std::ofstream(logs.string() + ".json") << "{}";
+    std::ofstream(logs.string() + ".evaluations.json") << "{}";
   }
   for (std::size_t pid = 0; pid < kMostRecords; ++pid) {
     std::ofstream(jobs() / ("20250101T000000Z-" + std::to_string(pid) + ".json")) << "{}";
@@ -165,6 +169,7 @@ TEST_F(HistoryFiles, LogsNextToARecordGoWithItUnlessTheirJobStillRuns) {
   const History history(Example());
   EXPECT_FALSE(fs::exists(old));
   EXPECT_FALSE(fs::exists(old.string() + ".json"));
+  EXPECT_FALSE(fs::exists(old.string() + ".evaluations.json"));
   EXPECT_TRUE(fs::exists(running / "worker-0.log"));
   EXPECT_TRUE(fs::exists(running.string() + ".json"));
 }
@@ -175,6 +180,31 @@ TEST_F(HistoryFiles, AFolderThatCannotBeMadeIsNoTroubleOfTheJob) {
   record.log_dir.clear();
   EXPECT_NO_THROW(History(record).End(Failure()));
   EXPECT_THAT(History(record).error(), HasSubstr("cannot record the job"));
+}
+
+TEST_F(HistoryFiles, ThePageOfAnotherJobReadsRecordsNewestFirst) {
+  History running(Example());
+  running.KeepEvaluations("{\"evaluations\":[]}");
+  std::ofstream(jobs() / "20270101T000000Z-1.json") << "{}";
+  std::ofstream(jobs() / "notes.json") << "{}";
+  fs::create_directories(jobs() / "20270101T000000Z-2.json");
+  const auto listed = nlohmann::json::parse(RecordedJobsJson(jobs().string(), 9));
+  ASSERT_EQ(listed.size(), 2U) << listed;
+  EXPECT_EQ(listed[0],
+            nlohmann::json::parse(
+                R"({"id": "20270101T000000Z-1", "held": false, "curves": false, "record": "{}"})"));
+  EXPECT_EQ(listed[1]["id"], JobId(Example()));
+  EXPECT_EQ(listed[1]["held"], true);
+  EXPECT_EQ(listed[1]["curves"], true);
+  EXPECT_EQ(listed[1]["record"], RecordText(Example(), true));
+  EXPECT_EQ(nlohmann::json::parse(RecordedJobsJson(jobs().string(), 1)).size(), 1U);
+  EXPECT_EQ(RecordedJobsJson((folder_ / "none").string(), 9), "[]");
+  EXPECT_EQ(RecordedEvaluations(jobs().string(), JobId(Example())), "{\"evaluations\":[]}");
+  EXPECT_EQ(RecordedEvaluations(jobs().string(), "20270101T000000Z-1"), std::nullopt);
+  EXPECT_EQ(RecordedEvaluations(jobs().string(), "../jobs/" + JobId(Example())), std::nullopt);
+  EXPECT_EQ(RecordedPage(jobs().string(), JobId(Example())), std::nullopt);
+  running.End(Failure());
+  EXPECT_EQ(nlohmann::json::parse(RecordedJobsJson(jobs().string(), 9))[1]["held"], false);
 }
 
 TEST(History, WhatTheMachineKnowsOfThisProcess) {

@@ -16,7 +16,7 @@ import unittest
 
 import chromium
 from warren_testing import BIN
-from watching_test import Served
+from watching_test import Served, keep_job
 
 DESKTOP = (1280, 1000)
 PHONE = (360, 740)
@@ -72,9 +72,9 @@ class PageTest(unittest.TestCase):
     def tearDownClass(cls):
         cls.context.__exit__(None, None, None)
 
-    def open(self, *arguments, size=DESKTOP, dark=False, at=62):
+    def open(self, *arguments, size=DESKTOP, dark=False, at=62, **settings):
         """Opens the page of a job that began `at` seconds ago and waits until its workers are drawn. Returns the server and the page."""
-        served = Served("--at", str(at), *arguments)
+        served = Served("--at", str(at), *arguments, **settings)
         self.addCleanup(served.close)
         page = self.browser.new_page()
         self.addCleanup(page.close)
@@ -163,6 +163,61 @@ class PageTest(unittest.TestCase):
                 contrast, where = page.value(CONTRAST)
                 self.assertGreaterEqual(contrast, 4.5, where)
                 self.assertEqual(page.complaints, [])
+
+    def test_it_cancels_at_the_second_click_and_asks_for_stacks(self):
+        served, page = self.open()
+        page.wait_for("document.getElementById('cancel').checkVisibility()")
+        page.value("document.getElementById('cancel').click()")
+        self.assertEqual(page.value("document.getElementById('cancel').textContent"), "Click again to cancel the job")
+        page.value("document.querySelector('.cell[data-i=\"2\"]').click()")
+        page.wait_for("document.getElementById('take-stack').checkVisibility()")
+        page.value("document.getElementById('take-stack').click()")
+        self.assertEqual(served.process.stdout.readline(), "stack 2\n", "the first click has cancelled nothing")
+        page.value("document.getElementById('cancel').dataset.sure === 'true' || document.getElementById('cancel').click()")
+        page.value("document.getElementById('cancel').click()")
+        self.assertEqual(served.process.stdout.readline(), "cancel\n")
+        self.assertEqual(page.complaints, [])
+
+    def test_viewers_see_no_buttons_and_no_other_jobs(self):
+        served, page = self.open()
+        page.wait_for("document.getElementById('view-link').checkVisibility()")
+        address = page.value("document.getElementById('view-link').href")
+        self.assertNotIn(served.token, address)
+        viewer = self.browser.new_page()
+        self.addCleanup(viewer.close)
+        viewer.open(address)
+        viewer.wait_for(RUNNING.format(6))
+        viewer.wait_for("document.querySelectorAll('.line').length > 20")
+        viewer.value("document.querySelector('.cell[data-i=\"2\"]').click()")
+        for name in ("cancel", "view-link", "jobs", "stack", "compare-label"):
+            self.assertFalse(viewer.value(f"document.getElementById('{name}').checkVisibility()"), name)
+        complaints = [one for one in viewer.complaints if "/jobs" not in one]  # the browser reports the refused request
+        self.assertEqual(complaints, [])
+
+    def test_other_jobs_are_listed_opened_and_compared(self):
+        with tempfile.TemporaryDirectory(prefix="warren-state-") as state:
+            keep_job(state)
+            _, page = self.open(state_home=state)
+            page.wait_for("document.querySelectorAll('#jobs-table tbody tr').length === 1")
+            self.assertIn("rate-0.3\nsucceeded", page.value("document.querySelector('#jobs-table tbody tr').innerText").replace("\t", "\n"))
+            before = page.value("document.querySelectorAll('#evaluation-chart .series').length")
+            page.value("(() => { const box = document.getElementById('compare'); box.selectedIndex = 1; box.dispatchEvent(new Event('change')); })()")
+            page.wait_for(f"document.querySelectorAll('#evaluation-chart .series').length === {before + 1}")
+            self.assertEqual(page.value("[...document.querySelectorAll('#evaluation-chart .series')].filter(e => e.style.strokeDasharray).length"), 1)
+            self.assertEqual(page.complaints, [])
+            page.open(page.value("document.querySelector('#jobs-table a').href"))
+            page.wait_for("document.querySelector('h1')?.textContent === 'the kept page'")
+            page.wait_for("true")  # its script has run
+            self.assertEqual(page.value("origin"), "null", "a kept page has no access to this server")
+
+    def test_cores_and_memory_of_workers_are_drawn_over_time(self):
+        _, page = self.open()
+        page.wait_for("[...document.querySelectorAll('#over-time-choice button')].some(b => b.textContent === 'Cores')")
+        page.value("[...document.querySelectorAll('#over-time-choice button')].find(b => b.textContent === 'Cores').click()")
+        page.wait_for("document.querySelectorAll('#over-time-chart .series').length === 8")
+        page.value("document.querySelector('.cell[data-i=\"1\"]').click()")
+        page.wait_for("document.querySelectorAll('#over-time-chart .series').length === 1")
+        self.assertEqual(page.complaints, [])
 
     def test_a_thousand_workers_are_changed_in_place(self):
         _, page = self.open("--workers", "1000")

@@ -113,7 +113,7 @@ TEST(KeptPage, NothingThatAWorkerWritesEndsTheElementOfTheState) {
   job.story = "</script><script>alert(1)</script><!-- <script>";
   OutputHistory output(2);
   output.Add(0, Stream::kErr, job.story);
-  const std::string page = KeptPage(job, output);
+  const std::string page = KeptPage(job, output, UsageHistory(1));
   const std::size_t begin = page.find("<script id=\"kept\" type=\"application/json\">");
   ASSERT_NE(begin, std::string::npos);
   const std::size_t first = page.find('>', begin) + 1;
@@ -125,10 +125,20 @@ TEST(KeptPage, NothingThatAWorkerWritesEndsTheElementOfTheState) {
 }
 
 TEST(KeptPage, NeedsNoOtherFile) {
-  const std::string page = KeptPage(SyntheticJob(2, 1000), OutputHistory(2));
+  const std::string page = KeptPage(SyntheticJob(2, 1000), OutputHistory(2), UsageHistory(2));
   EXPECT_EQ(page.find("page.css"), std::string::npos);
   EXPECT_EQ(page.find("page.js"), std::string::npos);
   EXPECT_NE(page.find("function drawHead"), std::string::npos);
+}
+
+TEST(Evaluations, AreThinnedOutToTheMostThatAreKeptAndEndWithTheLatest) {
+  JobSnapshot job;
+  EXPECT_EQ(EvaluationsJson(job, 3), R"({"evaluations":[]})");
+  for (int round = 1; round <= 7; ++round) {
+    job.evaluations.push_back({.round = round, .seconds = round * 0.5, .metrics = {{"m", round}}});
+  }
+  EXPECT_EQ(EvaluationsJson(job, 3), R"({"evaluations":[[1,0.5,{"m":1}],[4,2,{"m":4}],[7,3.5,{"m":7}]]})");
+  EXPECT_EQ(nlohmann::json::parse(EvaluationsJson(job, 7))["evaluations"].size(), 7U);
 }
 
 }  // namespace

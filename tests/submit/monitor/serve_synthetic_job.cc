@@ -2,8 +2,9 @@
 //
 //   serve-synthetic-job [--workers N] [--port P] [--at SECONDS] [--speed X] [--keep FILE] [--measure yes]
 //
-// Prints both URLs. The job is SECONDS old at first and ages X seconds per second. The program ends with the
-// job or at the end of its standard input. --keep writes the kept page at that age and serves nothing;
+// Prints both URLs, then the requests to cancel the job or to take a stack. The job is SECONDS old at first
+// and ages X seconds per second. The program ends with the job or at the end of its standard input. --keep
+// writes the kept page at that age and serves nothing;
 // --measure prints the cost of each representation of the job.
 #include <fmt/format.h>
 #include <unistd.h>
@@ -19,7 +20,9 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "submit/monitor/history.h"
 #include "submit/monitor/kept_page.h"
 #include "submit/monitor/open_metrics.h"
 #include "submit/monitor/output_history.h"
@@ -41,14 +44,16 @@ class ServedJob {
         at_(at),
         speed_(speed),
         output_(static_cast<std::size_t>(workers)),
+        usage_(static_cast<std::size_t>(workers)),
         timer_(io),
         input_(io, dup(STDIN_FILENO)) {
     for (double second = 0; second < at; second += 1) Speak(second);
     WebServerOptions options;
     options.metrics = options.page = WebAddress{"127.0.0.1", static_cast<std::uint16_t>(port)};
-    options.page_token = PageToken(wire::JobToken::Random());
+    const wire::JobToken token = wire::JobToken::Random();
+    options.page_token = PageToken(token);
     server_ = std::make_unique<WebServer>(
-        io, options, WebServerCallbacks{[this] { return SyntheticJob(workers_, Age()); }, &output_});
+        io, options, WebServerCallbacks{[this] { return SyntheticJob(workers_, Age()); }, Sources(token)});
     fmt::print("{}\n{}\n", server_->MetricsUrl(), server_->PageUrl());
     std::fflush(stdout);
     input_.async_read_some(asio::buffer(byte_),
@@ -64,7 +69,31 @@ class ServedJob {
     return at_ + speed_ * std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
   }
 
+  PageSources Sources(const wire::JobToken& token) {
+    PageSources page;
+    page.output = &output_;
+    page.usage = &usage_;
+    page.cancel = [] {
+      fmt::print("cancel\n");
+      std::fflush(stdout);
+    };
+    page.dump = [this](std::size_t index) {
+      if (index >= static_cast<std::size_t>(workers_)) return false;
+      fmt::print("stack {}\n", index);
+      std::fflush(stdout);
+      return true;
+    };
+    page.history_folder = HistoryFolder(std::getenv("XDG_STATE_HOME"), nullptr);
+    page.view_token = ViewToken(token);
+    return page;
+  }
+
   void Speak(double second) {
+    std::vector<Usage> usage;
+    for (const WorkerSnapshot& worker : SyntheticJob(workers_, second).workers) {
+      usage.push_back({worker.cores_used, worker.sample ? worker.sample->resident_bytes : 0});
+    }
+    usage_.Add(second, usage);
     for (int i = 0; i < workers_; ++i) {
       output_.Add(static_cast<std::size_t>(i), i == 2 ? Stream::kErr : Stream::kOut,
                   SyntheticLine(i, second));
@@ -91,6 +120,7 @@ class ServedJob {
   double at_;
   double speed_;
   OutputHistory output_;
+  UsageHistory usage_;
   asio::steady_timer timer_;
   asio::posix::stream_descriptor input_;
   char byte_[1] = {};
@@ -104,7 +134,7 @@ void Keep(const std::string& path, int workers, double at) {
     for (int i = 0; i < workers; ++i)
       output.Add(static_cast<std::size_t>(i), Stream::kOut, SyntheticLine(i, second));
   }
-  std::ofstream(path) << KeptPage(SyntheticJob(workers, at), output);
+  std::ofstream(path) << KeptPage(SyntheticJob(workers, at), output, UsageHistory(0));
 }
 
 /// Prints the time and size of the page's whole state, one second's change, and the metrics.

@@ -216,6 +216,44 @@ class Afterwards(Watched):
         self.assertIn("watched_worker.py", page)
         self.assertIn("the last words of rank 1", page)
 
+    def test_the_page_shows_what_the_tracker_prints_takes_stacks_and_cancels(self):
+        code = ("import time; from warren import rabit; rabit.init()\n"
+                "def waits_in_here(): time.sleep(600)\n"
+                "rabit.tracker_print('[3]\\ttrain-rmse:0.25\\n[4]\\ttrain-rmse:0.125\\n')\n"
+                "waits_in_here()")
+        debugger = py_spy_environment()
+        if debugger is None:
+            self.skipTest("py-spy could not be installed from PyPI")
+        path = os.environ["PATH"] + os.pathsep + str(debugger.parent)
+        process = self.start("--num-workers", 1, "--dashboard", *python(code), environment={"PATH": path})
+        said = self.wait_for_text(process.stderr, "token=")
+        address, token = re.search(r"(http://\S+)/\?token=(\w+)", said).groups()
+
+        def ask(what, method="GET"):
+            request = urllib.request.Request(f"{address}/in/{token}/{what}", method=method)
+            with urllib.request.urlopen(request, timeout=LIMIT_S) as answer:
+                return json.loads(answer.read())
+
+        wait_for(lambda: [line[3] for line in ask("logs")["lines"]][:2] == ["[3]\ttrain-rmse:0.25", "[4]\ttrain-rmse:0.125"], LIMIT_S)
+        ask("stack?worker=0", "POST")
+        wait_for(lambda: "waits_in_here" in self.stack_of(address, token), LIMIT_S)
+        own, = ask("jobs")["jobs"]
+        self.assertEqual((own["id"], own["held"]), (ask("jobs")["own"], True))
+        ask("cancel", "POST")
+        _, err = process.communicate(timeout=LIMIT_S)
+        self.assertIn("cancelled on its page", err.decode())
+        self.assertNotEqual(process.returncode, 0)
+        kept, = pathlib.Path(self.directory / "state/warren/jobs").glob("*.evaluations.json")
+        self.assertEqual([one[::2] for one in json.loads(kept.read_text())["evaluations"]], [[3, {"train-rmse": 0.25}], [4, {"train-rmse": 0.125}]])
+
+    @staticmethod
+    def stack_of(address, token):
+        with urllib.request.urlopen(f"{address}/in/{token}/events", timeout=LIMIT_S) as events:
+            for line in events:
+                if line.startswith(b"data: "):
+                    return json.loads(line[6:])["workers"][0]["stack"]
+        return ""
+
     def test_no_name_that_others_see_has_code_or_arguments_in_it(self):
         code = "import time; hidden = 'key'\nwith open('up', 'w') as up: up.write('1')\ntime.sleep(600)"
         process = self.job("--metrics-port", 0, "--dashboard", sys.executable, "-W", "ignore", "-c", code, "--secret=hidden", workers=1)

@@ -25,8 +25,10 @@ PROMETHEUS = shutil.which("prometheus")
 class Served:
     """A server of a synthetic job, and requests to it."""
 
-    def __init__(self, *arguments):
-        self.process = subprocess.Popen([str(BIN / "serve-synthetic-job"), *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    def __init__(self, *arguments, state_home=os.devnull):
+        """`state_home`: the folder of the user's state, in which the history of jobs is."""
+        self.process = subprocess.Popen([str(BIN / "serve-synthetic-job"), *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                        env={**os.environ, "XDG_STATE_HOME": str(state_home)})
         metrics, page = (self.process.stdout.readline().strip() for _ in range(2))
         self.port = urllib.parse.urlparse(metrics).port
         self.token = page.partition("token=")[2]
@@ -73,9 +75,25 @@ class Served:
         self.process.stdout.close()
 
 
+JOB = "20261127T010203Z-4242"
+
+
+def keep_job(state_home, name="rate-0.3", **fields):
+    """Writes what dmlc-submit leaves of a job that has ended: its record, its evaluations and its page."""
+    folder = pathlib.Path(state_home, "warren", "jobs")
+    folder.mkdir(parents=True)
+    page = pathlib.Path(state_home, "job.html")
+    page.write_text("<h1>the kept page</h1><script>fetch('../cancel', {method: 'POST'})</script>", encoding="ascii")
+    record = {"format": 1, "name": name, "command": ["python", "train.py"], "directory": "/", "host": "h", "pid": 4242, "boot": "b",
+              "cluster": "local", "workers": 3, "began": "2026-11-27T01:02:03Z", "seconds": 12.5, "exit_code": 0, "how": "succeeded",
+              "story": "", "failed_by": None, "restarts": 0, "page": str(page), **fields}
+    (folder / f"{JOB}.json").write_text(json.dumps(record), encoding="ascii")
+    (folder / f"{JOB}.evaluations.json").write_text('{"evaluations": [[1, 0.5, {"train-rmse": 0.9}], [2, 1.0, {"train-rmse": 0.7}]]}', encoding="ascii")
+
+
 class WatchingTest(unittest.TestCase):
-    def serve(self, *arguments):
-        served = Served(*arguments)
+    def serve(self, *arguments, **settings):
+        served = Served(*arguments, **settings)
         self.addCleanup(served.close)
         return served
 
@@ -135,7 +153,8 @@ class WatchingTest(unittest.TestCase):
 
     def test_only_whole_and_small_requests_are_understood(self):
         served = self.serve()
-        self.assertEqual(served.get("/", served.cookie, "POST").status, 405)
+        for method in ("POST", "PUT", "DELETE"):
+            self.assertEqual(served.get("/", served.cookie, method).status, 405, method)
         self.assertEqual(served.get("/none", served.cookie).status, 404)
         head = served.get("/", served.cookie, "HEAD")
         self.assertEqual((head.status, head.text), (200, ""))
@@ -234,6 +253,72 @@ class WatchingTest(unittest.TestCase):
         self.assertIn("onerror", lines[0][3])
         self.assertEqual(json.loads(served.get("/logs?worker=99", served.cookie).text)["lines"], [])
         self.assertEqual(len(json.loads(served.get("/logs?limit=7", served.cookie).text)["lines"]), 7)
+
+    def view_cookie(self, served):
+        token = json.loads(served.get("/jobs", served.cookie).text)["view_token"]
+        self.assertNotIn(token, ("", served.token))
+        return {"Cookie": f"warren-{served.port}={token}"}
+
+    def test_whoever_has_the_page_s_own_address_may_cancel_and_take_stacks(self):
+        served = self.serve()
+        self.assertEqual(served.get("/cancel", served.cookie).status, 404, "GET changes nothing")
+        self.assertEqual(served.get("/stack?worker=1", served.cookie, "POST").status, 202)
+        self.assertEqual(served.get("/stack?worker=99", served.cookie, "POST").status, 409)
+        self.assertEqual(served.get("/stack", served.cookie, "POST").status, 409)
+        same = {"Origin": f"http://127.0.0.1:{served.port}"}
+        self.assertEqual(served.get("/cancel", {**served.cookie, **same}, "POST").status, 202)
+        self.assertEqual(served.get(f"/in/{served.token}/cancel", {"Sec-Fetch-Site": "same-origin", "Origin": "https://proxy"}, "POST").status, 202)
+        served.end()
+        self.assertEqual(served.process.stdout.read().splitlines(), ["stack 1", "cancel", "cancel"])
+
+    def test_nobody_else_may(self):
+        served = self.serve()
+        view = self.view_cookie(served)
+        self.assertEqual(served.get("/cancel", method="POST").status, 401)
+        for headers in ({"Sec-Fetch-Site": "same-site"}, {"Sec-Fetch-Site": "cross-site"}, {"Sec-Fetch-Site": "none"}, {"Origin": "null"},
+                        {"Origin": f"http://127.0.0.1:{served.port + 1}"}, {"Origin": "http://evil.example"}):
+            self.assertEqual(served.get("/cancel", {**served.cookie, **headers}, "POST").status, 403, headers)
+        for target in ("/cancel", "/stack?worker=1"):
+            self.assertEqual(served.get(target, view, "POST").status, 403, target)
+        for target in ("/jobs", f"/jobs/{JOB}/page", f"/jobs/{JOB}/evaluations"):
+            self.assertEqual(served.get(target, view).status, 403, target)
+        for target in ("/", "/logs", "/usage"):
+            self.assertEqual(served.get(target, view).status, 200, target)
+        served.end()
+        self.assertEqual(served.process.stdout.read(), "")
+
+    def test_the_user_s_other_jobs_are_listed_with_their_pages_and_evaluations(self):
+        with tempfile.TemporaryDirectory(prefix="warren-state-") as state:
+            keep_job(state)
+            served = self.serve(state_home=state)
+            listed = json.loads(served.get("/jobs", served.cookie).text)["jobs"]
+            self.assertEqual([(one["id"], one["held"], one["curves"], json.loads(one["record"])["name"]) for one in listed],
+                             [(JOB, False, True, "rate-0.3")])
+            self.assertEqual(json.loads(served.get(f"/jobs/{JOB}/evaluations", served.cookie).text)["evaluations"][1][2], {"train-rmse": 0.7})
+            page = served.get(f"/jobs/{JOB}/page", {**served.cookie, "Sec-Fetch-Site": "cross-site"})
+            self.assertEqual((page.status, page.text[:22]), (200, "<h1>the kept page</h1>"))
+            self.assertIn("sandbox allow-scripts;", page.headers["Content-Security-Policy"])
+            for other in ("20261127T010203Z-1", "..", f"../jobs/{JOB}", "%2e%2e", f"{JOB}.evaluations"):
+                for what in ("page", "evaluations"):
+                    self.assertEqual(served.get(f"/jobs/{other}/{what}", served.cookie).status, 404, other)
+
+    def test_a_record_that_names_what_is_no_file_gives_no_page(self):
+        for page in ("/etc/shadow" if os.getuid() else "/proc/self/mem", "/dev/zero", "/", ""):
+            with tempfile.TemporaryDirectory(prefix="warren-state-") as state, self.subTest(page=page):
+                keep_job(state, page=page)
+                served = self.serve(state_home=state)
+                self.assertEqual(served.get(f"/jobs/{JOB}/page", served.cookie).status, 404)
+                served.close()
+
+    def test_cores_and_memory_are_kept_for_each_worker(self):
+        served = self.serve("--at", "1000", "--speed", "0")
+        usage = json.loads(served.get("/usage", served.cookie).text)
+        self.assertEqual((len(usage["cores"]), len(usage["mib"])), (8, 8))
+        self.assertLessEqual(len(usage["seconds"]), 240)
+        self.assertEqual(usage["seconds"], sorted(set(usage["seconds"])))
+        self.assertEqual({len(one) for one in usage["cores"] + usage["mib"]}, {len(usage["seconds"])})
+        self.assertEqual(usage["seconds"][0], 0)
+        self.assertGreater(usage["seconds"][-1], 900)
 
     @unittest.skipUnless(PROMETHEUS, "no Prometheus; apt-get install prometheus")
     def test_a_real_prometheus_scrapes_it(self):

@@ -71,5 +71,21 @@ TEST(WebRequest, TheTokenOfThePageIsNotTheJobs) {
   EXPECT_NE(PageToken(token), PageToken(wire::JobToken::Random()));
 }
 
+TEST(WebRequest, TheTokenForViewingOpensNothingElse) {
+  const wire::JobToken token = wire::JobToken::Random();
+  EXPECT_EQ(ViewToken(token).size(), 32u);
+  EXPECT_NE(ViewToken(token), PageToken(token));
+}
+
+TEST(WebRequest, OnlyTheOwnPageOrAProgramMayChangeSomething) {
+  EXPECT_TRUE(MayChange("same-origin", "https://a.proxy", "127.0.0.1:80"));
+  EXPECT_TRUE(MayChange("", "", "127.0.0.1:80")) << "curl";
+  EXPECT_TRUE(MayChange("", "http://127.0.0.1:80", "127.0.0.1:80"));
+  EXPECT_FALSE(MayChange("same-site", "http://127.0.0.1:80", "127.0.0.1:80"));
+  EXPECT_FALSE(MayChange("none", "", "127.0.0.1:80"));
+  EXPECT_FALSE(MayChange("", "http://127.0.0.1:81", "127.0.0.1:80"));
+  EXPECT_FALSE(MayChange("", "null", "127.0.0.1:80"));
+}
+
 }  // namespace
 }  // namespace warren::submit

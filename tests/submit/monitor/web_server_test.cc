@@ -27,7 +27,9 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 
 WebServerCallbacks Callbacks(const OutputHistory& output) {
-  return {[] { return SyntheticJob(1, 10); }, &output};
+  PageSources page;
+  page.output = &output;
+  return {[] { return SyntheticJob(1, 10); }, std::move(page)};
 }
 
 TEST(WebServer, WhoeverIsBeingAnsweredAtTheEndGetsAllOfIt) {

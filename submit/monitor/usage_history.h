@@ -1,0 +1,45 @@
+// The processor cores and the memory that each worker has used over time, for the page. All workers share one
+// list of times. Once the list is full, every second time is dropped and the interval doubles, so that a job
+// of days needs no more memory than one of minutes. Does no I/O.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace warren::submit {
+
+/// The cores and the memory that one process uses.
+struct Usage {
+  double cores = 0;
+  std::uint64_t resident_bytes = 0;
+};
+
+class UsageHistory {
+ public:
+  /// `processes`: all processes of the job, in the plan's order. The more there are, the fewer times are
+  /// kept: 240 for up to 250 processes, 60 for 1,000.
+  explicit UsageHistory(std::size_t processes);
+
+  /// Whether the interval has passed since the latest time.
+  bool IsDue(double seconds) const;
+  /// Adds a time, in seconds since the job began, and what each process uses then.
+  void Add(double seconds, const std::vector<Usage>& usage);
+
+  /// {"seconds": [0, 1, ...], "cores": [[0.9, ...], ...], "mib": [[120, ...], ...]}: one list per process.
+  std::string Json() const;
+
+ private:
+  struct Point {
+    double seconds;
+    std::vector<Usage> usage;
+  };
+
+  const std::size_t processes_;
+  const std::size_t most_points_;
+  double interval_ = 1;
+  std::vector<Point> points_;
+};
+
+}  // namespace warren::submit

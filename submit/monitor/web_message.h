@@ -1,0 +1,29 @@
+// Requests to the job's web server, and its responses.
+#pragma once
+
+#include <boost/beast/http/empty_body.hpp>
+#include <boost/beast/http/message.hpp>
+#include <boost/beast/http/status.hpp>
+#include <boost/beast/http/string_body.hpp>
+#include <string>
+
+namespace warren::submit {
+
+using WebRequest = boost::beast::http::request<boost::beast::http::empty_body>;
+using WebResponse = boost::beast::http::response<boost::beast::http::string_body>;
+
+/// A response with the headers that protect the page: it is not stored, not shown in frames, and loads
+/// nothing from elsewhere.
+WebResponse Respond(boost::beast::http::status status, const char* type, std::string body);
+/// A response that says in one line why the request is refused.
+WebResponse Refuse(boost::beast::http::status status, std::string why);
+/// Lets any page show the response in a frame: notebooks of another port or host do so, by a path with the
+/// token.
+void AllowFrames(WebResponse& response);
+/// Cuts the response, a page with its scripts inside, off from everything that this server serves.
+void Isolate(WebResponse& response);
+
+inline constexpr const char* kHtml = "text/html; charset=utf-8";
+inline constexpr const char* kJson = "application/json";
+
+}  // namespace warren::submit

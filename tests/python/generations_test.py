@@ -27,6 +27,15 @@ class Generations(unittest.TestCase):
             self.assertLessEqual((files_late, threads_late), (files, threads))
             self.assertLess(memory_late, memory + SLACK_KIB)
 
+    def test_a_program_that_joins_no_generation_is_told_what_to_do(self):
+        program = "from warren import rabit; rabit.init()"
+        done = subprocess.run([BIN / "dmlc-submit", "--cluster", "local", "--port", "0", "--num-workers", "1:2", "/usr/bin/python3", "-c", program],
+                              env={**os.environ, "WARREN_NATIVE": str(BIN.parent), "PYTHONPATH": str(SOURCE / "python/src")},
+                              text=True, timeout=LIMIT_S, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("with a fixed number, --num-workers N", done.stdout)
+        self.assertNotIn("dropped", done.stdout)
+
     def test_over_shared_memory(self):
         self.check()
 

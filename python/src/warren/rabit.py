@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from warren._engine import native as _native
 from warren._engine import sealed as _sealed
 from warren._launch import leaving as _leaving
+from warren._launch import membership as _membership
 from warren._launch import rank as _rank
 from warren._launch import shared_tracker as _shared_tracker
 
@@ -82,10 +83,19 @@ def init(args: Optional[Iterable[Union[str, bytes]]] = None, lib: str = "standar
     WARREN_BOOTSTRAP is `none`. Raises RuntimeError if the job cannot be joined."""
     del lib
     words = [os.fsencode(word) for word in (sys.argv if args is None else args)]
+    _check_generation(words)
     _shared_tracker.before_init(words)
     array = (ctypes.c_char_p * len(words))(*words)
     _check(_LIB.RabitTryInit(len(words), array))
     _rank.joined_as(get_rank())
+
+
+def _check_generation(words: Iterable[bytes]) -> None:
+    """Raises RuntimeError if the job may lose workers, and this program does not join one of its generations."""
+    names_generation = any(word.lower().startswith((b"dmlc_task_id=", b"rabit_task_id=")) and b"@" in word for word in words)
+    if _membership.is_elastic() and not names_generation:
+        raise RuntimeError("this job may lose workers (--num-workers MIN:MAX), and only warren.xgboost.train and warren.horovod.elastic go "
+                           "on without them: start any other program with a fixed number, --num-workers N")
 
 
 def finalize() -> None:

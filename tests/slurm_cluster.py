@@ -120,6 +120,15 @@ class SlurmCluster(ClusterOfDaemons):
             self._daemon("slurmd", "-D", "-N", name, "-f", self.configuration)
         self._await(self._all_idle, "all nodes are idle")
 
+    def set_down(self, node):
+        """Makes a node fail, as far as Slurm knows: it ends what runs there."""
+        self.run("scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=test")
+
+    def bring_back(self, node):
+        """Makes a node that has failed usable again, and waits until all are idle."""
+        self.run("scontrol", "update", f"NodeName={node}", "State=RESUME", capture_output=True)  # Slurm may have done so by itself
+        self._await(self._all_idle, "all nodes are idle")
+
     def _all_idle(self):
         done = self.run("sinfo", "--noheader", "--Node", "--format=%N %T", capture_output=True, text=True, timeout=30)
         # sinfo prints a line for each partition of a node.

@@ -32,8 +32,15 @@ ExitStatus LostStatus(const std::string& story) {
 }
 
 const ExitStatus kStopped{0, SIGTERM, false, {}};
+/// The status of a process whose agent has gone, or never came back. The launcher starts no other agent.
+ExitStatus WithoutPlace(const std::string& story) {
+  ExitStatus status = LostStatus(story);
+  status.host_lost = status.place_lost = true;
+  return status;
+}
+
 const ExitStatus kLostWithoutAWord =
-    LostStatus("was lost without a report: it was killed, or its host is down");
+    WithoutPlace("was lost without a report: it was killed, or its host is down");
 
 }  // namespace
 
@@ -87,7 +94,7 @@ void GangController::Start(std::size_t index, int attempt, std::uint16_t port, T
 }
 
 void GangController::EndWithoutPlace(const Gang& gang, std::size_t index, TimePoint now) {
-  End(index, LostStatus(fmt::format("cannot be started again: its slot under {} is gone", gang.name)), now);
+  End(index, WithoutPlace(fmt::format("cannot be started again: its slot under {} is gone", gang.name)), now);
 }
 
 bool GangController::AllAreWanted(const Gang& gang) {

@@ -98,6 +98,8 @@ Launch SlurmLaunch(const GangPlan& plan, bool in_allocation) {
   std::vector<std::string> srun = {"srun", "--kill-on-bad-exit=0", "--wait=0", "--input=none",
                                    "--export=ALL"};
   AddBinding(plan, srun);
+  // The workers of an elastic job go on without a node that fails.
+  if (options.min_workers) srun.push_back("--no-kill");
   Launch launch;
   if (in_allocation) {
     launch.name = "srun";
@@ -116,6 +118,7 @@ Launch SlurmLaunch(const GangPlan& plan, bool in_allocation) {
   for (const std::string& word : Resources(plan)) launch.input += Directive(word);
   if (!options.queue.empty()) launch.input += Directive(fmt::format("--partition={}", options.queue));
   if (!options.time_limit.empty()) launch.input += Directive(fmt::format("--time={}", options.time_limit));
+  if (options.min_workers) launch.input += Directive("--no-kill");
   launch.input += Directive("--requeue") + Directive("--open-mode=append");
   const std::string log = options.log_dir.empty()
                               ? "/dev/null"

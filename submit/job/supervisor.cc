@@ -190,7 +190,7 @@ void Supervisor::OnLoss(std::size_t index, const ExitStatus& status) {
   ProcessState& process = processes_[index];
   const std::string what = fmt::format("{} {}", process.Describe(), status.Describe());
   Do(ReportFailure{std::to_string(process.task_id), status.Describe()});
-  const bool again = MayStartAgain(process);
+  const bool again = !status.place_lost && MayStartAgain(process);
   process.left_out = !again;
   const std::size_t left = NumLeft();
   if (left < static_cast<std::size_t>(*policy_.min_workers)) {
@@ -203,9 +203,11 @@ void Supervisor::OnLoss(std::size_t index, const ExitStatus& status) {
   Do(LogLine{Severity::kWarning,
              fmt::format("{}; {}{}", what, others,
                          again ? ", and it is started again"
-                               : fmt::format(" without it: {} has lost {} workers within {} minutes",
-                                             policy_.places_are_hosts ? process.where.host : process.name,
-                                             kMostLosses, kLossMemory.count()))});
+                         : status.place_lost
+                             ? " without it: its place is gone"
+                             : fmt::format(" without it: {} has lost {} workers within {} minutes",
+                                           policy_.places_are_hosts ? process.where.host : process.name,
+                                           kMostLosses, kLossMemory.count()))});
   if (again) {
     ++process.restarts;
     StartOne(index);

@@ -23,8 +23,9 @@ struct ExitStatus {
   int code = 0;    ///< as given to exit()
   int signal = 0;  ///< the signal that killed it; 0 if it exited normally
   bool core_dumped = false;
-  std::string story = {};  ///< if set, replaces the description: "could not be started on n1"
-  bool host_lost = false;  ///< its host could not be reached, or not any more
+  std::string story = {};   ///< if set, replaces the description: "could not be started on n1"
+  bool host_lost = false;   ///< its host could not be reached, or not any more
+  bool place_lost = false;  ///< no process can be started in its place
 
   bool ok() const { return code == 0 && signal == 0; }
   /// The status as a shell reports it: the code, or 128 + the signal.

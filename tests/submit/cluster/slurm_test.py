@@ -6,7 +6,7 @@ import time
 import unittest
 
 import slurm_cluster
-from cluster_case import BindingBehaviour, ClusterBehaviour, ServersCase, WatchingBehaviour
+from cluster_case import MEMBER, BindingBehaviour, ClusterBehaviour, ServersCase, WatchingBehaviour
 from slurm_cluster import SlurmCluster
 from submit_case import LIMIT_S
 from warren_testing import wait_for
@@ -145,6 +145,20 @@ class Sbatch(ClusterBehaviour, SlurmCase):
         self.assertEqual(process.returncode, 0, err)
         self.assertIn(f"job {job} was put back into the queue of Slurm; starting all 2 processes again", err.decode())
         self.assertEqual(sorted(out.decode().splitlines()), [f"[{task}] attempt 1" for task in (0, 1)])
+
+    def test_an_elastic_job_goes_on_without_a_node_that_fails(self):
+        process = self.start("--num-workers", "1:3", "--slurm-worker-nodes", 3, *MEMBER)
+        self.wait_for_files("met-0-1-of-3", "met-1-1-of-3", "met-2-1-of-3")
+        (job,) = self.jobs()
+        batch_host = self.servers.run("squeue", "--noheader", f"--job={job}", "--format=%B", capture_output=True, text=True).stdout.strip()
+        last = next(node for node in self.servers.nodes[::-1] if node != batch_host)
+        self.addCleanup(self.servers.bring_back, last)
+        self.servers.set_down(last)
+        wait_for(lambda: len([*self.directory.glob("met-*-2-of-2")]) == 2, LIMIT_S, "the second generation")
+        self.file("end").touch()
+        _, err = process.communicate(timeout=LIMIT_S)
+        self.assertEqual(process.returncode, 0, err)
+        self.assertRegex(err, rb"the other 2 go on without it: its place is gone")
 
     def test_what_slurm_says_is_kept_with_the_logs(self):
         process = self.submit("--num-workers", 1, "--log-dir", "logs", "true")

@@ -133,18 +133,35 @@ class Sbatch(ClusterBehaviour, SlurmCase):
         (job,) = self.jobs()
         self.servers.run("scontrol", "requeue", job)
 
+        self.start_again(job, lambda: all(self.file(f"ready-{task}").exists() for task in (0, 1)))
+        out, err = process.communicate(timeout=LIMIT_S)
+        self.assertEqual(process.returncode, 0, err)
+        self.assertIn(f"job {job} was put back into the queue of Slurm; starting all 2 processes again", err.decode())
+        self.assertEqual(sorted(out.decode().splitlines()), [f"[{task}] attempt 1" for task in (0, 1)])
+
+    def start_again(self, job, has_begun):
+        """Waits until a job that was put back into the queue has begun."""
         def again():
             # Slurm delays a requeued job by two minutes, unless its start time is changed. More frequent changes would postpone the start
             # each time.
             time.sleep(1)
             self.servers.run("scontrol", "update", f"JobId={job}", "StartTime=now", capture_output=True)
-            return all(self.file(f"ready-{task}").exists() for task in (0, 1))
+            return has_begun()
 
         wait_for(again, LIMIT_S, "the second start")
-        out, err = process.communicate(timeout=LIMIT_S)
+
+    def test_an_elastic_job_that_is_put_back_into_the_queue_begins_again(self):
+        process = self.start("--num-workers", "1:2", *MEMBER)
+        self.wait_for_files("met-0-1-of-2", "met-1-1-of-2")
+        (job,) = self.jobs()
+        self.servers.run("scontrol", "requeue", job)
+        self.wait_for_text(process.stderr, "was put back into the queue")
+        for file in self.directory.glob("met-*"):
+            file.unlink()
+        self.start_again(job, lambda: len([*self.directory.glob("met-*-of-2")]) >= 2)
+        self.file("end").touch()
+        _, err = process.communicate(timeout=LIMIT_S)
         self.assertEqual(process.returncode, 0, err)
-        self.assertIn(f"job {job} was put back into the queue of Slurm; starting all 2 processes again", err.decode())
-        self.assertEqual(sorted(out.decode().splitlines()), [f"[{task}] attempt 1" for task in (0, 1)])
 
     def test_an_elastic_job_goes_on_without_a_node_that_fails(self):
         process = self.start("--num-workers", "1:3", "--slurm-worker-nodes", 3, *MEMBER)

@@ -446,7 +446,7 @@ class Monitored : public testing::Test {
 TEST_F(Monitored, WorkersShowTheirStates) {
   EXPECT_EQ(monitor_->Snapshot(now_).workers[2].state, WorkerState::kStarting);
   Link();
-  monitor_->Exited(1, {3, 0, false, {}});
+  monitor_->Exited(1, {3, 0, false, {}}, now_);
   auto job = monitor_->Snapshot(now_);
   EXPECT_EQ(job.workers[0].state, WorkerState::kRunning);
   EXPECT_EQ(job.workers[0].rank, 3);
@@ -456,9 +456,9 @@ TEST_F(Monitored, WorkersShowTheirStates) {
   EXPECT_EQ(job.workers[1].restarts, 1);
   EXPECT_EQ(job.workers[1].pid, 200);
   EXPECT_EQ(job.workers[1].host, "n1");
-  monitor_->Exited(1, {});
+  monitor_->Exited(1, {}, now_);
   EXPECT_EQ(monitor_->Snapshot(now_).workers[1].state, WorkerState::kSucceeded);
-  monitor_->BeginsAgain();
+  monitor_->BeginsAgain(now_);
   job = monitor_->Snapshot(now_);
   EXPECT_EQ(job.job_restarts, 1);
   EXPECT_EQ(job.workers[0].state, WorkerState::kWaiting);
@@ -466,12 +466,12 @@ TEST_F(Monitored, WorkersShowTheirStates) {
 }
 
 TEST_F(Monitored, AGenerationHasRanksOfItsOwn) {
-  monitor_->GenerationBegan(1, 4, 0.5);
+  monitor_->GenerationBegan({1, 4, 0.5, ""}, now_);
   Link();
   EXPECT_EQ(monitor_->Snapshot(now_).seconds_between_generations, 0);
-  monitor_->Exited(1, {0, 9, false, {}});
-  monitor_->GenerationBegan(2, 3, 1.5);
-  monitor_->GenerationBegan(3, 3, 2);
+  monitor_->Exited(1, {0, 9, false, {}}, now_);
+  monitor_->GenerationBegan({2, 3, 1.5, ""}, now_);
+  monitor_->GenerationBegan({3, 3, 2, ""}, now_);
   for (int task : {0, 2, 3}) monitor_->Assigned(std::to_string(task), task == 0 ? 0 : task - 1);
   now_ += seconds(10);
   const auto job = monitor_->Snapshot(now_);
@@ -616,7 +616,7 @@ TEST_F(Monitored, ATrainingIsTimedFromItsLastRestartOn) {
   auto report = Report(0);
   report.progress = wire::ReportedProgress{10, 20, {}};
   monitor_->Reported(report, now_);
-  monitor_->BeginsAgain();
+  monitor_->BeginsAgain(now_);
   now_ += seconds(60);
   for (std::size_t i = 0; i < 4; ++i) monitor_->Started(i, {200 + static_cast<int>(i), "n"}, now_);
   Link();

@@ -4,39 +4,28 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/core/tcp_stream.hpp>
-#include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/read.hpp>
-#include <boost/beast/http/status.hpp>
-#include <boost/beast/http/write.hpp>
 #include <iterator>
 #include <utility>
 
 namespace warren::submit {
 namespace {
 
-namespace asio = boost::asio;
-namespace beast = boost::beast;
-namespace http = boost::beast::http;
-
-constexpr std::size_t kMostAnswerBytes = 1 << 20;
-
-http::request<http::string_body> RequestOf(const TraceSettings& settings, std::string body) {
-  http::request<http::string_body> request{http::verb::post, settings.target, 11, std::move(body)};
-  request.set(http::field::host, settings.authority);
-  request.set(http::field::user_agent, "dmlc-submit");
-  for (const auto& [name, value] : settings.headers) request.set(name, value);
-  request.set(http::field::content_type, "application/json");
-  request.keep_alive(false);
-  request.prepare_payload();
+PostRequest RequestOf(const TraceSettings& settings, std::string body) {
+  PostRequest request{settings.host,   settings.port,    settings.authority,
+                      settings.target, settings.headers, std::move(body)};
+  request.headers.emplace_back("User-Agent", "dmlc-submit");
+  request.headers.emplace_back("Content-Type", "application/json");
   return request;
 }
 
+std::optional<tls::Context> TlsOf(const TraceSettings& settings) {
+  if (!settings.is_https) return std::nullopt;
+  return tls::Context::ForWebClients(settings.authorities);
+}
+
 /// The answers after which OTLP allows another try.
-bool IsTransient(http::status status) {
-  return status == http::status::too_many_requests || status == http::status::bad_gateway ||
-         status == http::status::service_unavailable || status == http::status::gateway_timeout;
+bool IsTransient(unsigned status) {
+  return status == 429 || (status >= 502 && status <= 504);
 }
 
 double Seconds(std::chrono::milliseconds time) {
@@ -45,23 +34,16 @@ double Seconds(std::chrono::milliseconds time) {
 
 }  // namespace
 
-/// One try to send a batch. Its handlers may be called once more after its end, even after that of the
-/// exporter.
-struct TraceExporter::Exchange {
-  explicit Exchange(asio::io_context& io) : stream(io) { parser.body_limit(kMostAnswerBytes); }
-
-  beast::tcp_stream stream;
-  http::request<http::string_body> request;
-  beast::flat_buffer buffer;
-  http::response_parser<http::string_body> parser;
-  bool is_over = false;
-};
-
-TraceExporter::TraceExporter(asio::io_context& io, const TraceSettings& settings, TraceContext context)
-    : io_(io), settings_(settings), context_(std::move(context)), lookup_(io), timer_(io), end_timer_(io) {}
+TraceExporter::TraceExporter(boost::asio::io_context& io, const TraceSettings& settings, TraceContext context)
+    : io_(io),
+      settings_(settings),
+      context_(std::move(context)),
+      tls_(TlsOf(settings)),
+      timer_(io),
+      end_timer_(io) {}
 
 TraceExporter::~TraceExporter() {
-  CloseConnection();
+  Stop();
 }
 
 void TraceExporter::Send(std::vector<Span> spans) {
@@ -85,50 +67,24 @@ void TraceExporter::SendNext() {
 
 void TraceExporter::BeginTry() {
   ++tries_;
-  const auto exchange = exchange_ = std::make_shared<Exchange>(io_);
-  exchange->request = RequestOf(settings_, OtlpJson(settings_.resource, context_, batch_));
-  timer_.expires_after(settings_.request_timeout);
-  timer_.async_wait([this, exchange](const beast::error_code& error) {
-    if (error || exchange->is_over) return;
-    EndTry(fmt::format("no answer within {} s", Seconds(settings_.request_timeout)), true);
-  });
-  const auto read = [this, exchange](const beast::error_code& error, std::size_t) {
-    if (exchange->is_over) return;
-    if (error) return EndTry(error.message(), true);
-    OnAnswer(exchange->parser.get());
-  };
-  const auto written = [this, exchange, read](const beast::error_code& error, std::size_t) {
-    if (exchange->is_over) return;
-    if (error) return EndTry(error.message(), true);
-    http::async_read(exchange->stream, exchange->buffer, exchange->parser, read);
-  };
-  const auto connected = [this, exchange, written](const beast::error_code& error, const auto&) {
-    if (exchange->is_over) return;
-    if (error) return EndTry(error.message(), !done_);
-    http::async_write(exchange->stream, exchange->request, written);
-  };
-  lookup_.Start(
-      settings_.host, settings_.port,
-      [this, exchange, connected](const std::string& error, const NameLookup::Endpoints& endpoints) {
-        if (exchange->is_over) return;
-        if (!error.empty()) return EndTry(error, !done_);
-        exchange->stream.async_connect(endpoints, connected);
-      });
+  post_ =
+      std::make_shared<HttpPost>(io_, RequestOf(settings_, OtlpJson(settings_.resource, context_, batch_)));
+  post_->Start(tls_, settings_.request_timeout, [this](const PostResult& result) { OnResult(result); });
 }
 
-void TraceExporter::OnAnswer(const Answer& answer) {
-  if (http::to_status_class(answer.result()) != http::status_class::successful) {
-    return EndTry(fmt::format("HTTP status {} {}", answer.result_int(), std::string(answer.reason())),
-                  IsTransient(answer.result()));
+void TraceExporter::OnResult(const PostResult& result) {
+  if (!result.error.empty()) return EndTry(result.error, result.connected || !done_);
+  if (result.status < 200 || result.status > 299) {
+    return EndTry(fmt::format("HTTP status {} {}", result.status, result.reason), IsTransient(result.status));
   }
-  EndTry(RejectedByCollector(answer.body()), false);
+  EndTry(RejectedByCollector(result.body), false);
 }
 
 void TraceExporter::EndTry(const std::string& error, bool may_try_again) {
-  CloseConnection();
+  Stop();
   if (!error.empty() && may_try_again && tries_ < kTries && !has_lost_) {
     timer_.expires_after(kBeforeNextTry);
-    timer_.async_wait([this](const beast::error_code& cancelled) {
+    timer_.async_wait([this](const boost::system::error_code& cancelled) {
       if (!cancelled) BeginTry();
     });
     return;
@@ -137,13 +93,10 @@ void TraceExporter::EndTry(const std::string& error, bool may_try_again) {
   SendNext();
 }
 
-void TraceExporter::CloseConnection() {
-  lookup_.Cancel();
+void TraceExporter::Stop() {
   timer_.cancel();
-  if (!exchange_) return;
-  exchange_->is_over = true;
-  exchange_->stream.close();
-  exchange_.reset();
+  if (post_) post_->Cancel();
+  post_.reset();
 }
 
 void TraceExporter::Lose(const std::string& why) {
@@ -157,11 +110,11 @@ void TraceExporter::Lose(const std::string& why) {
 void TraceExporter::Finish(std::chrono::milliseconds limit, std::function<void()> done) {
   done_ = std::move(done);
   end_timer_.expires_after(limit);
-  end_timer_.async_wait([this, limit](const beast::error_code& cancelled) {
+  end_timer_.async_wait([this, limit](const boost::system::error_code& cancelled) {
     if (cancelled) return;
     Lose(
         fmt::format("the collector has not taken them within {} s after the end of the job", Seconds(limit)));
-    CloseConnection();
+    Stop();
     batch_.clear();
     waiting_.clear();
     CheckEnd();

@@ -4,17 +4,16 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/beast/http/message.hpp>
-#include <boost/beast/http/string_body.hpp>
 #include <chrono>
 #include <cstddef>
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "submit/trace/name_lookup.h"
+#include "submit/trace/http_post.h"
 #include "submit/trace/otlp_json.h"
 #include "submit/trace/settings.h"
 
@@ -31,7 +30,7 @@ inline constexpr std::chrono::seconds kBeforeNextTry{1};
 
 class TraceExporter {
  public:
-  /// `settings` must outlive this object.
+  /// `settings` must outlive this object. Throws std::runtime_error if https is impossible here.
   TraceExporter(boost::asio::io_context& io, const TraceSettings& settings, TraceContext context);
   ~TraceExporter();
   TraceExporter(const TraceExporter&) = delete;
@@ -42,26 +41,23 @@ class TraceExporter {
   void Finish(std::chrono::milliseconds limit, std::function<void()> done);
 
  private:
-  struct Exchange;
-  using Answer = boost::beast::http::response<boost::beast::http::string_body>;
-
   void SendNext();
   void BeginTry();
   /// `error`: empty if the batch has been sent.
   void EndTry(const std::string& error, bool may_try_again);
-  void OnAnswer(const Answer& answer);
-  void CloseConnection();
+  void OnResult(const PostResult& result);
+  void Stop();
   void Lose(const std::string& why);
   void CheckEnd();
 
   boost::asio::io_context& io_;
   const TraceSettings& settings_;
   const TraceContext context_;
-  NameLookup lookup_;
+  const std::optional<tls::Context> tls_;
   std::deque<Span> waiting_;
-  std::vector<Span> batch_;             ///< being sent
-  std::shared_ptr<Exchange> exchange_;  ///< of the current try; null: there is none
-  boost::asio::steady_timer timer_;     ///< for the current try, or for the pause before the next one
+  std::vector<Span> batch_;          ///< being sent
+  std::shared_ptr<HttpPost> post_;   ///< the current try; null: there is none
+  boost::asio::steady_timer timer_;  ///< for the pause before the next try
   boost::asio::steady_timer end_timer_;
   int tries_ = 0;
   bool has_lost_ = false;

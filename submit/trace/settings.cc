@@ -87,19 +87,21 @@ std::optional<Pairs> ParsePairs(std::string_view text) {
   return pairs;
 }
 
-/// nullopt unless the text is a valid URL of the scheme http.
+/// nullopt unless the text is a valid URL of the scheme http or https.
 std::optional<TraceSettings> ParseUrl(const std::string& url) {
-  if (!Lower(url).starts_with(kHttp) || HasControls(url) || url.find(' ') != std::string::npos)
+  const bool is_https = Lower(url).starts_with(kHttps);
+  if ((!is_https && !Lower(url).starts_with(kHttp)) || HasControls(url) || url.find(' ') != std::string::npos)
     return std::nullopt;
   TraceSettings settings;
   settings.url = url;
-  const std::string_view rest = std::string_view(url).substr(kHttp.size());
+  settings.is_https = is_https;
+  const std::string_view rest = std::string_view(url).substr((is_https ? kHttps : kHttp).size());
   const std::size_t end = std::min(rest.find_first_of("/?#"), rest.size());
   settings.authority = rest.substr(0, end);
   settings.target = rest.substr(end, rest.find('#') - end);
   if (!settings.target.starts_with('/')) settings.target.insert(0, "/");
   std::string_view host = settings.authority;
-  std::string_view port = "80";
+  std::string_view port = is_https ? "443" : "80";
   const std::size_t colon = host.rfind(':');
   if (colon != std::string_view::npos && host.find(']', colon) == std::string_view::npos) {
     port = host.substr(colon + 1);
@@ -164,6 +166,7 @@ class Finder {
     FindTarget();
     if (found_.settings) FindCaller();
     if (found_.settings) {
+      FindCertificates();
       FindHeaders();
       FindResource();
       FindTimes();
@@ -191,12 +194,6 @@ class Finder {
           "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=http/json, and OTEL_EXPORTER_OTLP_TRACES_ENDPOINT to the collector's "
           "HTTP port, such as http://collector:4318/v1/traces",
           protocol->name, protocol->value));
-    }
-    if (Lower(endpoint->value).starts_with(kHttps)) {
-      return Warn(fmt::format(
-          "no traces are sent: {} is '{}', and dmlc-submit sends without TLS only; set it to the http:// address of "
-          "a collector on this host or network, which passes them on",
-          endpoint->name, endpoint->value));
     }
     found_.settings = ParseUrl(endpoint->value);
     if (!found_.settings) {
@@ -226,6 +223,18 @@ class Finder {
     }
     caller->context.state = look_up_("TRACESTATE").value_or("");
     found_.settings->caller = std::move(caller->context);
+  }
+
+  void FindCertificates() {
+    if (!found_.settings->is_https) return;
+    const auto authorities =
+        OfExporter(look_up_, "OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE", "OTEL_EXPORTER_OTLP_CERTIFICATE");
+    if (authorities) found_.settings->authorities = authorities->value;
+    const auto own = OfExporter(look_up_, "OTEL_EXPORTER_OTLP_TRACES_CLIENT_CERTIFICATE",
+                                "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE");
+    if (own)
+      Warn(
+          fmt::format("{} has no effect: dmlc-submit shows collectors no certificate of its own", own->name));
   }
 
   void FindHeaders() {

@@ -15,7 +15,10 @@
 namespace warren::submit {
 
 struct TraceSettings {
-  std::string url;   ///< "http://collector:4318/v1/traces"
+  std::string url;  ///< "http://collector:4318/v1/traces"
+  bool is_https = false;
+  std::string authorities =
+      {};            ///< file with the certificates that are trusted; empty: those of this machine
   std::string host;  ///< of the URL: name or address, IPv6 without brackets
   std::string port;
   std::string authority;  ///< the value of the request's header Host

@@ -1,8 +1,10 @@
 #include "submit/trace/tracing.h"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <stdexcept>
 #include <string_view>
 #include <utility>
 
@@ -42,7 +44,13 @@ std::unique_ptr<Tracing> Tracing::FromEnvironment(boost::asio::io_context& io, c
   FoundTraceSettings found = FindTraceSettings(wire::FromEnvironment);
   for (const LogLine& message : found.messages) Write(message);
   if (!found.settings) return nullptr;
-  return std::make_unique<Tracing>(io, *std::move(found.settings), job, std::move(attributes));
+  const std::string url = found.settings->url;
+  try {
+    return std::make_unique<Tracing>(io, *std::move(found.settings), job, std::move(attributes));
+  } catch (const std::runtime_error& error) {
+    spdlog::warn("no traces are sent to {}: {}", url, error.what());
+    return nullptr;
+  }
 }
 
 Tracing::Tracing(boost::asio::io_context& io, TraceSettings settings, const std::string& job,

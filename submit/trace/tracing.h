@@ -21,6 +21,7 @@ class Tracing {
   static std::unique_ptr<Tracing> FromEnvironment(boost::asio::io_context& io, const std::string& job,
                                                   Attributes attributes);
 
+  /// Throws std::runtime_error if https is impossible here.
   Tracing(boost::asio::io_context& io, TraceSettings settings, const std::string& job, Attributes attributes);
 
   /// For the caller to report the job's events.

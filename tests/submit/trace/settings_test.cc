@@ -77,6 +77,21 @@ TEST(TraceSettings, EndpointsThatAreNoUrlsAreRefused) {
   }
 }
 
+TEST(TraceSettings, HttpsHasItsOwnPortAndAuthorities) {
+  const auto found =
+      Find({{"OTEL_EXPORTER_OTLP_ENDPOINT", "https://c"}, {"OTEL_EXPORTER_OTLP_CERTIFICATE", "ca.pem"}});
+  ASSERT_TRUE(found.settings);
+  EXPECT_TRUE(found.settings->is_https);
+  EXPECT_EQ(found.settings->port, "443");
+  EXPECT_EQ(found.settings->authorities, "ca.pem");
+  EXPECT_THAT(found.messages, IsEmpty());
+  EXPECT_FALSE(FindWith("OTEL_EXPORTER_OTLP_CERTIFICATE", "ca.pem").settings->is_https);
+  const auto own = Find(
+      {{"OTEL_EXPORTER_OTLP_ENDPOINT", "https://c"}, {"OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE", "own.pem"}});
+  ASSERT_EQ(own.messages.size(), 1U);
+  EXPECT_THAT(own.messages[0].text, HasSubstr("OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE has no effect"));
+}
+
 TEST(TraceSettings, ProtocolsOtherThanHttpAreRefusedWithWhatToSet) {
   const std::string text =
       Refusal({{"OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:4317"}, {"OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"}});

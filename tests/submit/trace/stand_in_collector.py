@@ -6,6 +6,7 @@ import contextlib
 import http.server
 import json
 import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -14,9 +15,10 @@ from warren_testing import BIN
 
 
 class StandInCollector:
-    """Listens on 127.0.0.1. `answers`: the status and the body of each answer, of which the last one is repeated."""
+    """Listens on 127.0.0.1. `answers`: the status and the body of each answer, of which the last one is repeated. `certificate`: the file of a
+    certificate and its key, for https."""
 
-    def __init__(self, *answers):
+    def __init__(self, *answers, certificate=None):
         self.answers = list(answers or [(200, "{}")])
         self.requests = []  # path, headers, body
         collector = self
@@ -33,8 +35,16 @@ class StandInCollector:
             def log_message(self, *_):
                 pass
 
-        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        class Server(http.server.ThreadingHTTPServer):
+            def handle_error(self, *_):
+                """A client that does not trust the certificate closes the connection."""
+
+        self._server = Server(("127.0.0.1", 0), Handler)
+        if certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate)
+            self._server.socket = context.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
+        self.url = f"{'https' if certificate else 'http'}://127.0.0.1:{self._server.server_port}"
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05})
 
     def __enter__(self):
@@ -76,6 +86,15 @@ def attributes(thing):
         ((kind, value),) = attribute["value"].items()
         found[attribute["key"]] = int(value) if kind == "intValue" else value
     return found
+
+
+def certificate_of(names, folder):
+    """Files in the folder: a new certificate for these names and addresses, which signs itself, and the same with its key."""
+    certificate, key, both = (folder / name for name in ("certificate.pem", "key.pem", "both.pem"))
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=stand-in",
+                    "-addext", f"subjectAltName={names}", "-keyout", key, "-out", certificate], check=True, capture_output=True)  # fmt: skip
+    both.write_bytes(certificate.read_bytes() + key.read_bytes())
+    return certificate, both
 
 
 @contextlib.contextmanager

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import shutil
 import signal
 import sys
 import time
@@ -90,7 +91,7 @@ class Jobs(Traced):
     def test_an_elastic_job_that_loses_a_worker(self):
         with StandInCollector() as collector:
             job = self.traced(collector.url, "--num-workers", "2:3", sys.executable, ELASTIC_WORKER,
-                              environment={"PYTHONPATH": str(SOURCE / "python/src"), "WARREN_NATIVE": os.environ.get("XN", str(BIN.parent))})  # fmt: skip
+                              environment={"PYTHONPATH": str(SOURCE / "python/src"), "WARREN_NATIVE": str(BIN.parent)})  # fmt: skip
         self.assertEqual(job.returncode, 0, job.err)
         spans = collector.spans()
         attempt = self.one(spans, "attempt")
@@ -207,6 +208,39 @@ class Failures(Traced):
         self.assertEqual(job.returncode, 0, job.err)
         self.assertEqual(job.err.count("no traces are sent: OTEL_EXPORTER_OTLP_PROTOCOL is 'grpc'"), 1)
         self.assertIn("==", job.out)
+
+
+@unittest.skipUnless(shutil.which("openssl"), "no openssl, which makes certificates")
+class Https(Traced):
+    def job(self, url, authorities):
+        return self.traced(url, "--num-workers", 1, "true", environment={"OTEL_EXPORTER_OTLP_CERTIFICATE": str(authorities)} if authorities else {})
+
+    def test_a_collector_with_a_trusted_certificate(self):
+        certificate, both = stand_in_collector.certificate_of("IP:127.0.0.1,DNS:localhost", self.directory)
+        with StandInCollector(certificate=both) as collector:
+            for url in (collector.url, collector.url.replace("127.0.0.1", "localhost")):
+                with self.subTest(url):
+                    job = self.job(url, certificate)
+                    self.assertEqual(job.returncode, 0, job.err)
+                    self.assertNotIn("warning", job.err)
+        self.assertEqual([span.name for span in collector.spans()], 2 * ["start", "attempt", "true"])
+
+    def test_a_collector_that_is_not_trusted_gets_nothing(self):
+        for names, trusts in (("IP:127.0.0.1", False), ("DNS:elsewhere", True)):
+            with self.subTest(names):
+                certificate, both = stand_in_collector.certificate_of(names, self.directory)
+                with StandInCollector(certificate=both) as collector:
+                    job = self.job(collector.url, certificate if trusts else None)
+                self.assertEqual(job.returncode, 0, job.err)
+                self.assertRegex(job.err, "warning: spans of the job are lost, .*: " + collector.url + "/v1/traces: certificate verify failed: "
+                                 + ("IP address mismatch" if trusts else "self-signed certificate"))  # fmt: skip
+                self.assertEqual(collector.requests, [])
+
+    def test_authorities_that_cannot_be_read(self):
+        job = self.job("https://127.0.0.1:4318", self.file("none.pem"))
+        self.assertEqual(job.returncode, 0, job.err)
+        self.assertIn("warning: no traces are sent to https://127.0.0.1:4318/v1/traces: cannot read the certificates", job.err)
+        self.assertIn("none.pem", job.err)
 
 
 if __name__ == "__main__":

@@ -55,8 +55,8 @@ class TraceExporter {
   const TraceContext context_;
   const std::optional<tls::Context> tls_;
   std::deque<Span> waiting_;
-  std::vector<Span> batch_;          ///< being sent
-  std::shared_ptr<HttpPost> post_;   ///< the current try; null: there is none
+  std::vector<Span> batch_;          ///< the spans of the current request
+  std::shared_ptr<HttpPost> post_;   ///< the request that is under way, or null
   boost::asio::steady_timer timer_;  ///< for the pause before the next try
   boost::asio::steady_timer end_timer_;
   int tries_ = 0;

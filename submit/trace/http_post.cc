@@ -90,7 +90,8 @@ void HttpPost::Proceed() {
   if (done_) Wait();
 }
 
-/// The number of bytes that a call of the session has moved; nullopt if it has to wait, or has failed.
+/// Returns the number of bytes that a call of the session has moved; nullopt if it has to wait, or has
+/// failed.
 std::optional<std::size_t> HttpPost::Moved(ssize_t count) {
   if (count >= 0) return static_cast<std::size_t>(count);
   if (errno != EAGAIN && errno != EWOULDBLOCK)
@@ -163,7 +164,7 @@ void HttpPost::Fail(const std::string& error) {
   Finish({.error = error, .connected = connected_});
 }
 
-void HttpPost::Finish(PostResult result) {
+void HttpPost::Finish(const PostResult& result) {
   if (!done_) return;
   const Done done = std::move(done_);
   Cancel();

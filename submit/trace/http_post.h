@@ -1,4 +1,4 @@
-// One POST request, on a connection of its own, with or without TLS.
+// Sends one POST request on a connection of its own, with or without TLS.
 #pragma once
 
 #include <sys/types.h>
@@ -48,7 +48,7 @@ class HttpPost : public std::enable_shared_from_this<HttpPost> {
 
   /// Calls `done` once, after `limit` at the latest, unless Cancel is called before. `tls`: nullopt for http.
   void Start(const std::optional<tls::Context>& tls, std::chrono::milliseconds limit, Done done);
-  /// `done` will not be called any more.
+  /// Ends the request without a call of `done`.
   void Cancel();
 
  private:
@@ -63,7 +63,7 @@ class HttpPost : public std::enable_shared_from_this<HttpPost> {
   void Wait();
   void OnEnd();
   void Fail(const std::string& error);
-  void Finish(PostResult result);
+  void Finish(const PostResult& result);
 
   PostRequest request_;
   std::string unsent_;
@@ -75,7 +75,7 @@ class HttpPost : public std::enable_shared_from_this<HttpPost> {
   boost::asio::steady_timer timer_;
   boost::beast::http::response_parser<boost::beast::http::string_body> parser_;
   bool connected_ = false;
-  Done done_;  ///< null: it is over
+  Done done_;  ///< null once the request is over
 };
 
 }  // namespace warren::submit

@@ -90,7 +90,7 @@ class JobTrace {
   const TimePoint began_;
   const std::int64_t began_ns_;
   std::optional<Span> job_, attempt_, generation_, start_, join_, round_;
-  std::string attempt_id_;     ///< of the current attempt, or the next one
+  std::string attempt_id_;     ///< the id of the current attempt's span, or of the next one's
   std::string rounds_parent_;  ///< the generation or attempt that new rounds belong to
   std::int64_t attempts_ = 0;
   std::int64_t round_number_ = 0;

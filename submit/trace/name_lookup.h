@@ -31,7 +31,8 @@ class NameLookup {
   struct Shared;
 
   boost::asio::io_context& io_;
-  std::shared_ptr<Shared> shared_;  ///< with the thread of the current lookup; null: there is none
+  std::shared_ptr<Shared>
+      shared_;  ///< state shared with the current lookup's thread; null before the first one
 };
 
 }  // namespace warren::submit

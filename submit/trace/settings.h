@@ -19,15 +19,15 @@ struct TraceSettings {
   bool is_https = false;
   std::string authorities =
       {};            ///< file with the certificates that are trusted; empty: those of this machine
-  std::string host;  ///< of the URL: name or address, IPv6 without brackets
+  std::string host;  ///< the URL's name or address, IPv6 without brackets
   std::string port;
   std::string authority;  ///< the value of the request's header Host
   std::string target;     ///< path and query
   std::vector<std::pair<std::string, std::string>> headers;
-  Attributes resource;  ///< of OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES
+  Attributes resource;  ///< from OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES
   std::chrono::milliseconds request_timeout{10'000};
   std::chrono::milliseconds final_timeout{5'000};  ///< how long the end of the job may wait for the collector
-  std::optional<TraceContext> caller;              ///< of TRACEPARENT; parent is not empty
+  std::optional<TraceContext> caller;              ///< from TRACEPARENT; its parent is not empty
 };
 
 struct FoundTraceSettings {

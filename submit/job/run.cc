@@ -368,6 +368,10 @@ class JobRun : public JobView {
     output_->ShowRest();
     result_ = finish.result;
     signals_.cancel();
+    // What still follows, such as waiting for the collector of traces, ends with the next signal.
+    signals_.async_wait([this](const boost::system::error_code& error, int signal) {
+      if (!error && signal != kDumpSignal) io_.stop();
+    });
     input_.reset();
     watch_->Finish(finish.result, finish.story, finish.culprit, [this] { io_.stop(); });
   }

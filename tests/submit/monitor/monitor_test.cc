@@ -421,7 +421,9 @@ class Monitored : public testing::Test {
     JobSnapshot job;
     job.name = "train.py";
     job.world_size = 4;
-    monitor_.emplace(job, MonitorOptions{}, plan_, now_);
+    MonitorOptions options;
+    options.trace = &trace_;
+    monitor_.emplace(job, options, plan_, now_);
     for (std::size_t i = 0; i < 4; ++i) {
       monitor_->Started(i, {100 + static_cast<int>(i), fmt::format("n{}", i)}, now_);
     }
@@ -439,6 +441,7 @@ class Monitored : public testing::Test {
   }
 
   TimePoint now_{std::chrono::hours(1)};
+  JobTrace trace_{{"trace", "", ""}, "train.py", {}, now_, 0, [] { return std::string("id"); }};
   std::vector<PlannedProcess> plan_;
   std::optional<JobMonitor> monitor_;
 };
@@ -463,6 +466,23 @@ TEST_F(Monitored, WorkersShowTheirStates) {
   EXPECT_EQ(job.job_restarts, 1);
   EXPECT_EQ(job.workers[0].state, WorkerState::kWaiting);
   EXPECT_FALSE(job.workers[0].rank);
+}
+
+TEST_F(Monitored, ItsTraceHasOneSpanForMetricsOfARoundThatComeOneByOne) {
+  Link();
+  monitor_->Printed("[1]\ttrain-auc:0.9", now_);
+  auto report = Report(0);
+  report.progress = wire::ReportedProgress{1, 2, {{"loss", 0.5}}};
+  monitor_->Reported(report, now_);
+  monitor_->Printed("[2]\ttrain-auc:0.9", now_);
+  const auto spans = trace_.TakeEnded();
+  ASSERT_THAT(spans, SizeIs(2));
+  EXPECT_EQ(spans[0].name, "start");
+  EXPECT_EQ(spans[1].name, "round");
+  EXPECT_EQ(spans[1].attributes, (Attributes{{"warren.round", std::int64_t{1}},
+                                             {"warren.rounds", std::int64_t{2}},
+                                             {"warren.metric.train-auc", 0.9},
+                                             {"warren.metric.loss", 0.5}}));
 }
 
 TEST_F(Monitored, AGenerationHasRanksOfItsOwn) {

@@ -11,9 +11,11 @@ import unittest
 import stand_in_collector
 from stand_in_collector import StandInCollector, silent_server
 from submit_case import LIMIT_S, SubmitCase, python
-from warren_testing import BIN
+from warren_testing import BIN, wait_for
 
 SOURCE = pathlib.Path(os.environ["WARREN_SOURCE"])
+PACKAGE = {"PYTHONPATH": str(SOURCE / "python/src"), "WARREN_NATIVE": str(BIN.parent)}
+WATCHED_WORKER = SOURCE / "tests/submit/monitor/watched_worker.py"
 ELASTIC_WORKER = pathlib.Path(__file__).with_name("elastic_worker.py")
 #: Prints evaluations as XGBoost does. Worker 1 fails in the first attempt.
 TRAINS = """
@@ -91,7 +93,7 @@ class Jobs(Traced):
     def test_an_elastic_job_that_loses_a_worker(self):
         with StandInCollector() as collector:
             job = self.traced(collector.url, "--num-workers", "2:3", sys.executable, ELASTIC_WORKER,
-                              environment={"PYTHONPATH": str(SOURCE / "python/src"), "WARREN_NATIVE": str(BIN.parent)})  # fmt: skip
+                              environment=PACKAGE)  # fmt: skip
         self.assertEqual(job.returncode, 0, job.err)
         spans = collector.spans()
         attempt = self.one(spans, "attempt")
@@ -136,6 +138,15 @@ class Jobs(Traced):
         self.assertEqual(rounds, list(range(2000)))
         self.assertGreaterEqual(len(collector.requests), 4)
 
+    @unittest.skipIf(os.environ.get("WARREN_SANITIZE"), "its workers load librabit into Python")
+    def test_rounds_that_workers_report(self):
+        with StandInCollector() as collector:
+            job = self.traced(collector.url, "--num-workers", 2, "--hang-timeout", 0, sys.executable, WATCHED_WORKER, "rounds", 3, "0.01",
+                              environment=PACKAGE)  # fmt: skip
+        self.assertEqual(job.returncode, 0, job.err)
+        rounds = [span.attributes for span in collector.spans() if span.name == "round"]
+        self.assertLessEqual({"warren.round": 3, "warren.rounds": 3, "warren.metric.rmse": 0.25}.items(), rounds[-1].items())
+
     def test_a_variable_of_the_user_is_kept(self):
         with StandInCollector() as collector:
             job = self.traced(collector.url, "--num-workers", 1, "--env", "TRACEPARENT=mine", "sh", "-c", "echo $TRACEPARENT")
@@ -159,7 +170,9 @@ class Failures(Traced):
     def test_an_endpoint_that_refuses_connections(self):
         with silent_server() as url:
             pass
-        self.check(self.traced(url, "--num-workers", 2, "true"), url, "Connection refused")
+        # It is not tried again at the end of the job, when only a second later a collector could be there.
+        job = self.traced(url, "--num-workers", 2, "true", environment={"OTEL_BSP_EXPORT_TIMEOUT": "900"})
+        self.check(job, url, "Connection refused")
 
     def test_a_collector_that_rejects(self):
         for status, text, words in ((404, "", "HTTP status 404"),
@@ -202,6 +215,16 @@ class Failures(Traced):
             _, err = job.communicate(timeout=LIMIT_S)
         self.assertEqual(job.returncode, 130)
         self.assertIn("within 0.5 s after the end of the job", err.decode())
+
+    def test_a_signal_ends_the_wait_for_the_collector(self):
+        with silent_server() as url:
+            job = self.start("--num-workers", 1, "true", environment={"OTEL_EXPORTER_OTLP_ENDPOINT": url, "OTEL_EXPORTER_OTLP_TIMEOUT": "600000",
+                                                                     "OTEL_BSP_EXPORT_TIMEOUT": "600000"})  # fmt: skip
+            records = self.directory / "state/warren/jobs"
+            wait_for(lambda: any("exit_code" in file.read_text() for file in records.glob("*.json")), LIMIT_S, "the end of the job")
+            job.send_signal(signal.SIGINT)
+            job.communicate(timeout=LIMIT_S)
+        self.assertEqual(job.returncode, 0, "the job had succeeded")
 
     def test_a_protocol_that_is_not_spoken_is_said_once(self):
         job = self.traced("http://127.0.0.1:4317", "--num-workers", 1, "sh", "-c", "echo =$TRACEPARENT=", environment={"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"})

@@ -22,9 +22,15 @@
   F(SSL_set_default_read_buffer_len)       \
   F(SSL_set_verify)                        \
   F(SSL_CTX_set_psk_use_session_callback)  \
+  F(SSL_CTX_set_default_verify_paths)      \
+  F(SSL_CTX_load_verify_file)              \
   F(SSL_CTX_set_psk_find_session_callback) \
   F(SSL_new)                               \
   F(SSL_free)                              \
+  F(SSL_ctrl)                              \
+  F(SSL_set1_host)                         \
+  F(SSL_get_verify_result)                 \
+  F(X509_verify_cert_error_string)         \
   F(SSL_set_ex_data)                       \
   F(SSL_get_ex_data)                       \
   F(SSL_set_bio)                           \

@@ -1,5 +1,6 @@
 #include "tls/session.h"
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <sys/socket.h>
 
@@ -163,6 +164,8 @@ struct Context::Impl {
   std::uint64_t records_per_key;
   SSL_CTX* context = nullptr;
 
+  bool is_web = false;  ///< certificates instead of the key
+
   Impl(std::string purpose, const Secret& secret, std::uint64_t records)
       : key{std::move(purpose), secret},
         records_per_key(records),
@@ -176,14 +179,36 @@ struct Context::Impl {
       throw std::runtime_error(
           fmt::format("this machine's OpenSSL does not support TLS 1.3 with {}", kSuites));
     }
+    SetModes(SSL_OP_ENABLE_KTLS);
+    ssl.SSL_CTX_set_psk_use_session_callback(context, &OfferKey);
+    ssl.SSL_CTX_set_psk_find_session_callback(context, &FindKey);
+  }
+  /// For web clients.
+  explicit Impl(const std::string& authorities)
+      : key{}, records_per_key(kRecordsPerKey), context(ssl.SSL_CTX_new(ssl.TLS_method())), is_web(true) {
+    if (context == nullptr) throw std::bad_alloc();
+    ssl.ERR_clear_error();
+    const bool ok = ssl.SSL_CTX_ctrl(context, SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_2_VERSION, nullptr) == 1 &&
+                    (authorities.empty() ? ssl.SSL_CTX_set_default_verify_paths(context)
+                                         : ssl.SSL_CTX_load_verify_file(context, authorities.c_str())) == 1;
+    if (!ok) {
+      const char* reason = ssl.ERR_reason_error_string(ssl.ERR_peek_error());
+      const std::string why = reason == nullptr ? "unknown error" : reason;
+      ssl.ERR_clear_error();
+      ssl.SSL_CTX_free(context);
+      throw std::runtime_error(fmt::format("cannot read the certificates of authorities{}: {}",
+                                           authorities.empty() ? "" : fmt::format(" in '{}'", authorities),
+                                           why));
+    }
+    SetModes(0);
+  }
+  void SetModes(std::uint64_t options) const {
     // The end of the connection counts as the end of the stream, as without TLS.
-    ssl.SSL_CTX_set_options(context, SSL_OP_IGNORE_UNEXPECTED_EOF | SSL_OP_ENABLE_KTLS);
+    ssl.SSL_CTX_set_options(context, SSL_OP_IGNORE_UNEXPECTED_EOF | options);
     ssl.SSL_CTX_ctrl(context, SSL_CTRL_MODE, SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS,
                      nullptr);
     ssl.SSL_CTX_ctrl(context, SSL_CTRL_SET_SESS_CACHE_MODE, SSL_SESS_CACHE_OFF, nullptr);
     ssl.SSL_CTX_ctrl(context, SSL_CTRL_SET_READ_AHEAD, 1, nullptr);
-    ssl.SSL_CTX_set_psk_use_session_callback(context, &OfferKey);
-    ssl.SSL_CTX_set_psk_find_session_callback(context, &FindKey);
   }
   ~Impl() { ssl.SSL_CTX_free(context); }
   Impl(const Impl&) = delete;
@@ -192,6 +217,10 @@ struct Context::Impl {
 
 Context::Context(std::string purpose, const Secret& secret, std::uint64_t records_per_key)
     : impl_(std::make_shared<const Impl>(std::move(purpose), secret, records_per_key)) {}
+
+Context Context::ForWebClients(const std::string& authorities) {
+  return Context(std::make_shared<const Impl>(authorities));
+}
 
 // --- Session ---
 
@@ -227,8 +256,8 @@ struct Session::Impl {
       ssl.SSL_set_accept_state(connection);
     } else {
       ssl.SSL_set_connect_state(connection);
-      // No certificate authority is trusted, so a server that presents a certificate is rejected: it does not
-      // belong to this job.
+      // Except for web clients, no certificate authority is trusted, so a server that presents a certificate
+      // is rejected: it does not belong to this job.
       ssl.SSL_set_verify(connection, SSL_VERIFY_PEER, nullptr);
     }
   }
@@ -252,6 +281,9 @@ struct Session::Impl {
         // Use the first error: later ones may only say that some layer has failed.
         const char* reason = ssl.ERR_reason_error_string(ssl.ERR_peek_error());
         error = reason == nullptr ? "unknown error" : reason;
+        if (const long verdict = ssl.SSL_get_verify_result(connection);
+            context->is_web && verdict != X509_V_OK)
+          error += fmt::format(": {}", ssl.X509_verify_cert_error_string(verdict));
         failure = EPROTO;
         break;
       }
@@ -280,7 +312,7 @@ struct Session::Impl {
       return why == 0 ? kEnded : why;
     }
     wants_to_write = false;
-    if (ssl.SSL_session_reused(connection) != 1) {
+    if (!context->is_web && ssl.SSL_session_reused(connection) != 1) {
       error = "the other side did not prove that it knows the secret";
       return failure = EPROTO;
     }
@@ -314,6 +346,22 @@ struct Session::Impl {
 
 Session::Session(const Context& context, Role role, int fd)
     : impl_(std::make_unique<Impl>(context.impl_, role, fd)) {}
+Session::Session(const Context& context, const std::string& server, int fd)
+    : impl_(std::make_unique<Impl>(context.impl_, Role::kClient, fd)) {
+  SSL* const connection = impl_->connection;
+  const OpenSsl& ssl = impl_->ssl;
+  // Certificates have names without the dot that ends a full name.
+  std::string name = server;
+  if (name.ends_with('.')) name.pop_back();
+  // An address is not sent as the name of the wanted server (RFC 6066, section 3).
+  in6_addr address{};
+  const bool is_address =
+      inet_pton(AF_INET, name.c_str(), &address) == 1 || inet_pton(AF_INET6, name.c_str(), &address) == 1;
+  const bool named = is_address || ssl.SSL_ctrl(connection, SSL_CTRL_SET_TLSEXT_HOSTNAME,
+                                                TLSEXT_NAMETYPE_host_name, name.data()) == 1;
+  if (!named || ssl.SSL_set1_host(connection, name.c_str()) != 1)
+    throw std::runtime_error(fmt::format("'{}' is not the name of a server", server));
+}
 Session::~Session() = default;
 
 Session::Step Session::Handshake() {

@@ -1,7 +1,8 @@
 // TLS 1.3 on a connected, non-blocking socket. Both ends prove that they know a common secret, an external
 // pre-shared key (RFC 8446, section 4.2.11), and also agree on fresh keys (psk_dhe_ke), so that a secret that
 // leaks later does not reveal earlier traffic. There are no certificates, tickets or early data, and only one
-// cipher suite, TLS_AES_128_GCM_SHA256.
+// cipher suite, TLS_AES_128_GCM_SHA256. Clients of web servers, which know no secret, have a context of their
+// own, with certificates.
 //
 // If the kernel supports TLS, it encrypts sent data, so data is written to the socket as without TLS.
 // Received data is always decrypted here.
@@ -14,6 +15,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 namespace warren::tls {
 
@@ -35,10 +37,15 @@ class Context {
   /// `purpose` names the secret and is sent in the clear. Throws std::runtime_error if OpenSSL 3 is not
   /// available or does not support the cipher suite.
   Context(std::string purpose, const Secret& secret, std::uint64_t records_per_key = kRecordsPerKey);
+  /// For clients of web servers: TLS 1.2 or 1.3 with servers whose certificates are signed by an authority in
+  /// the file `authorities` (PEM), or by one that this machine trusts if the name is empty. Throws
+  /// std::runtime_error if OpenSSL 3 is not available or the file cannot be read.
+  static Context ForWebClients(const std::string& authorities);
 
  private:
   friend class Session;
   struct Impl;
+  explicit Context(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
   std::shared_ptr<const Impl> impl_;
 };
 
@@ -47,6 +54,9 @@ class Context {
 class Session {
  public:
   Session(const Context& context, Role role, int fd);
+  /// A client of the web server with this name or address, which its certificate must have. The context is
+  /// one for web clients.
+  Session(const Context& context, const std::string& server, int fd);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;

@@ -12,10 +12,14 @@ constexpr std::string_view kBool = "0, 1, true or false";
 constexpr std::string_view kSeconds = "a whole number of seconds";
 constexpr std::string_view kCount = "a whole number from 0 to 1000000";
 constexpr std::string_view kFile = "a file name";
+constexpr std::string_view kUrl = "an http or https URL such as http://collector:4318";
+constexpr std::string_view kPairs = "name=value pairs with commas, values percent-encoded";
+constexpr std::string_view kMilliseconds = "a whole number of milliseconds, at least 1";
 
 constexpr std::string_view kEngine = "librabit, librabit_xgboost";
 constexpr std::string_view kRabit = "librabit";
 constexpr std::string_view kCuda = "librabit_cuda";
+constexpr std::string_view kSubmit = "dmlc-submit";
 
 constexpr std::string_view kJob = "The job";
 constexpr std::string_view kCollectives = "The engine";
@@ -69,7 +73,7 @@ constexpr Variable kVariables[] = {
     {kJob, "DMLC_WORKER_CONNECT_RETRY", nullptr, kCount, "5",
      "How many times to try to reach the tracker or another rank.", kEngine},
     {kJob, "DMLC_SUBMIT_CLUSTER", nullptr, "a name that `--cluster` takes", "local",
-     "What `--cluster` is when neither the command line nor a job file gives it.", "dmlc-submit"},
+     "What `--cluster` is when neither the command line nor a job file gives it.", kSubmit},
 
     {kCollectives, "WARREN_ENGINE", "RABIT_ENGINE", "native or mpi", "native; mpi with librabit_mpi",
      "`mpi`: run the collectives over MPI.", kRabit},
@@ -134,6 +138,34 @@ constexpr Variable kVariables[] = {
      "Python"},
     {kWatching, "WARREN_STALL_SECONDS", nullptr, "a whole number of seconds, at least 1", "60",
      "A rank that has waited for this long reports on stderr which ranks it is waiting for.", kEngine},
+
+    {kWatching, "OTEL_EXPORTER_OTLP_ENDPOINT", nullptr, kUrl, "none: no traces",
+     "Send a trace of the job to this OpenTelemetry collector, at the path `/v1/traces` below. Here and in the other variables of the exporter, "
+     "`OTEL_EXPORTER_OTLP_TRACES_...` takes precedence.",
+     kSubmit},
+    {kWatching, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", nullptr, kUrl, "none: no traces",
+     "The same with the whole path, such as `http://collector:4318/v1/traces`.", kSubmit},
+    {kWatching, "OTEL_EXPORTER_OTLP_PROTOCOL", nullptr, "http/json or http/protobuf", "http/json",
+     "dmlc-submit sends JSON with both, and nothing with other protocols.", kSubmit},
+    {kWatching, "OTEL_EXPORTER_OTLP_HEADERS", nullptr, kPairs, "none",
+     "Headers of each request, such as a key for the collector.", kSubmit},
+    {kWatching, "OTEL_EXPORTER_OTLP_CERTIFICATE", nullptr, "a file with certificates (PEM)",
+     "the authorities that this machine trusts", "Whom to trust with https.", kSubmit},
+    {kWatching, "OTEL_EXPORTER_OTLP_TIMEOUT", nullptr, kMilliseconds, "10000", "The limit for one request.",
+     kSubmit},
+    {kWatching, "OTEL_BSP_EXPORT_TIMEOUT", nullptr, kMilliseconds, "5000",
+     "How long the end of the job waits for the collector at most.", kSubmit},
+    {kWatching, "OTEL_SERVICE_NAME", nullptr, "a name", "dmlc-submit",
+     "The attribute `service.name` of traces.", kSubmit},
+    {kWatching, "OTEL_RESOURCE_ATTRIBUTES", nullptr, kPairs, "none",
+     "Attributes of everything that is sent, such as `deployment.environment=test`.", kSubmit},
+    {kWatching, "OTEL_TRACES_EXPORTER", nullptr, "a list with commas", "otlp",
+     "A list without `otlp` turns traces off.", kSubmit},
+    {kWatching, "OTEL_SDK_DISABLED", nullptr, "true or false", "false", "`true`: send no traces.", kSubmit},
+    {kWatching, "TRACEPARENT", nullptr, "a traceparent of W3C Trace Context", "none: the job begins a trace",
+     "The span above that of the job. When it sends traces, dmlc-submit sets it for each process to the span of the attempt, and `TRACESTATE` as it found it, "
+     "unless `--env` has them.",
+     kSubmit},
 
     {kNamed, "WARREN_FUSION_THRESHOLD", nullptr, "a size in bytes such as 0, 65536, 64KB or 2MB", "2MB",
      "Small allreduces are combined into one of up to this many bytes. 0: never.", kRabit},

@@ -118,6 +118,9 @@ PlannedProcess PlanOne(const Options& options, const PlanContext& context, track
   };
   // Makes Python programs write output immediately, so that none is lost if the program is killed.
   if (!is_set(kUnbufferedVariable)) process.environment.emplace_back(kUnbufferedVariable, "1");
+  for (const auto& [name, value] : context.trace) {
+    if (!HasVariable(options.environment, name)) process.environment.emplace_back(name, value);
+  }
   if (role == tracker::Role::kWorker) {
     AddPlaceEnvironment(options, context, process);
     if (context.report_seconds > 0 && !is_set(kReportVariable))

@@ -25,6 +25,7 @@ struct PlanContext {
   Binding binding = {};                ///< the binding of processes that run here
   std::uint16_t master_port = 0;       ///< a port of worker 0's host, for torch.distributed
   int report_seconds = 0;              ///< interval of the workers' reports; 0: no reports
+  tracker::Environment trace = {};     ///< variables of the trace that the programs' spans belong to
 };
 
 /// The processes of the job in the order in which they are started: scheduler, servers, workers. Throws

@@ -26,11 +26,13 @@
 #include "submit/job/plan.h"
 #include "submit/job/separate_programs.h"
 #include "submit/job/watch.h"
+#include "submit/options/job_name.h"
 #include "submit/output/deadline_timer.h"
 #include "submit/output/log_folder.h"
 #include "submit/process/children.h"
 #include "submit/process/cores.h"
 #include "submit/process/environment.h"
+#include "submit/trace/tracing.h"
 #include "tracker/environment.h"
 #include "tracker/host_address.h"
 #include "tracker/input_watch.h"
@@ -68,6 +70,12 @@ wire::JobToken TokenOfJob() {
   return tracker::TokenFromEnvironment().value_or(wire::JobToken::Random());
 }
 
+std::unique_ptr<Tracing> TracingOf(asio::io_context& io, const Options& options) {
+  return Tracing::FromEnvironment(
+      io, JobName(options),
+      {{"warren.cluster", options.cluster}, {"warren.workers", std::int64_t{options.num_workers}}});
+}
+
 /// Connects the supervisor to processes, the tracker, the console, signals and the clock.
 class JobRun : public JobView {
  public:
@@ -89,7 +97,8 @@ class JobRun : public JobView {
     supervisor_.emplace(RestartPolicy{options.num_restarts, options.max_restarts, options.min_workers,
                                       !ClusterOf(options).runs_here},
                         plan_, *this);
-    watch_.emplace(io, console, options, start.began, plan_, server_ != nullptr, token_, CallbacksOfWatch());
+    watch_.emplace(io, console, options, start.began, plan_, server_ != nullptr, token_, tracing_.get(),
+                   CallbacksOfWatch());
     OpenOutput();
     ListenToConsole();
     HandleSignals();
@@ -144,14 +153,15 @@ class JobRun : public JobView {
     }
     plan_ = Plan(options_,
                  {AddressOf(options_, host_.address, port, token_.ToHex()), command_, InheritedNames(),
-                  cores_, binding_, ChooseMasterPort(io_), server_ && WantsReports() ? kReportSeconds : 0});
+                  cores_, binding_, ChooseMasterPort(io_), server_ && WantsReports() ? kReportSeconds : 0,
+                  tracing_ ? tracing_->EnvironmentOfProcesses() : tracker::Environment()});
   }
 
   /// Whether anything reads the workers' reports.
   bool WantsReports() const {
     return options_.hang_timeout.count() > 0 || console_.interactive() ||
            options_.log_format == LogFormat::kJson || options_.metrics || options_.dashboard ||
-           !options_.timeline.empty();
+           !options_.timeline.empty() || tracing_;
   }
 
   /// Logs how the workers share the cores, unless the user or the cluster decides that or there is only one
@@ -308,6 +318,7 @@ class JobRun : public JobView {
 
   void Do(const StopAll&) {
     output_->StopBegins();
+    watch_->monitor().StopBegins();
     if (server_) server_->Stop();
     scheduler_.Stop();
     cluster_->Stop();
@@ -318,15 +329,16 @@ class JobRun : public JobView {
     cluster_->Kill();
   }
 
-  void Do(const Replan&) {
+  void Do(const Replan& replan) {
     children_.EndLeftovers();
+    watch_->monitor().AttemptEnded(replan.why, replan.culprit, Clock::now());
     server_.reset();  // frees its port
     try {
       MakePlan();
     } catch (const std::exception& error) {
       return Tell(&Supervisor::ReplanFailed, std::string(error.what()));
     }
-    watch_->monitor().BeginsAgain();
+    watch_->monitor().BeginsAgain(Clock::now());
     Tell(&Supervisor::Replanned);
   }
 
@@ -358,6 +370,10 @@ class JobRun : public JobView {
     output_->ShowRest();
     result_ = finish.result;
     signals_.cancel();
+    // What still follows, such as waiting for the collector of traces, ends with the next signal.
+    signals_.async_wait([this](const boost::system::error_code& error, int signal) {
+      if (!error && signal != kDumpSignal) io_.stop();
+    });
     input_.reset();
     watch_->Finish(finish.result, finish.story, finish.culprit, [this] { io_.stop(); });
   }
@@ -391,12 +407,12 @@ class JobRun : public JobView {
       OnOutput(index, stream, bytes);
     };
     events.located = [this](std::size_t index, const Started& where) {
-      watch_->monitor().Located(index, where);
+      watch_->monitor().Located(index, where, Clock::now());
       Tell(&Supervisor::Located, index, where);
     };
     events.exited = [this](std::size_t index, const ExitStatus& status) {
       output_->Finish(index, status.ok());
-      watch_->monitor().Exited(index, status);
+      watch_->monitor().Exited(index, status, Clock::now());
       Tell(&Supervisor::Exited, index, status);
     };
     events.sampled = [this](std::size_t index, const ProcessSample& sample) {
@@ -433,7 +449,7 @@ class JobRun : public JobView {
       Tell(&Supervisor::Linked);
     };
     events.generation_began = [this](const tracker::GenerationBegan& generation) {
-      watch_->monitor().GenerationBegan(generation.number, generation.size, generation.seconds);
+      watch_->monitor().GenerationBegan(generation, Clock::now());
       if (generation.number > 1) watch_->OnLog({Severity::kInfo, generation.text});
     };
     events.broken = [this](const std::string& task_id, const std::string& story) {
@@ -499,6 +515,7 @@ class JobRun : public JobView {
   int starts_ = 0;  ///< number of earlier starts of the whole job
   std::unique_ptr<Cluster> cluster_;
   DumpQueue dumps_;
+  const std::unique_ptr<Tracing> tracing_ = TracingOf(io_, options_);  ///< null: no traces
   std::vector<PlannedProcess> plan_;
   std::optional<JobWatch> watch_;
   posix::Descriptor log_folder_;             ///< keeps other jobs out of --log-dir

@@ -389,6 +389,7 @@ void Supervisor::BeginAgain(const std::string& why) {
 /// Stops all processes; once they are gone, the job starts over.
 void Supervisor::StopToBeginAgain(const std::string& why, const std::string& count) {
   phase_ = Phase::kRestarting;
+  restart_story_ = why;
   if (culprit_ && !processes_[*culprit_].running) Do(ShowErrorOf{*culprit_});
   Do(LogLine{Severity::kWarning,
              fmt::format("{}; starting all {} processes again{}", why, processes_.size(), count)});
@@ -563,7 +564,7 @@ void Supervisor::FinishWhenAllAreGone() {
     phase_ = Phase::kReplanning;
     patience_.reset();
     Do(ShowErrors{culprit_, false});
-    Do(Replan{});
+    Do(Replan{restart_story_, culprit_});
   } else if (phase_ == Phase::kStopping || num_succeeded_ + num_left_out == processes_.size()) {
     Finish();
   }

@@ -65,7 +65,10 @@ struct StopAll {};
 struct KillAll {};
 /// Kills leftover processes and plans the job for another start with a new tracker; Replanned or ReplanFailed
 /// follows.
-struct Replan {};
+struct Replan {
+  std::string why;                     ///< why the job is started again
+  std::optional<std::size_t> culprit;  ///< the process that is the reason, if any
+};
 /// Shows the error, if any, of the process that caused the restart.
 struct ShowErrorOf {
   std::size_t index;
@@ -285,6 +288,7 @@ class Supervisor {
   bool waited_for_cluster_ = false;
   JobResult result_;
   std::string story_;                   ///< why the job failed
+  std::string restart_story_;           ///< why the job is started again
   std::optional<std::size_t> culprit_;  ///< the process whose last output belongs to the story
 };
 

@@ -69,11 +69,15 @@ const char* SeverityName(Severity severity) {
 
 JobWatch::JobWatch(boost::asio::io_context& io, Console& console, const Options& options,
                    std::chrono::system_clock::time_point began, const std::vector<PlannedProcess>& plan,
-                   bool joins, const wire::JobToken& token, WatchCallbacks callbacks)
+                   bool joins, const wire::JobToken& token, Tracing* tracing, WatchCallbacks callbacks)
     : console_(console),
       options_(options),
+      tracing_(tracing),
       callbacks_(std::move(callbacks)),
-      monitor_(FactsOf(options, began), {options.hang_timeout, kSampleInterval, joins}, plan, Clock::now()),
+      monitor_(
+          FactsOf(options, began),
+          {options.hang_timeout, kSampleInterval, joins, tracing != nullptr ? &tracing->trace() : nullptr},
+          plan, Clock::now()),
       began_(began),
       output_(plan.size()),
       usage_(plan.size()),
@@ -120,6 +124,7 @@ std::string JobWatch::Begin() {
   history_.emplace(std::move(record));
   if (web_ && !web_->MetricsUrl().empty()) Say(fmt::format("metrics: {}", web_->MetricsUrl()));
   if (web_ && !web_->PageUrl().empty()) Say(fmt::format("dashboard: {}", web_->PageUrl()));
+  if (tracing_ != nullptr) spdlog::info("traces: {}", tracing_->Describe());
   console_.on_resize = [this] { ShowLine(); };
   WaitToLook();
   return history_->error();
@@ -156,6 +161,7 @@ void JobWatch::Tick() {
   if (monitor_.SecondsAt(now) - kept_at_seconds_ >= kBetweenKeptSeconds)
     KeepEvaluations(monitor_.Snapshot(now));
   ShowLine();
+  if (tracing_ != nullptr) tracing_->Tick(now);
   WaitToLook();
 }
 
@@ -310,7 +316,7 @@ void JobWatch::Finish(const JobResult& result, const std::string& story, std::op
   timer_.cancel();
   console_.HideStatus();
   const auto now = Clock::now();
-  monitor_.Finished(result.exit_code, story, now);
+  monitor_.Finished(result.exit_code, story, culprit, now);
   const JobSnapshot job = monitor_.Snapshot(now);
   const std::string straggler = StragglerSentence(job, false);
   if (job.seconds >= kLongJobSeconds && !straggler.empty()) spdlog::info("{}", straggler);
@@ -333,6 +339,11 @@ void JobWatch::Finish(const JobResult& result, const std::string& story, std::op
   // Readers of launcher.log stop when the record says that the job has ended.
   if (options_.detach) console_.Flush(std::nullopt);
   if (history_) history_->End(std::move(end));
+  if (tracing_ != nullptr) {
+    done = [tracing = tracing_, interrupted = result.interrupted, after = std::move(done)] {
+      tracing->Finish(interrupted, after);
+    };
+  }
   if (!web_) return done();
   web_->Finish(job, std::move(done));
 }

@@ -1,5 +1,6 @@
 // Publishes the results of a job's monitor (monitor/job_monitor.h): its findings go to the log, and its state
-// to the status line on the terminal, to clients of the metrics and the page, and to the history of jobs.
+// to the status line on the terminal, to clients of the metrics and the page, to the history of jobs, and to
+// the collector of traces.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -23,6 +24,7 @@
 #include "submit/monitor/web_server.h"
 #include "submit/options/options.h"
 #include "submit/output/console.h"
+#include "submit/trace/tracing.h"
 #include "wire/job_token.h"
 
 namespace warren::submit {
@@ -41,12 +43,12 @@ struct WatchCallbacks {
 
 class JobWatch {
  public:
-  /// `console` and `options` must outlive this object. `began`: for the job's record. `joins`: whether
-  /// workers are expected to join a tracker that dmlc-submit runs. Throws std::runtime_error if metrics or
-  /// the page cannot be served.
+  /// `console`, `options` and `tracing` (null: no traces) must outlive this object. `began`: for the job's
+  /// record. `joins`: whether workers are expected to join a tracker that dmlc-submit runs. Throws
+  /// std::runtime_error if metrics or the page cannot be served.
   JobWatch(boost::asio::io_context& io, Console& console, const Options& options,
            std::chrono::system_clock::time_point began, const std::vector<PlannedProcess>& plan, bool joins,
-           const wire::JobToken& token, WatchCallbacks callbacks);
+           const wire::JobToken& token, Tracing* tracing, WatchCallbacks callbacks);
   ~JobWatch();
   JobWatch(const JobWatch&) = delete;
   JobWatch& operator=(const JobWatch&) = delete;
@@ -90,6 +92,7 @@ class JobWatch {
 
   Console& console_;
   const Options& options_;
+  Tracing* const tracing_;
   const WatchCallbacks callbacks_;
   JobMonitor monitor_;
   const std::chrono::system_clock::time_point began_;

@@ -82,20 +82,27 @@ void JobMonitor::Started(std::size_t index, const submit::Started& where, TimePo
   shown.call.reset();
   shown.reading.reset();
   shown.cores_used = 0;
-  Located(index, where);
+  Located(index, where, now);
 }
 
-void JobMonitor::Located(std::size_t index, const submit::Started& where) {
+void JobMonitor::Located(std::size_t index, const submit::Started& where, TimePoint now) {
   WorkerSnapshot& shown = job_.workers[index];
   if (!where.host.empty()) shown.host = where.host;
   if (where.pid > 0) shown.pid = where.pid;
   const bool is_there = !where.host.empty() || where.pid > 0;
+  if (is_there && options_.trace != nullptr) options_.trace->Runs(index, workers_.size(), now);
   if (is_there && shown.state == WorkerState::kWaiting) {
     shown.state = options_.joins && shown.role == "worker" ? WorkerState::kStarting : WorkerState::kRunning;
   }
 }
 
-void JobMonitor::Exited(std::size_t index, const ExitStatus& status) {
+TracedProcess JobMonitor::Traced(std::size_t index) const {
+  const WorkerSnapshot& shown = job_.workers[index];
+  return {index, shown.name, shown.rank, shown.host};
+}
+
+void JobMonitor::Exited(std::size_t index, const ExitStatus& status, TimePoint now) {
+  if (options_.trace != nullptr) options_.trace->Exited(Traced(index), status, now);
   workers_[index].runs_since.reset();
   WorkerSnapshot& shown = job_.workers[index];
   shown.state = status.ok() ? WorkerState::kSucceeded : WorkerState::kFailed;
@@ -104,7 +111,17 @@ void JobMonitor::Exited(std::size_t index, const ExitStatus& status) {
   shown.trouble.clear();
 }
 
-void JobMonitor::BeginsAgain() {
+void JobMonitor::StopBegins() {
+  if (options_.trace != nullptr) options_.trace->StopBegins();
+}
+
+void JobMonitor::AttemptEnded(const std::string& why, std::optional<std::size_t> culprit, TimePoint now) {
+  if (options_.trace == nullptr) return;
+  options_.trace->AttemptEnded(why, culprit ? std::optional(Traced(*culprit)) : std::nullopt, now);
+}
+
+void JobMonitor::BeginsAgain(TimePoint now) {
+  if (options_.trace != nullptr) options_.trace->BeginsAgain(now);
   ++job_.job_restarts;
   restarted_ = true;
   for (std::size_t i = 0; i < workers_.size(); ++i) {
@@ -123,6 +140,7 @@ void JobMonitor::BeginsAgain() {
 // --- the tracker -------------------------------------------------------------------------------------------
 
 void JobMonitor::Joined(int joined, int expected, TimePoint now) {
+  if (options_.trace != nullptr) options_.trace->Joined(joined, expected, now);
   if (joined >= expected || joined == 0) {
     joining_since_.reset();
   } else if (!joining_since_) {
@@ -140,15 +158,18 @@ void JobMonitor::Assigned(const std::string& task_id, int rank) {
 }
 
 void JobMonitor::Linked(TimePoint now) {
+  if (options_.trace != nullptr) options_.trace->Linked(now);
   if (!linked_) linked_ = now;
   joining_since_.reset();
 }
 
-void JobMonitor::GenerationBegan(int number, int size, double seconds_since_the_last) {
-  job_.generation = number;
-  job_.world_size = size;
-  if (number == 1) return;
-  job_.seconds_between_generations += seconds_since_the_last;
+void JobMonitor::GenerationBegan(const tracker::GenerationBegan& generation, TimePoint now) {
+  if (options_.trace != nullptr)
+    options_.trace->GenerationBegan(generation.number, generation.size, generation.text, now);
+  job_.generation = generation.number;
+  job_.world_size = generation.size;
+  if (generation.number == 1) return;
+  job_.seconds_between_generations += generation.seconds;
   for (WorkerSnapshot& worker : job_.workers) worker.rank.reset();  // each member is given a new one
 }
 
@@ -323,6 +344,7 @@ void JobMonitor::AddEvaluation(std::int64_t round, const std::vector<std::pair<s
     begins = true;
   }
   if (begins && !evaluations.empty() && evaluations.back().round == round) evaluations.pop_back();
+  bool is_new = false;
   if (!evaluations.empty() && evaluations.back().round == round) {
     Evaluation& last = evaluations.back();
     for (const auto& metric : metrics) {
@@ -336,8 +358,11 @@ void JobMonitor::AddEvaluation(std::int64_t round, const std::vector<std::pair<s
     }
   } else {
     evaluations.push_back({round, SecondsAt(now), metrics, begins});
+    is_new = true;
     round_ended_ = now;
   }
+  if (options_.trace != nullptr)
+    options_.trace->Evaluated(round, job_.rounds, evaluations.back().metrics, is_new, now);
   if (evaluations.size() > kMaxEvaluations) {
     std::size_t kept = 0;
     for (std::size_t i = 0; i < evaluations.size(); i += 2) {
@@ -423,7 +448,11 @@ void JobMonitor::Said(const std::string& severity, const std::string& text, Time
   if (job_.events.size() > kMaxEvents) job_.events.erase(job_.events.begin());
 }
 
-void JobMonitor::Finished(int exit_code, const std::string& story, TimePoint now) {
+void JobMonitor::Finished(int exit_code, const std::string& story, std::optional<std::size_t> culprit,
+                          TimePoint now) {
+  if (options_.trace != nullptr) {
+    options_.trace->Finished(exit_code, story, culprit ? std::optional(Traced(*culprit)) : std::nullopt, now);
+  }
   finished_ = now;
   job_.is_over = true;
   job_.exit_code = exit_code;

@@ -19,13 +19,15 @@
 #include "submit/monitor/waiting_time.h"
 #include "submit/process/planned_process.h"
 #include "submit/process/process.h"
+#include "submit/trace/job_trace.h"
 
 namespace warren::submit {
 
 struct MonitorOptions {
   std::chrono::milliseconds hang_timeout{std::chrono::minutes(1)};  ///< zero: no hang detection
   std::chrono::milliseconds sample_interval{std::chrono::seconds(5)};
-  bool joins = true;  ///< whether the tracker reports the workers that join
+  bool joins = true;          ///< whether the tracker reports the workers that join
+  JobTrace* trace = nullptr;  ///< told of the events that it needs; must outlive the monitor
 };
 
 class JobMonitor {
@@ -36,14 +38,19 @@ class JobMonitor {
 
   // Events. `now` never decreases.
   void Started(std::size_t index, const submit::Started& where, TimePoint now);
-  void Located(std::size_t index, const submit::Started& where);
-  void Exited(std::size_t index, const ExitStatus& status);
+  void Located(std::size_t index, const submit::Started& where, TimePoint now);
+  void Exited(std::size_t index, const ExitStatus& status, TimePoint now);
+  /// All processes are being stopped.
+  void StopBegins();
+  /// All processes have ended, and the whole job will be restarted. `culprit`: the process that is the
+  /// reason.
+  void AttemptEnded(const std::string& why, std::optional<std::size_t> culprit, TimePoint now);
   /// The whole job is restarted.
-  void BeginsAgain();
+  void BeginsAgain(TimePoint now);
   void Joined(int joined, int expected, TimePoint now);
   void Assigned(const std::string& task_id, int rank);
   void Linked(TimePoint now);
-  void GenerationBegan(int number, int size, double seconds_since_the_last);
+  void GenerationBegan(const tracker::GenerationBegan& generation, TimePoint now);
   void Reported(const wire::WorkerReport& report, TimePoint now);
   void Sampled(std::size_t index, const ProcessSample& sample, TimePoint now);
   /// The process wrote to its standard output or standard error.
@@ -67,7 +74,8 @@ class JobMonitor {
   void Printed(std::string_view line, TimePoint now);
   /// A message about the job that was shown to the user.
   void Said(const std::string& severity, const std::string& text, TimePoint now);
-  void Finished(int exit_code, const std::string& story, TimePoint now);
+  /// `culprit`: the process that made the job fail.
+  void Finished(int exit_code, const std::string& story, std::optional<std::size_t> culprit, TimePoint now);
 
   /// Looks for hangs, and updates the state and the trouble of each worker in the snapshots.
   std::vector<Finding> Look(TimePoint now);
@@ -120,6 +128,7 @@ class JobMonitor {
                      TimePoint now);
   void SetRound(std::int64_t round, TimePoint now);
   void TakeProgress(std::size_t index, const wire::ReportedProgress& progress, TimePoint now);
+  TracedProcess Traced(std::size_t index) const;
   std::optional<Signs> SignsOf(std::size_t index) const;
   void AddWaitingTimes(JobSnapshot& job, TimePoint now) const;
 

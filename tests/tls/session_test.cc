@@ -6,9 +6,12 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
+#include <openssl/x509v3.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -334,10 +337,11 @@ TEST(TlsSession, TellsOfBytesThatTheSocketDoesNotShow) {
   EXPECT_FALSE(pair.server.has_unread());
 }
 
-/// A foreign peer that supports TLS and has a self-signed certificate.
+/// A foreign peer that supports TLS and has a self-signed certificate for server.example and 192.0.2.1.
 struct WithACertificate {
   SSL_CTX* context = SSL_CTX_new(TLS_method());
   SSL* ssl = nullptr;
+  std::string pem;  ///< the certificate
 
   explicit WithACertificate(int fd) {
     EVP_PKEY* key = EVP_EC_gen("P-256");
@@ -346,9 +350,19 @@ struct WithACertificate {
     X509_gmtime_adj(X509_getm_notBefore(certificate), 0);
     X509_gmtime_adj(X509_getm_notAfter(certificate), 3600);
     X509_set_pubkey(certificate, key);
+    X509_EXTENSION* names =
+        X509V3_EXT_conf_nid(nullptr, nullptr, NID_subject_alt_name, "DNS:server.example,IP:192.0.2.1");
+    X509_add_ext(certificate, names, -1);
+    X509_EXTENSION_free(names);
     X509_sign(certificate, key, EVP_sha256());
     SSL_CTX_use_certificate(context, certificate);
     SSL_CTX_use_PrivateKey(context, key);
+    BIO* text = BIO_new(BIO_s_mem());
+    PEM_write_bio_X509(text, certificate);
+    char* bytes = nullptr;
+    const long count = BIO_get_mem_data(text, &bytes);
+    pem.assign(bytes, static_cast<std::size_t>(count));
+    BIO_free(text);
     X509_free(certificate);
     EVP_PKEY_free(key);
     ssl = SSL_new(context);
@@ -385,6 +399,53 @@ TEST(TlsSession, NoCertificateDoesInPlaceOfTheSecret) {
   SSL_do_handshake(client.ssl);
   EXPECT_EQ(server.Handshake(), Step::kFailed);
   EXPECT_EQ(Wire::Drain(wire.client()), "");
+}
+
+/// A file of this process, without a name in any folder.
+class MemoryFile {
+ public:
+  explicit MemoryFile(const std::string& text) : fd_(memfd_create("certificates", MFD_CLOEXEC)) {
+    EXPECT_EQ(write(fd_, text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  }
+  ~MemoryFile() { close(fd_); }
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
+  std::string path() const { return "/proc/self/fd/" + std::to_string(fd_); }
+
+ private:
+  int fd_;
+};
+
+TEST(TlsSession, AWebClientTrustsACertificateOfItsAuthoritiesWithTheNameOfTheServer) {
+  const std::string another = WithACertificate(-1).pem;
+  /// Returns the error; empty if the client has sent a request and received the answer.
+  const auto error_of = [&](const std::string& name, bool trusts) {
+    Wire wire;
+    WithACertificate server(wire.server());
+    SSL_set_accept_state(server.ssl);
+    Session client(Context::ForWebClients(MemoryFile(trusts ? server.pem : another).path()), name,
+                   wire.client());
+    const std::string request = "request";
+    std::string seen(7, ' '), answer;
+    bool sent = false;
+    for (int round = 0; round < 10 && answer.empty(); ++round) {
+      const ssize_t count = sent ? 0 : Send(client, request);
+      if (count < 0 && errno != EAGAIN) return client.error();
+      sent = sent || count > 0;
+      if (SSL_read(server.ssl, seen.data(), 7) == 7) SSL_write(server.ssl, "answer", 6);
+      if (sent) answer = ReceiveAll(client);
+    }
+    EXPECT_EQ(seen, request);
+    EXPECT_EQ(answer, "answer");
+    return std::string();
+  };
+  EXPECT_EQ(error_of("server.example", true), "");
+  EXPECT_EQ(error_of("server.example.", true), "");
+  EXPECT_EQ(error_of("192.0.2.1", true), "");
+  EXPECT_THAT(error_of("server.example", false), testing::HasSubstr("certificate verify failed: "));
+  EXPECT_THAT(error_of("other.example", true), testing::HasSubstr("hostname mismatch"));
+  EXPECT_THAT(error_of("192.0.2.2", true), testing::HasSubstr("IP address mismatch"));
+  EXPECT_THROW(Context::ForWebClients("/none.pem"), std::runtime_error);
 }
 
 }  // namespace

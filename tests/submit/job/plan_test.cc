@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 #include "submit/cluster/core_choice.h"
 #include "submit/process/cores.h"
 
@@ -153,6 +155,24 @@ TEST(Plan, LocalWorkersShareTheCoresUnlessTheUserSaysOtherwise) {
   context.inherited.clear();
   options.environment = {{"OMP_NUM_THREADS", "2"}};
   EXPECT_EQ(threads(), "2");
+}
+
+TEST(Plan, ProcessesKnowTheTraceUnlessTheUserSetsAnother) {
+  Options options = SomeOptions();
+  options.num_servers = 1;
+  PlanContext context = SomeContext();
+  context.inherited = {"TRACEPARENT"};
+  context.trace = {{"TRACEPARENT", "00-a-b-01"}, {"TRACESTATE", "vendor=1"}};
+  for (const PlannedProcess& process : Plan(options, context)) {
+    EXPECT_EQ(Get(process.environment, "TRACEPARENT"), "00-a-b-01");
+    EXPECT_EQ(Get(process.environment, "TRACESTATE"), "vendor=1");
+  }
+  options.environment = {{"TRACEPARENT", "mine"}};
+  const auto plan = Plan(options, context);
+  EXPECT_EQ(Get(plan[0].environment, "TRACEPARENT"), "mine");
+  EXPECT_EQ(std::count_if(plan[0].environment.begin(), plan[0].environment.end(),
+                          [](const auto& variable) { return variable.first == "TRACEPARENT"; }),
+            1);
 }
 
 TEST(Plan, ElsewhereTheHostKnowsItsCores) {

@@ -78,6 +78,7 @@ class SupervisorTest : public testing::Test {
         wanted.emplace_back("kill");
       } else if (std::holds_alternative<Replan>(*action)) {
         wanted.emplace_back("replan");
+        replan_ = std::get<Replan>(*action);
       } else if (const auto* report = std::get_if<ReportFailure>(&*action)) {
         wanted.push_back("report " + report->task_id);
       } else if (const auto* expected = std::get_if<ExpectWorkers>(&*action)) {
@@ -108,6 +109,7 @@ class SupervisorTest : public testing::Test {
   TimePoint now_{};
   int attempt_ = -1;
   std::string said_;
+  Replan replan_;
 };
 
 TEST_F(SupervisorTest, AJobWhoseProcessesSucceedIsOver) {
@@ -256,6 +258,8 @@ TEST_F(SupervisorTest, WhoJoinedAnEarlierStartOfTheJobDoesNotCount) {
   Settle();
   Exit(0, 143);
   EXPECT_THAT(Settle(), testing::Contains("replan"));
+  EXPECT_EQ(replan_.why, "worker 1 (host n1, pid 101) exited with code 9 on attempt 1 of 1");
+  EXPECT_EQ(replan_.culprit, 1U);
   supervisor_->Replanned(now_);
   StartAll();
   Exit(0, 0);

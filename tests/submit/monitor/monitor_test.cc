@@ -421,7 +421,9 @@ class Monitored : public testing::Test {
     JobSnapshot job;
     job.name = "train.py";
     job.world_size = 4;
-    monitor_.emplace(job, MonitorOptions{}, plan_, now_);
+    MonitorOptions options;
+    options.trace = &trace_;
+    monitor_.emplace(job, options, plan_, now_);
     for (std::size_t i = 0; i < 4; ++i) {
       monitor_->Started(i, {100 + static_cast<int>(i), fmt::format("n{}", i)}, now_);
     }
@@ -439,6 +441,7 @@ class Monitored : public testing::Test {
   }
 
   TimePoint now_{std::chrono::hours(1)};
+  JobTrace trace_{{"trace", "", ""}, "train.py", {}, now_, 0, [] { return std::string("id"); }};
   std::vector<PlannedProcess> plan_;
   std::optional<JobMonitor> monitor_;
 };
@@ -446,7 +449,7 @@ class Monitored : public testing::Test {
 TEST_F(Monitored, WorkersShowTheirStates) {
   EXPECT_EQ(monitor_->Snapshot(now_).workers[2].state, WorkerState::kStarting);
   Link();
-  monitor_->Exited(1, {3, 0, false, {}});
+  monitor_->Exited(1, {3, 0, false, {}}, now_);
   auto job = monitor_->Snapshot(now_);
   EXPECT_EQ(job.workers[0].state, WorkerState::kRunning);
   EXPECT_EQ(job.workers[0].rank, 3);
@@ -456,22 +459,39 @@ TEST_F(Monitored, WorkersShowTheirStates) {
   EXPECT_EQ(job.workers[1].restarts, 1);
   EXPECT_EQ(job.workers[1].pid, 200);
   EXPECT_EQ(job.workers[1].host, "n1");
-  monitor_->Exited(1, {});
+  monitor_->Exited(1, {}, now_);
   EXPECT_EQ(monitor_->Snapshot(now_).workers[1].state, WorkerState::kSucceeded);
-  monitor_->BeginsAgain();
+  monitor_->BeginsAgain(now_);
   job = monitor_->Snapshot(now_);
   EXPECT_EQ(job.job_restarts, 1);
   EXPECT_EQ(job.workers[0].state, WorkerState::kWaiting);
   EXPECT_FALSE(job.workers[0].rank);
 }
 
+TEST_F(Monitored, ItsTraceHasOneSpanForMetricsOfARoundThatComeOneByOne) {
+  Link();
+  monitor_->Printed("[1]\ttrain-auc:0.9", now_);
+  auto report = Report(0);
+  report.progress = wire::ReportedProgress{1, 2, {{"loss", 0.5}}};
+  monitor_->Reported(report, now_);
+  monitor_->Printed("[2]\ttrain-auc:0.9", now_);
+  const auto spans = trace_.TakeEnded();
+  ASSERT_THAT(spans, SizeIs(2));
+  EXPECT_EQ(spans[0].name, "start");
+  EXPECT_EQ(spans[1].name, "round");
+  EXPECT_EQ(spans[1].attributes, (Attributes{{"warren.round", std::int64_t{1}},
+                                             {"warren.rounds", std::int64_t{2}},
+                                             {"warren.metric.train-auc", 0.9},
+                                             {"warren.metric.loss", 0.5}}));
+}
+
 TEST_F(Monitored, AGenerationHasRanksOfItsOwn) {
-  monitor_->GenerationBegan(1, 4, 0.5);
+  monitor_->GenerationBegan({1, 4, 0.5, ""}, now_);
   Link();
   EXPECT_EQ(monitor_->Snapshot(now_).seconds_between_generations, 0);
-  monitor_->Exited(1, {0, 9, false, {}});
-  monitor_->GenerationBegan(2, 3, 1.5);
-  monitor_->GenerationBegan(3, 3, 2);
+  monitor_->Exited(1, {0, 9, false, {}}, now_);
+  monitor_->GenerationBegan({2, 3, 1.5, ""}, now_);
+  monitor_->GenerationBegan({3, 3, 2, ""}, now_);
   for (int task : {0, 2, 3}) monitor_->Assigned(std::to_string(task), task == 0 ? 0 : task - 1);
   now_ += seconds(10);
   const auto job = monitor_->Snapshot(now_);
@@ -616,7 +636,7 @@ TEST_F(Monitored, ATrainingIsTimedFromItsLastRestartOn) {
   auto report = Report(0);
   report.progress = wire::ReportedProgress{10, 20, {}};
   monitor_->Reported(report, now_);
-  monitor_->BeginsAgain();
+  monitor_->BeginsAgain(now_);
   now_ += seconds(60);
   for (std::size_t i = 0; i < 4; ++i) monitor_->Started(i, {200 + static_cast<int>(i), "n"}, now_);
   Link();

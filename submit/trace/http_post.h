@@ -1,0 +1,81 @@
+// Sends one POST request on a connection of its own, with or without TLS.
+#pragma once
+
+#include <sys/types.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/beast/http/message.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/string_body.hpp>
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "submit/trace/name_lookup.h"
+#include "tls/session.h"
+
+namespace warren::submit {
+
+struct PostRequest {
+  std::string host;       ///< name or address, IPv6 without brackets
+  std::string port;       ///< a number
+  std::string authority;  ///< the value of the header Host
+  std::string target;     ///< path and query
+  std::vector<std::pair<std::string, std::string>> headers;
+  std::string body;
+};
+
+struct PostResult {
+  std::string error;       ///< why there is no answer; empty: there is one
+  bool connected = false;  ///< whether the server has accepted the connection
+  unsigned status = 0;
+  std::string reason = {};  ///< the text after the status
+  std::string body = {};
+};
+
+class HttpPost : public std::enable_shared_from_this<HttpPost> {
+ public:
+  using Done = std::function<void(const PostResult& result)>;
+
+  HttpPost(boost::asio::io_context& io, PostRequest request);
+
+  /// Calls `done` once, after `limit` at the latest, unless Cancel is called before. `tls`: nullopt for http.
+  void Start(const std::optional<tls::Context>& tls, std::chrono::milliseconds limit, Done done);
+  /// Ends the request without a call of `done`.
+  void Cancel();
+
+ private:
+  using Socket = boost::asio::ip::tcp::socket;
+
+  void Connect(const NameLookup::Endpoints& endpoints);
+  void Proceed();
+  std::optional<std::size_t> Moved(ssize_t count);
+  std::optional<std::size_t> Moved(std::size_t count, const boost::system::error_code& error);
+  bool SendSome();
+  bool ReceiveSome();
+  void Wait();
+  void OnEnd();
+  void Fail(const std::string& error);
+  void Finish(const PostResult& result);
+
+  PostRequest request_;
+  std::string unsent_;
+  std::string unparsed_;
+  std::optional<tls::Context> tls_;
+  NameLookup lookup_;
+  Socket socket_;
+  std::optional<tls::Session> session_;  ///< with TLS, once connected
+  boost::asio::steady_timer timer_;
+  boost::beast::http::response_parser<boost::beast::http::string_body> parser_;
+  bool connected_ = false;
+  Done done_;  ///< null once the request is over
+};
+
+}  // namespace warren::submit

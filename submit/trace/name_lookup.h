@@ -1,0 +1,38 @@
+// Looks up a host name without delaying this program's end: Asio's resolver would wait for an answer of the
+// name server when it is destroyed, which can take a minute.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace warren::submit {
+
+class NameLookup {
+ public:
+  using Endpoints = std::vector<boost::asio::ip::tcp::endpoint>;
+  /// `error`: why there are no endpoints.
+  using Done = std::function<void(const std::string& error, const Endpoints& endpoints)>;
+
+  explicit NameLookup(boost::asio::io_context& io) : io_(io) {}
+  ~NameLookup() { Cancel(); }
+  NameLookup(const NameLookup&) = delete;
+  NameLookup& operator=(const NameLookup&) = delete;
+
+  /// Calls `done` from the io_context, unless Cancel is called or another lookup begins before. `port` is a
+  /// number.
+  void Start(const std::string& host, const std::string& port, Done done);
+  void Cancel();
+
+ private:
+  struct Shared;
+
+  boost::asio::io_context& io_;
+  std::shared_ptr<Shared>
+      shared_;  ///< state shared with the current lookup's thread; null before the first one
+};
+
+}  // namespace warren::submit

@@ -1,0 +1,40 @@
+// Where the traces of a job go, as OpenTelemetry's standard environment variables say. Does no I/O.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "submit/output/log_line.h"
+#include "submit/trace/span.h"
+#include "wire/variables.h"
+
+namespace warren::submit {
+
+struct TraceSettings {
+  std::string url;  ///< "http://collector:4318/v1/traces"
+  bool is_https = false;
+  std::string authorities =
+      {};            ///< file with the certificates that are trusted; empty: those of this machine
+  std::string host;  ///< the URL's name or address, IPv6 without brackets
+  std::string port;
+  std::string authority;  ///< the value of the request's header Host
+  std::string target;     ///< path and query
+  std::vector<std::pair<std::string, std::string>> headers;
+  Attributes resource;  ///< from OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES
+  std::chrono::milliseconds request_timeout{10'000};
+  std::chrono::milliseconds final_timeout{5'000};  ///< how long the end of the job may wait for the collector
+  std::optional<TraceContext> caller;              ///< from TRACEPARENT; its parent is not empty
+};
+
+struct FoundTraceSettings {
+  std::optional<TraceSettings> settings;  ///< nullopt: no traces
+  std::vector<LogLine> messages;          ///< what is wrong with the variables
+};
+
+FoundTraceSettings FindTraceSettings(const wire::LookUp& look_up);
+
+}  // namespace warren::submit

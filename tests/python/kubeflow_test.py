@@ -102,6 +102,7 @@ class Status(unittest.TestCase):
     def test_does_not_say_what_is_unknown(self):
         self.assertNotIn("progressPercentage", kubeflow.status(25, None, {}, 20, 10.0, NOW)["trainerStatus"])
         self.assertNotIn("estimatedRemainingSeconds", kubeflow.status(25, 100, {}, 0, 10.0, NOW)["trainerStatus"])
+        self.assertEqual(kubeflow.status(1, 1, {}, 0, 0.0, NOW)["trainerStatus"]["estimatedRemainingSeconds"], 0)
 
     def test_keeps_to_the_limits_of_the_controller(self):
         found = kubeflow.status(101, 100, {f"{'long' * 20}{number}": 1.0 for number in range(300)}, 1, 1e12, NOW)["trainerStatus"]
@@ -123,6 +124,7 @@ class Poster(unittest.TestCase):
                 time.sleep(0.01)
             wait_for(lambda: controller.statuses and controller.statuses[-1]["progressPercentage"] == 100, what="the last report")
         self.assertLess(len(controller.statuses), 20)
+        self.assertNotIn("estimatedRemainingSeconds", controller.statuses[0])  # after one report nobody knows how long a round takes
 
 
 class TrainJob(unittest.TestCase):

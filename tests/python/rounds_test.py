@@ -13,6 +13,9 @@ class Recorded(Sink):
     def round(self, number, of, metrics):
         self.calls.append((number, of, metrics))
 
+    def earlier(self, number, metrics):
+        self.calls.append((number, metrics))
+
     def end(self, model):
         self.calls.append(model)
 
@@ -42,6 +45,14 @@ class Rounds(unittest.TestCase):
         recorded, = self.made
         self.assertEqual(recorded.calls, [(1, 2, {"train-auc": 0.5}), (2, 2, {"train-auc": 1.0}), "model"])
         self.assertEqual((recorded.about.library, recorded.about.params, recorded.about.world), ("xgboost", {"eta": 1}, 3))
+
+    def test_a_new_rank_0_passes_on_what_came_before_it_once(self):
+        def train():
+            for number in (3, 4):
+                rounds.current().round(number, {}, lambda: [(1, {"a": 1}), (2, {"a": 2})])
+
+        self.report(train)
+        self.assertEqual(self.made[0].calls, [(1, {"a": 1}), (2, {"a": 2}), (3, 2, {}), (4, 2, {}), None])
 
     def test_the_other_ranks_pass_on_nothing(self):
         self.report(self.two_rounds, rank=1)

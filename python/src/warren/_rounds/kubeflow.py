@@ -30,12 +30,12 @@ _MOST_SECONDS = 2**31 - 1
 
 
 def status(number: int, of: Optional[int], metrics: Mapping[str, float], rounds: int, seconds: float, now: datetime.datetime) -> Dict[str, Any]:
-    """The body of a report of round `number` out of `of`, after `rounds` rounds in `seconds`."""
+    """The body of a report of round `number` out of `of`; the last `rounds` rounds have taken `seconds`."""
     found: Dict[str, Any] = {}
     if of is not None and of > 0:
         found["progressPercentage"] = max(0, min(100, 100 * number // of))
-        if rounds > 0:
-            found["estimatedRemainingSeconds"] = min(_MOST_SECONDS, math.ceil(seconds / rounds * max(0, of - number)))
+        if rounds > 0 or number >= of:
+            found["estimatedRemainingSeconds"] = min(_MOST_SECONDS, math.ceil(seconds / max(1, rounds) * max(0, of - number)))
     shown: Dict[str, Any] = {"round": number, **({} if of is None else {"rounds": of}), **metrics}
     found["metrics"] = [{"name": name[:_MOST_CHARACTERS], "value": f"{value:.9g}"} for name, value in list(shown.items())[:_MOST_METRICS] if name]
     found["lastUpdatedTime"] = now.astimezone(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -50,18 +50,19 @@ class Poster:
         self._changed = threading.Condition()
         self._newest: Optional[Dict[str, Any]] = None  # not sent yet
         self._is_last = self._is_sending = self._has_failed = False
-        self._since: Tuple[float, int] = (time.monotonic(), 0)
+        self._first: Optional[Tuple[float, int]] = None  # the time and the number of the training's first report
         threading.Thread(target=self._send_all, name="warren-kubeflow", daemon=True).start()
         atexit.register(self._wait_for_last)
 
-    def begin(self, number: int) -> None:
-        """A training begins after this many rounds."""
-        self._since = (time.monotonic(), number)
+    def begin(self) -> None:
+        """The next report is the first one of a training."""
+        self._first = None
 
     def report(self, number: int, of: Optional[int], metrics: Mapping[str, float]) -> None:
         """Replaces the status that is to be sent next. The last one of a training is sent at once."""
-        begin, before = self._since
-        found = status(number, of, metrics, number - before, time.monotonic() - begin, datetime.datetime.now(datetime.timezone.utc))
+        self._first = self._first or (time.monotonic(), number)
+        begin, first = self._first
+        found = status(number, of, metrics, number - first, time.monotonic() - begin, datetime.datetime.now(datetime.timezone.utc))
         with self._changed:
             self._newest, self._is_last = found, of is not None and number >= of
             self._changed.notify_all()

@@ -183,10 +183,13 @@ class _Run(Sink):
         made._try("the parameters", lambda: mlflow.log_params({**about.params, **rounds, "num_workers": about.world}))
         return made
 
-    def round(self, number: int, of: Optional[int], metrics: Mapping[str, float]) -> None:
+    def earlier(self, number: int, metrics: Mapping[str, float]) -> None:
         now = int(time.time() * 1000)
         metric = self._mlflow.entities.Metric
         self._waiting += [metric(name.replace("@", "_at_"), value, now, number - 1) for name, value in metrics.items()]
+
+    def round(self, number: int, of: Optional[int], metrics: Mapping[str, float]) -> None:
+        self.earlier(number, metrics)
         self._rounds = number
         begin = time.monotonic()
         if begin >= self._next:

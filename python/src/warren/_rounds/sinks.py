@@ -20,6 +20,9 @@ class Sink:
     def round(self, number: int, of: Optional[int], metrics: Mapping[str, float]) -> None:
         """A round, counted from 1, has ended."""
 
+    def earlier(self, number: int, metrics: Mapping[str, float]) -> None:
+        """A round has ended before this process was rank 0; it may have been reported already."""
+
     def end(self, model: Any) -> None:
         """The training has ended. `model` is None after a failure."""
 

@@ -1,8 +1,9 @@
 """The training of this thread, and the recipients of its reports."""
 import contextlib
+import itertools
 import os
 import threading
-from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
 from warren._engine import reporting as _reporting
 from warren._launch import rank as _rank
@@ -24,7 +25,7 @@ class _TrainJob(Sink):
     def __init__(self, poster: _kubeflow.Poster, about: About) -> None:
         self._poster = poster
         self._last: Tuple[int, Optional[int], Mapping[str, float]] = (about.begun, about.begun, {})
-        poster.begin(about.begun)
+        poster.begin()
 
     def round(self, number: int, of: Optional[int], metrics: Mapping[str, float]) -> None:
         self._last = (number, of, metrics)
@@ -64,16 +65,16 @@ class Training:
         self._about, self._place = about, place
         self._sinks: Optional[List[Sink]] = None
 
-    @property
-    def is_new(self) -> bool:
-        """Whether this process has passed on no round yet."""
-        return self._sinks is None
-
-    def round(self, number: int, metrics: Mapping[str, float]) -> None:
-        """Reports the end of a round, counted from 1, with its metrics."""
-        if self._place.rank() == 0:
-            for one in self._begun():
-                one.round(number, self._about.rounds, metrics)
+    def round(self, number: int, metrics: Mapping[str, float], before: Callable[[], Iterable[Tuple[int, Mapping[str, float]]]] = tuple) -> None:
+        """Reports the end of a round, counted from 1, with its metrics. `before` returns the rounds that other processes have reported."""
+        if self._place.rank() != 0:
+            return
+        is_first, sinks = self._sinks is None, self._begun()
+        for one in sinks:
+            if is_first:
+                for earlier, their_metrics in before():
+                    one.earlier(earlier, their_metrics)
+            one.round(number, self._about.rounds, metrics)
 
     def end(self, model: Any) -> None:
         """Reports the end of the training. `model` is None after a failure."""
@@ -90,7 +91,7 @@ class Training:
 
 
 _thread = threading.local()
-_numbers: Dict[int, int] = {}
+_numbers = itertools.count()
 
 
 def current() -> Optional[Training]:
@@ -125,8 +126,7 @@ def reported(library: str, params: Mapping[str, Any], rounds: Optional[int], pla
 
 def begun(library: str, params: Mapping[str, Any], rounds: Optional[int], place: Place, before: int = 0) -> Training:
     """Returns a training that begins now, after `before` rounds of an earlier one."""
-    number = _numbers[os.getpid()] = _numbers.get(os.getpid(), -1) + 1
-    return Training(About(library, params, rounds, before, number), place)
+    return Training(About(library, params, rounds, before, next(_numbers)), place)
 
 
 def progress(number: int, of: Optional[int], metrics: Mapping[str, Any]) -> None:

@@ -92,10 +92,10 @@ class Progress(xgb.callback.TrainingCallback if _HAS_CALLBACKS else object):  # 
         del model
         training = self._own or _rounds.current()
         if training is not None:
-            # A worker that has taken the place of another one reports the rounds before it, too, whose last ones may not have been sent.
-            before = max((len(values) for of_one in evals_log.values() for values in of_one.values()), default=1) if training.is_new else 1
-            for back in range(before - 1, -1, -1):
-                training.round(self._begun + epoch + 1 - back, _metrics(evals_log, back))
+            number = self._begun + epoch + 1
+            known = max((len(values) for of_one in evals_log.values() for values in of_one.values()), default=1)
+            training.round(number, _metrics(evals_log, 0),
+                           lambda: ((number - back, _metrics(evals_log, back)) for back in range(known - 1, 0, -1)))
         return False
 
     def after_training(self, model: "xgb.Booster") -> "xgb.Booster":

@@ -102,6 +102,10 @@ mlflow.xgboost.autolog()
 with mlflow.start_run(run_name="mine") as run:
     warren.run(train, 3, num_workers=2, port=0)
     print("after the job", mlflow.get_run(run.info.run_id).info.status)
+if sys.argv[1:] == ["start"]:
+    with mlflow.start_run(run_name="started"):
+        job = warren.start(train, 2, num_workers=2, port=0)
+    job.result()
 """
 
 ESTIMATORS = ROWS + """
@@ -117,6 +121,10 @@ with mlflow.start_run():
 
 
 class WithoutMLflow(unittest.TestCase):
+    def test_names_of_metrics_are_those_of_autologging_or_allowed(self):
+        self.assertEqual(mlflow_runs.metric_name("valid-ndcg@3"), "valid-ndcg_at_3")
+        self.assertEqual(mlflow_runs.metric_name("my data (2)/größe-auc.1"), "my data _2_/gr__e-auc.1")
+
     def test_a_program_without_mlflow_tells_its_jobs_nothing(self):
         self.assertNotIn("mlflow", sys.modules)
         self.assertIsNone(mlflow_runs.of_driver(True, False, {}))
@@ -222,6 +230,11 @@ class Runs(unittest.TestCase):
         self.assertIn("sqlite:///", output)
         self.assertIn("is a place on this machine", output)
         self.assertTrue(output.endswith("{}\n"), output)  # the caller's own variable stays
+
+    def test_a_run_that_ends_before_its_job_stays_ended(self):
+        found, _ = self.runs(DRIVER, "start")
+        started, = (one for one in found if one["name"] == "started")
+        self.check_one([started], "train-logloss", [0, 1])
 
     def test_estimators_log_their_rounds(self):
         found, _ = self.runs(ESTIMATORS)

@@ -11,6 +11,7 @@ import importlib.abc
 import importlib.util
 import inspect
 import os
+import re
 import sys
 import time
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence
@@ -145,12 +146,12 @@ def _is_of_fit() -> bool:
 class _Run(Sink):
     """A run, active on rank 0 for as long as the training."""
 
-    def __init__(self, about: About, settings: Mapping[str, Any], is_ours: bool, end_status: str) -> None:
-        """`is_ours`: it is to be ended here, with `end_status` after a success."""
+    def __init__(self, about: About, settings: Mapping[str, Any], is_ours: bool, status: str = "") -> None:
+        """`is_ours`: it was made active here. `status`: that of the run before, if the program that has started the job ends it."""
         import mlflow  # pylint: disable=import-outside-toplevel
 
         self._mlflow, self._about, self._settings = mlflow, about, settings
-        self._is_ours, self._end_status = is_ours, end_status
+        self._is_ours, self._status = is_ours, status
         self._client, self._run_id = mlflow.MlflowClient(), mlflow.active_run().info.run_id
         self._waiting: List[Any] = []
         self._next = 0.0
@@ -164,10 +165,11 @@ class _Run(Sink):
 
         told = {} if _told is None else _told["variables"]
         if mlflow.active_run() is not None:
-            made = _Run(about, settings, False, "")
+            made = _Run(about, settings, False)
         elif _RUN_ID in told:
+            status = mlflow.get_run(told[_RUN_ID]).info.status
             mlflow.start_run(run_id=told[_RUN_ID])
-            made = _Run(about, settings, True, "RUNNING")  # the program ends it
+            made = _Run(about, settings, True, status)
         else:
             tag = _tag(about)
             before = _found(tag) if tag and (_membership.is_elastic() or (os.environ.get("DMLC_NUM_ATTEMPT") or "0") != "0") else None
@@ -178,15 +180,17 @@ class _Run(Sink):
                 mlflow.start_run(run_id=before.info.run_id)
             else:
                 mlflow.start_run(tags={**(settings.get("extra_tags") or {}), **({_TAG: tag} if tag else {})})
-            made = _Run(about, settings, True, "FINISHED")
-        rounds = {} if about.rounds is None else {"num_boost_round": about.rounds}
-        made._try("the parameters", lambda: mlflow.log_params({**about.params, **rounds, "num_workers": about.world}))
+            made = _Run(about, settings, True)
+        more = {} if about.rounds is None else {"num_boost_round": about.rounds}
+        if not _membership.is_elastic():  # a parameter of a run cannot change
+            more["num_workers"] = about.world
+        made._try("the parameters", lambda: mlflow.log_params({**about.params, **more}))
         return made
 
     def earlier(self, number: int, metrics: Mapping[str, float]) -> None:
         now = int(time.time() * 1000)
         metric = self._mlflow.entities.Metric
-        self._waiting += [metric(name.replace("@", "_at_"), value, now, number - 1) for name, value in metrics.items()]
+        self._waiting += [metric(metric_name(name), value, now, number - 1) for name, value in metrics.items()]
 
     def round(self, number: int, of: Optional[int], metrics: Mapping[str, float]) -> None:
         self.earlier(number, metrics)
@@ -209,8 +213,14 @@ class _Run(Sink):
         if model is not None and self._settings.get("log_models") in (None, True) and not _is_of_fit():
             self._try("the model", lambda: self._log(model))
         if self._is_ours:
-            failed = "RUNNING" if self._end_status == "RUNNING" else "FAILED"
-            self._try("its end", lambda: self._mlflow.end_run(failed if model is None else self._end_status))
+            self._try("its end", lambda: self._mlflow.end_run(self._last_status(model is None)))
+
+    def _last_status(self, has_failed: bool) -> str:
+        """The status with which the run is left."""
+        if not self._status:
+            return "FAILED" if has_failed else "FINISHED"
+        # The program that started the job may have ended the run before the training began, or since.
+        return self._status if self._status != "RUNNING" else str(self._client.get_run(self._run_id).info.status)
 
     def _send(self) -> None:
         while self._waiting:
@@ -236,6 +246,11 @@ class _Run(Sink):
                 say(f"MLflow's run {self._run_id} does not get {what} of this training, which continues: {error}")
             self._has_failed = True
             return False
+
+
+def metric_name(name: str) -> str:
+    """The name that MLflow's autologging gives to a metric, without other characters that MLflow refuses."""
+    return re.sub(r"[^\w./ -]", "_", name.replace("@", "_at_"), flags=re.ASCII)
 
 
 def _tag(about: About) -> str:

@@ -3,13 +3,15 @@ import contextlib
 import itertools
 import os
 import threading
-from typing import Any, Callable, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
 from warren._engine import reporting as _reporting
 from warren._launch import rank as _rank
-from warren._rounds import kubeflow as _kubeflow
 from warren._rounds import mlflow_runs as _mlflow_runs
 from warren._rounds.sinks import About, Sink
+
+if TYPE_CHECKING:
+    from warren._rounds.kubeflow import Poster
 
 
 class _Watchers(Sink):
@@ -22,7 +24,7 @@ class _Watchers(Sink):
 class _TrainJob(Sink):
     """The status of Kubeflow's TrainJob."""
 
-    def __init__(self, poster: _kubeflow.Poster, about: About) -> None:
+    def __init__(self, poster: "Poster", about: About) -> None:
         self._poster = poster
         self._last: Tuple[int, Optional[int], Mapping[str, float]] = (about.begun, about.begun, {})
         poster.begin()
@@ -37,13 +39,21 @@ class _TrainJob(Sink):
             self._poster.report(number, number, metrics)
 
 
+def _poster() -> "Optional[Poster]":
+    if not os.environ.get("KUBEFLOW_TRAINER_SERVER_URL"):
+        return None
+    from warren._rounds import kubeflow  # pylint: disable=import-outside-toplevel  # takes time that other programs do not need
+
+    return kubeflow.poster()
+
+
 def _watchers(about: About) -> Optional[Sink]:
     del about
     return _Watchers() if _reporting.wanted() else None
 
 
 def _train_job(about: About) -> Optional[Sink]:
-    poster = _kubeflow.poster()
+    poster = _poster()
     return None if poster is None else _TrainJob(poster, about)
 
 
@@ -134,6 +144,6 @@ def progress(number: int, of: Optional[int], metrics: Mapping[str, Any]) -> None
     _reporting.progress(number, of, metrics)
     rank = _rank.last()
     if (os.environ.get("RANK") or "0") == "0" if rank is None else rank == 0:
-        poster = _kubeflow.poster()
+        poster = _poster()
         if poster is not None:
             poster.report(int(number), None if of is None else int(of), {name: float(value) for name, value in metrics.items()})

@@ -24,7 +24,7 @@ class Sink:
         """A round has ended before this process was rank 0; it may have been reported already."""
 
     def end(self, model: Any) -> None:
-        """The training has ended. `model` is None after a failure."""
+        """The training has ended, with this model, or with None after a failure."""
 
 
 def say(words: str) -> None:

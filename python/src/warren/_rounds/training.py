@@ -87,7 +87,7 @@ class Training:
             one.round(number, self._about.rounds, metrics)
 
     def end(self, model: Any) -> None:
-        """Reports the end of the training. `model` is None after a failure."""
+        """Reports the end of the training, with its model, or with None after a failure."""
         if self._sinks is None and model is None or self._place.rank() != 0:
             return
         for one in self._begun():

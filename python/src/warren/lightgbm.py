@@ -18,6 +18,7 @@ import numpy as np
 
 from warren import data, rabit
 from warren._launch.launched import launched as _launched
+from warren._lightgbm import hooks as _hooks
 from warren._lightgbm.network import network as _network
 
 _TREE_LEARNERS = ("data", "voting")
@@ -35,6 +36,13 @@ def get_rank() -> int:
 def get_world_size() -> int:
     """Returns the number of workers; 1 outside a job."""
     return int(rabit.get_world_size())
+
+
+def report_rounds() -> Any:
+    """Returns a callback that reports the rounds of a training to those who watch the job, and to the TrainJob of Kubeflow that this
+    process is part of: `lightgbm.train(params, data, 100, callbacks=[warren.lightgbm.report_rounds()])`. The estimators, and all trainings
+    inside `communicator`, report without it."""
+    return _hooks.ReportRounds()
 
 
 def parameters(tree_learner: str = "data") -> Dict[str, Any]:

@@ -15,7 +15,9 @@ import xgboost as xgb
 
 from warren import data
 from warren._xgboost import acceleration as _acceleration
+from warren._rounds import training as _rounds
 from warren._xgboost import communicator as _communicator
+from warren._xgboost import hooks as _hooks
 from warren._xgboost import versions as _versions
 from warren._xgboost import matrices as _matrices
 from warren._xgboost import rows as _rows
@@ -35,6 +37,11 @@ ElasticCallback = _elastic_callbacks.ElasticCallback
 #: Where an elastic training (`train(..., checkpoint=...)`) saves its state: a `folder` on a disk or in an object store, every `every` rounds
 #: (1), with fsspec's `storage_options` for the store (None).
 Checkpoints = _elastic_saved.Checkpoints
+
+#: A callback that reports the rounds of a training to those who watch the job, and to the TrainJob of Kubeflow that this process is part of:
+#: `xgboost.train(params, matrix, 100, callbacks=[ReportRounds(100)])`. `train`, the estimators, and all trainings inside `communicator`
+#: report without it. Needs XGBoost 1.3.
+ReportRounds = _hooks.Progress
 
 #: The installed XGBoost's version: (3, 0) for 3.0.5.
 VERSION = _versions.VERSION
@@ -287,6 +294,15 @@ def train(params: Mapping[str, Any], data: Union["xgb.DMatrix", Data],  # pylint
         raise ValueError("checkpoint= needs elastic=True and a Data of files; train_with_checkpoints saves the other trainings")
     if reproducible:
         _same_model.check(params)
+    with _hooks.reporting_rounds():
+        return _rounds.reported("xgboost", params, num_boost_round, _hooks.PLACE,
+                                lambda: _train(params, data, num_boost_round, evals or (), reproducible, options))
+
+
+def _train(params: Mapping[str, Any], data: Any, num_boost_round: int,  # pylint: disable=redefined-outer-name
+           evals: Sequence[Tuple[Any, str]], reproducible: Union[bool, str],  # pylint: disable=redefined-outer-name
+           options: Dict[str, Any]) -> "xgb.Booster":
+    """Trains with this job's workers, which stay the same."""
     bins = {"max_bin": int(params["max_bin"])} if params.get("max_bin") is not None else {}
     matrix = data
     is_hist = params.get("tree_method") in (None, "auto", "hist") and params.get("booster") != "gblinear"
@@ -294,7 +310,7 @@ def train(params: Mapping[str, Any], data: Union["xgb.DMatrix", Data],  # pylint
     if isinstance(data, Data):
         matrix = data.load(**how)
     cuts = {"ref": matrix} if is_hist else {}
-    loaded = [(matrix if one is data else one.load(**how, **cuts) if isinstance(one, Data) else one, name) for one, name in evals or ()]
+    loaded = [(matrix if one is data else one.load(**how, **cuts) if isinstance(one, Data) else one, name) for one, name in evals]
     if reproducible:
         return _same_model.train(params, matrix, num_boost_round, loaded, reproducible == "exact", options)
     return xgb.train(params, matrix, num_boost_round, evals=loaded, **options)

@@ -23,6 +23,7 @@ from warren._jobs import options as _options
 from warren._jobs import output as _output
 from warren._jobs import pickling as _pickling
 from warren._jobs import worker as _worker
+from warren._rounds import mlflow_runs as _mlflow_runs
 
 #: dmlc-submit's exit code for a command line that it does not accept.
 _USAGE = 2
@@ -96,10 +97,11 @@ class Job:
         words, environment = _options.words_of(num_workers, {**usual, **options})
         self._is_elastic = isinstance(num_workers, (tuple, list))
         self._num_workers = int(num_workers[-1] if self._is_elastic else num_workers)
-        call = {"path": _driver.path_here(), "sources": _driver.sources_here(),
-                "function": _pickling.dumps((function, tuple(arguments)), f"the function {name}")}
+        call: Dict[str, Any] = {"path": _driver.path_here(), "sources": _driver.sources_here(),
+                                "function": _pickling.dumps((function, tuple(arguments)), f"the function {name}")}
         cluster = str(options.get("cluster") or os.environ.get("DMLC_SUBMIT_CLUSTER") or "local").lower()
         is_local = cluster == "local"
+        call["mlflow"] = _mlflow_runs.of_driver(is_local, serve is not None, environment)
         if options.get("tls") and not is_local:
             raise ValueError("tls: a job that is started from Python sends functions and results without encryption, on this machine only: "
                              "start a script with dmlc-submit --tls")

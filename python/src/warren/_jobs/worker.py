@@ -13,6 +13,7 @@ from warren._engine import sealed as _sealed
 from warren._jobs import pickling as _pickling
 from warren._jobs.channel import Channel
 from warren._launch import rank as _rank
+from warren._rounds import mlflow_runs as _mlflow_runs
 
 #: "[HOST]:PORT" of the driver; without a host, the tracker's. The driver sets it.
 VARIABLE = "WARREN_DRIVER"
@@ -86,6 +87,7 @@ def _outcome(call: Dict[str, Any]) -> Tuple[Dict[str, Any], Any]:
     # The driver's order, by which its modules are found, and then this interpreter's own places.
     there = [place for place in call["path"] if os.path.exists(place)]
     sys.path[:] = [*there, *(place for place in sys.path if place not in there)]
+    _mlflow_runs.tell(call["mlflow"])
     linecache.cache.update({name: (sum(map(len, lines)), None, lines, name) for name, lines in call["sources"].items()})
     try:
         function: Callable[..., Any]

@@ -1,6 +1,9 @@
 """Replaces the LightGBM functions whose results would otherwise differ between the workers of a job."""
 import contextlib
+import functools
 import hashlib
+import inspect
+import sys
 import warnings
 from typing import Any, Callable, Dict, Iterator, List, Optional
 
@@ -10,6 +13,7 @@ import numpy as np
 from warren import rabit
 from warren._frameworks import same_rows as _same_rows
 from warren._frameworks.replacing import replaced
+from warren._rounds import training as _rounds
 
 _ADVICE = ("give each worker its own rows, with warren.lightgbm.load_dataset for files, or with warren.data.scatter for a DataFrame "
            "that one worker has")
@@ -105,6 +109,60 @@ def _comparing_rows(inner: Callable[..., Any]) -> Callable[..., Any]:
             _compare_rows(self.train_set)
         return result
     return comparing
+
+
+#: Where this process is in its job.
+PLACE = _rounds.Place(rabit.get_rank, rabit.get_world_size)
+
+
+class ReportRounds:
+    """See warren.lightgbm.report_rounds."""
+
+    order = 25  # after LightGBM's log_evaluation and record_evaluation, and before early_stopping
+    before_iteration = False
+
+    def __init__(self) -> None:
+        self._own: Optional[_rounds.Training] = None
+
+    def __call__(self, env: Any) -> None:
+        number, rounds = env.iteration - env.begin_iteration + 1, env.end_iteration - env.begin_iteration
+        training = _rounds.current()
+        if training is None:
+            if number == 1 or self._own is None:
+                self._own = _rounds.begun("lightgbm", {}, rounds, PLACE, number - 1)
+            training = self._own
+        training.round(number, {f"{one[0]}-{one[1]}": float(one[2]) for one in env.evaluation_result_list or ()})
+        if training is self._own and number == rounds:
+            self._own.end(env.model)
+
+
+def _reporting_rounds(train: Callable[..., Any]) -> Callable[..., Any]:
+    """Wraps lightgbm.train to report its rounds."""
+    signature = inspect.signature(train)
+
+    @functools.wraps(train)
+    def reporting(*arguments: Any, **named: Any) -> Any:
+        try:
+            given = signature.bind(*arguments, **named)
+        except TypeError:
+            return train(*arguments, **named)  # raises the proper error
+        callbacks = list(given.arguments.get("callbacks") or ())
+        if not any(isinstance(one, ReportRounds) for one in callbacks):
+            given.arguments["callbacks"] = [*callbacks, ReportRounds()]
+        rounds = given.arguments.get("num_boost_round", signature.parameters["num_boost_round"].default)
+        return _rounds.reported("lightgbm", given.arguments["params"], rounds, PLACE, lambda: train(*given.args, **given.kwargs))
+    return reporting
+
+
+@contextlib.contextmanager
+def reporting_rounds() -> Iterator[None]:
+    """Within the block, this thread's trainings report their rounds (except those of a lightgbm.train that the program imported by name
+    earlier)."""
+    with contextlib.ExitStack() as stack:
+        for place in (lightgbm, lightgbm.engine, sys.modules.get("lightgbm.sklearn")):
+            if hasattr(place, "train"):
+                stack.enter_context(replaced("train", _reporting_rounds, place))
+        yield
 
 
 @contextlib.contextmanager

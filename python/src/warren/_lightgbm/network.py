@@ -7,12 +7,19 @@ import lightgbm
 
 from warren import rabit
 from warren._engine import native as _native
-from warren._lightgbm.hooks import for_all_workers
+from warren._lightgbm.hooks import for_all_workers, reporting_rounds
+from warren._rounds import mlflow_runs as _mlflow_runs
 
 
 @contextlib.contextmanager
 def network() -> Iterator[None]:
-    """Within the block, training on this thread runs over the job's collectives if the job has several workers."""
+    """Within the block, training on this thread runs over the job's collectives if the job has several workers, and reports its rounds."""
+    with reporting_rounds(), _mlflow_runs.resting(rabit.get_world_size()), _over_the_job():
+        yield
+
+
+@contextlib.contextmanager
+def _over_the_job() -> Iterator[None]:
     if rabit.get_world_size() == 1:
         yield
         return

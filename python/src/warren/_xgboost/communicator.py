@@ -13,6 +13,7 @@ from warren._launch import membership as _membership
 from warren._launch import rank as _rank
 from warren._launch.launched import launched
 from warren._launch.shared_tracker import entered_again, has_left, left, share_tracker
+from warren._rounds import mlflow_runs as _mlflow_runs
 from warren._xgboost import acceleration as _acceleration
 from warren._xgboost import hooks as _hooks
 from warren._xgboost import vouch as _vouch
@@ -25,6 +26,8 @@ from warren.data._peers import prove_over_xgboost
 _FILES_TO_JOIN = 6
 
 _joined = False
+#: Ended when this process leaves its job.
+_until_left = contextlib.ExitStack()
 #: The address of the tracker whose job this process last joined or tried to join.
 _tracker: Optional[Tuple[str, str]] = None
 
@@ -54,9 +57,10 @@ def join(arguments: Dict[str, Any]) -> None:
             raise RuntimeError(f"--num-workers MIN:MAX needs XGBoost 2.1 or later; found {xgb.__version__}")
         _elastic.begin(lambda generation: _join_generation(arguments, generation), _leave_generation)
         entered_again()
-        return
-    _check_not_left(arguments)
-    _join_tracker(arguments)
+    else:
+        _check_not_left(arguments)
+        _join_tracker(arguments)
+    _until_left.enter_context(_mlflow_runs.resting(int(collective().get_world_size())))
 
 
 def _join_generation(arguments: Dict[str, Any], generation: _membership.Generation) -> None:
@@ -183,6 +187,7 @@ def leave(failed: bool) -> None:
     """Leaves the job; does nothing if it was not joined. If this worker has `failed`, the other workers may never leave, so it waits for
     them only briefly."""
     global _joined  # pylint: disable=global-statement
+    _until_left.close()
     with _elastic.ended(peers_of_job, failed) as leaves:
         if _joined and leaves:
             _joined = False

@@ -1,15 +1,16 @@
 """What warren.xgboost adds to trainings by this thread while the thread is in a job, whichever XGBoost function starts them."""
 import contextlib
+import functools
 import inspect
 import sys
-from typing import Any, Callable, Iterator, Optional
+from typing import Any, Callable, Dict, Iterator, Mapping, Optional
 
 import numpy as np
 import xgboost as xgb
 
-from warren._engine import reporting as _reporting
 from warren._frameworks import same_rows as _same_rows
 from warren._frameworks.replacing import replaced
+from warren._rounds import training as _rounds
 from warren._xgboost import digest as _digest
 from warren._xgboost.versions import collective
 from warren.data import _peers
@@ -67,48 +68,82 @@ def _name_features(matrix: Any, model: "xgb.Booster") -> None:
 _HAS_CALLBACKS = hasattr(xgb.callback, "TrainingCallback")
 
 
+#: Where this process is in its job.
+PLACE = _rounds.Place(lambda: int(collective().get_rank()), lambda: int(collective().get_world_size()))
+
+
 class Progress(xgb.callback.TrainingCallback if _HAS_CALLBACKS else object):  # type: ignore[misc]
-    """Makes rank 0 report the finished round and the total number of rounds to anyone who watches the job, so that the remaining time can
-    be computed."""
+    """See warren.xgboost.ReportRounds."""
 
     def __init__(self, rounds: int, begun: int = 0) -> None:
         """`begun` is the number of rounds that existed before this training; `rounds` includes them."""
         super().__init__()
         self._rounds, self._begun = rounds, begun
+        self._own: Optional[_rounds.Training] = None
+
+    def before_training(self, model: "xgb.Booster") -> "xgb.Booster":
+        """Begins the training, unless the function that trains has done so."""
+        if _rounds.current() is None:
+            self._own = _rounds.begun("xgboost", {}, self._rounds, PLACE, self._begun)
+        return model
 
     def after_iteration(self, model: "xgb.Booster", epoch: int, evals_log: Any) -> bool:
         """Never stops the training."""
-        del model, evals_log
-        if collective().get_rank() == 0:
-            _reporting.progress(self._begun + epoch + 1, self._rounds, {})
+        del model
+        training = self._own or _rounds.current()
+        if training is not None:
+            number = self._begun + epoch + 1
+            known = max((len(values) for of_one in evals_log.values() for values in of_one.values()), default=1)
+            training.round(number, _metrics(evals_log, 0),
+                           lambda: ((number - back, _metrics(evals_log, back)) for back in range(known - 1, 0, -1)))
         return False
+
+    def after_training(self, model: "xgb.Booster") -> "xgb.Booster":
+        """Ends the training, unless the function that trains does so."""
+        own, self._own = self._own, None
+        if own is not None:
+            own.end(model)
+        return model
+
+
+def _metrics(evals_log: Mapping[str, Mapping[str, Any]], back: int) -> Dict[str, float]:
+    """The values of a round, by their names in XGBoost's output. `back` counts from the last round."""
+    return {f"{data}-{metric}": float(values[-1 - back]) for data, of_one in evals_log.items() for metric, values in of_one.items()
+            if len(values) > back and isinstance(values[-1 - back], (int, float, np.number))}
 
 
 def _reporting_rounds(train: Callable[..., Any]) -> Callable[..., Any]:
-    """Wraps xgboost.train, which knows the number of rounds, to report progress."""
+    """Wraps xgboost.train, which knows the number of rounds, to report them."""
     signature = inspect.signature(train)
 
+    @functools.wraps(train)
     def reporting(*arguments: Any, **named: Any) -> Any:
         try:
             given = signature.bind(*arguments, **named)
         except TypeError:
             return train(*arguments, **named)  # raises the proper error
         callbacks = list(given.arguments.get("callbacks") or ())
+        rounds = given.arguments.get("num_boost_round", signature.parameters["num_boost_round"].default)
         if not any(isinstance(one, Progress) for one in callbacks):
-            rounds = given.arguments.get("num_boost_round", signature.parameters["num_boost_round"].default)
             given.arguments["callbacks"] = [*callbacks, Progress(int(rounds))]
-        return train(*given.args, **given.kwargs)
+        return _rounds.reported("xgboost", given.arguments["params"], int(rounds), PLACE, lambda: train(*given.args, **given.kwargs))
     return reporting
 
 
 @contextlib.contextmanager
-def installed() -> Iterator[None]:
-    """Within the block, for this thread: detects workers that all train on the same rows, and reports the number of rounds to anyone who
-    watches the job (except from an xgboost.train that the program imported by name earlier)."""
+def reporting_rounds() -> Iterator[None]:
+    """Within the block, this thread's trainings report their rounds (except those of an xgboost.train that the program imported by name
+    earlier)."""
     with contextlib.ExitStack() as stack:
-        stack.enter_context(replaced("update", _comparing_rows, xgb.Booster))
-        if _reporting.wanted() and _HAS_CALLBACKS:
-            estimators = sys.modules.get("xgboost.sklearn")
-            places = [one for one in (xgb, xgb.training, estimators) if getattr(one, "train", None) is xgb.train]
-            stack.enter_context(replaced("train", _reporting_rounds, *places))
+        if _HAS_CALLBACKS:
+            for place in (xgb, xgb.training, sys.modules.get("xgboost.sklearn")):
+                if hasattr(place, "train"):
+                    stack.enter_context(replaced("train", _reporting_rounds, place))
+        yield
+
+
+@contextlib.contextmanager
+def installed() -> Iterator[None]:
+    """Within the block, for this thread: detects workers that all train on the same rows, and reports the rounds of trainings."""
+    with replaced("update", _comparing_rows, xgb.Booster), reporting_rounds():
         yield

@@ -3,9 +3,10 @@ from typing import Any, Callable, Dict, List, Sequence
 
 import xgboost as xgb
 
+from warren._rounds import training as _rounds
 from warren._xgboost import digest as _digest
 from warren._xgboost.checkpoint import Checkpoint
-from warren._xgboost.hooks import Progress
+from warren._xgboost.hooks import PLACE, Progress
 from warren._xgboost.versions import VERSION, collective, peers_of_job
 
 #: The first version that draws all random numbers from one generator, which a new seed restarts (the pairs of a ranking: only from 3.4 on).
@@ -43,6 +44,12 @@ def train_with_checkpoints(params: Dict[str, Any], dtrain: "xgb.DMatrix", num_bo
     """See warren.xgboost.train_with_checkpoints."""
     if "xgb_model" in options:
         raise TypeError("train_with_checkpoints chooses xgb_model itself")
+    return _rounds.reported("xgboost", params, num_boost_round, PLACE,
+                            lambda: _train(params, dtrain, num_boost_round, path, every, callbacks, storage_options, options))
+
+
+def _train(params: Dict[str, Any], dtrain: "xgb.DMatrix", num_boost_round: int, path: Any, every: int, callbacks: Sequence[Any],
+           storage_options: Any, options: Dict[str, Any]) -> "xgb.Booster":
     seed = int(params.get("seed", params.get("random_state", 0)) or 0)
     peers = peers_of_job()
     with Checkpoint(path, peers, storage_options=storage_options) as checkpoint:

@@ -12,6 +12,7 @@ import xgboost as xgb
 
 from warren._frameworks.replacing import replaced
 from warren._launch.membership import is_elastic, most_workers
+from warren._rounds import training as _rounds
 from warren._xgboost import digest as _digest
 from warren._xgboost import hooks as _hooks
 from warren._xgboost import matrices as _matrices
@@ -100,11 +101,15 @@ def train(task: Task, communicator: Callable[[], ContextManager[Any]]) -> "xgb.B
                          "give its save_raw() or its file, and all parameters in params")
     if is_elastic() and not is_in_job():
         with communicator():
-            return _train(task, _session.current())
+            return _reported(task)
     workers = os.environ.get("DMLC_NUM_WORKER", "1")
     if not is_in_job() and (collective().get_world_size() > 1 or (workers.isdigit() and int(workers) > 1)):
         raise RuntimeError("elastic=True needs a job that may lose workers: start it with dmlc-submit --num-workers MIN:MAX")
-    return _train(task, _session.current())
+    return _reported(task)
+
+
+def _reported(task: Task) -> "xgb.Booster":
+    return _rounds.reported("xgboost", task.params, task.num_boost_round, _hooks.PLACE, lambda: _train(task, _session.current()))
 
 
 def _train(task: Task, session: Optional[Session]) -> "xgb.Booster":

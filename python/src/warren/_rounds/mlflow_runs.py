@@ -1,0 +1,267 @@
+"""MLflow in a job: one run for a training, which rank 0 logs.
+
+MLflow's autologging replaces xgboost.train and lightgbm.train in each process that has turned it on. In a job, each worker would make a run,
+and the first rank that predicts by itself, for the model's signature, would make a collective call without the others. So it rests while this
+process is in a job of several workers; rank 0 logs parameters, metrics and the model of the finished training instead, by MLflow's public
+functions and with the settings of autolog(). A program that starts jobs from Python tells their processes of its run and its settings."""
+import contextlib
+import hashlib
+import importlib
+import importlib.abc
+import importlib.util
+import inspect
+import os
+import re
+import sys
+import time
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence
+
+from warren._launch import membership as _membership
+from warren._rounds.sinks import About, Sink, say
+
+#: MLflow's module with the settings of all autologging.
+_AUTOLOGGING = "mlflow.utils.autologging_utils"
+_LIBRARIES = ("xgboost", "lightgbm")
+#: The settings of autolog() that are kept in a job.
+_SETTINGS = ("log_models", "registered_model_name", "model_format", "extra_tags")
+#: The tag of a run by which a restarted job finds it.
+_TAG = "warren.training"
+#: How often metrics are sent, at most, how much of the time that may take, and how many MLflow takes at once.
+_INTERVAL_S, _MOST_OF_TIME, _MOST_METRICS = 1.0, 0.1, 1000
+_RUN_ID = "MLFLOW_RUN_ID"
+
+#: What the program that has started this process's job has told of its MLflow.
+_told: Optional[Dict[str, Any]] = None
+
+
+def of_driver(is_local: bool, is_fit: bool, given: Mapping[str, str]) -> Optional[Dict[str, Any]]:
+    """What the processes of a job are to be told of this process's MLflow; None if it does not use MLflow. `is_fit`: this process
+    logs the model itself. `given`: variables that the caller sets for the job."""
+    if _AUTOLOGGING not in sys.modules:
+        return None
+    import mlflow  # pylint: disable=import-outside-toplevel
+
+    try:
+        run, place = mlflow.active_run(), str(mlflow.get_tracking_uri())
+        variables = {"MLFLOW_TRACKING_URI": place}
+        if run is not None:
+            variables.update({_RUN_ID: run.info.run_id, "MLFLOW_EXPERIMENT_ID": run.info.experiment_id})
+        settings = {library: found for library in _LIBRARIES if (found := _settings_here(library)) is not None}
+    except Exception as error:  # pylint: disable=broad-except  # a job runs without MLflow, too
+        say(f"the processes of the job are not told of this program's MLflow: {error}")
+        return None
+    if not is_local and (run is not None or settings) and place.partition("://")[0] in ("file", "sqlite", place):
+        say(f"MLflow's tracking URI {place} is a place on this machine, and the job's processes on other hosts do not log there: use a tracking "
+            "server (MLFLOW_TRACKING_URI)")
+    return {"variables": {name: value for name, value in variables.items() if name not in given}, "settings": settings,
+            "is_fit": is_fit}
+
+
+def tell(told: Optional[Dict[str, Any]]) -> None:
+    """To be called in a process of a job, with what of_driver has returned."""
+    global _told  # pylint: disable=global-statement
+    _told = told
+    os.environ.update({} if told is None else told["variables"])
+
+
+def _settings_here(library: str) -> Optional[Dict[str, Any]]:
+    """The settings of autologging in this process; None if it is off."""
+    if _AUTOLOGGING not in sys.modules:
+        return None
+    module = sys.modules[_AUTOLOGGING]
+    if module.autologging_is_disabled(library):
+        return None
+    return {name: module.get_autologging_config(library, name) for name in _SETTINGS}
+
+
+def _logs_here(world: int) -> bool:
+    """Whether rank 0 logs, and not MLflow's own autologging."""
+    return world > 1 or _told is not None or _membership.is_elastic()
+
+
+class _AfterImport(importlib.abc.MetaPathFinder):
+    """Calls a function once a module has been imported."""
+
+    def __init__(self, module: str, function: Callable[[], None]) -> None:
+        self._module, self._function = module, function
+
+    def find_spec(self, fullname: str, path: Optional[Sequence[str]], target: Any = None) -> Any:
+        """Finds the module as if this finder were not there."""
+        del path, target
+        if fullname != self._module or self not in sys.meta_path:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(fullname)
+        if spec is not None and spec.loader is not None:
+            load = spec.loader.exec_module
+
+            def load_and_call(module: Any) -> None:
+                load(module)
+                self._function()
+            setattr(spec.loader, "exec_module", load_and_call)
+        return spec
+
+
+@contextlib.contextmanager
+def resting(world: int) -> Iterator[None]:
+    """Within the block, which a worker of a job of this size enters, MLflow's own autologging rests."""
+    if not _logs_here(world):
+        yield
+        return
+    with contextlib.ExitStack() as stack:
+        def rest() -> None:
+            # While it is imported, its name is not in its package yet.
+            stack.enter_context(sys.modules[_AUTOLOGGING].disable_autologging())
+        if _AUTOLOGGING in sys.modules:
+            rest()
+            yield
+            return
+        finder = _AfterImport(_AUTOLOGGING, rest)
+        sys.meta_path.insert(0, finder)
+        try:
+            yield
+        finally:
+            if finder in sys.meta_path:
+                sys.meta_path.remove(finder)
+
+
+def run_for(about: About) -> Optional[Sink]:
+    """The run of a training; None if it is not to be logged here."""
+    if not _logs_here(about.world):
+        return None
+    settings = _settings_here(about.library) or ({} if _told is None else _told["settings"]).get(about.library)
+    if settings is None or _is_of_fit() and _RUN_ID not in (_told or {})["variables"]:
+        return None
+    try:
+        return _Run.begun(about, settings)
+    except Exception as error:  # pylint: disable=broad-except  # a training does not end for its log
+        say(f"MLflow does not log this training, which continues: {error}")
+        return None
+
+
+def _is_of_fit() -> bool:
+    return _told is not None and bool(_told["is_fit"])
+
+
+class _Run(Sink):
+    """A run, active on rank 0 for as long as the training."""
+
+    def __init__(self, about: About, settings: Mapping[str, Any], is_ours: bool, status: str = "") -> None:
+        """`is_ours`: it was made active here. `status`: that of the run before, if the program that has started the job ends it."""
+        import mlflow  # pylint: disable=import-outside-toplevel
+
+        self._mlflow, self._about, self._settings = mlflow, about, settings
+        self._is_ours, self._status = is_ours, status
+        self._client, self._run_id = mlflow.MlflowClient(), mlflow.active_run().info.run_id
+        self._waiting: List[Any] = []
+        self._next = 0.0
+        self._has_failed = False
+        self._rounds = about.begun
+
+    @staticmethod
+    def begun(about: About, settings: Mapping[str, Any]) -> Optional["_Run"]:
+        """Takes the run that is active here, that of the program which has started the job, that of an attempt before, or a new one."""
+        import mlflow  # pylint: disable=import-outside-toplevel
+
+        told = {} if _told is None else _told["variables"]
+        if mlflow.active_run() is not None:
+            made = _Run(about, settings, False)
+        elif _RUN_ID in told:
+            status = mlflow.get_run(told[_RUN_ID]).info.status
+            mlflow.start_run(run_id=told[_RUN_ID])
+            made = _Run(about, settings, True, status)
+        else:
+            tag = _tag(about)
+            before = _found(tag) if tag and (_membership.is_elastic() or (os.environ.get("DMLC_NUM_ATTEMPT") or "0") != "0") else None
+            if before is not None and before.info.status == "FINISHED":
+                say(f"MLflow's run {before.info.run_id} has this training already, of an attempt before; it is not logged again")
+                return None
+            if before is not None:
+                mlflow.start_run(run_id=before.info.run_id)
+            else:
+                mlflow.start_run(tags={**(settings.get("extra_tags") or {}), **({_TAG: tag} if tag else {})})
+            made = _Run(about, settings, True)
+        more = {} if about.rounds is None else {"num_boost_round": about.rounds}
+        if not _membership.is_elastic():  # a parameter of a run cannot change
+            more["num_workers"] = about.world
+        made._try("the parameters", lambda: mlflow.log_params({**about.params, **more}))
+        return made
+
+    def earlier(self, number: int, metrics: Mapping[str, float]) -> None:
+        now = int(time.time() * 1000)
+        metric = self._mlflow.entities.Metric
+        self._waiting += [metric(metric_name(name), value, now, number - 1) for name, value in metrics.items()]
+
+    def round(self, number: int, of: Optional[int], metrics: Mapping[str, float]) -> None:
+        self.earlier(number, metrics)
+        self._rounds = number
+        begin = time.monotonic()
+        if begin >= self._next:
+            self._send()
+            end = time.monotonic()
+            self._next = end + max(_INTERVAL_S, (end - begin) / _MOST_OF_TIME)
+
+    def end(self, model: Any) -> None:
+        if model is not None:
+            best: Any = getattr(model, "best_iteration", None)
+            # LightGBM's value is -1 or 0 if the training has not stopped early.
+            if best is not None and (self._about.library == "xgboost" or best > 0):
+                now = int(time.time() * 1000)
+                self._waiting += [self._mlflow.entities.Metric(name, float(value), now, 0)
+                                  for name, value in (("best_iteration", best), ("stopped_iteration", self._rounds - 1))]
+        self._send()
+        if model is not None and self._settings.get("log_models") in (None, True) and not _is_of_fit():
+            self._try("the model", lambda: self._log(model))
+        if self._is_ours:
+            self._try("its end", lambda: self._mlflow.end_run(self._last_status(model is None)))
+
+    def _last_status(self, has_failed: bool) -> str:
+        """The status with which the run is left."""
+        if not self._status:
+            return "FAILED" if has_failed else "FINISHED"
+        # The program that started the job may have ended the run before the training began, or since.
+        return self._status if self._status != "RUNNING" else str(self._client.get_run(self._run_id).info.status)
+
+    def _send(self) -> None:
+        while self._waiting:
+            batch = self._waiting[:_MOST_METRICS]
+            if not self._try("metrics", lambda batch=batch: self._client.log_batch(self._run_id, metrics=batch)):  # type: ignore[misc]
+                return  # they are sent with the next ones
+            del self._waiting[:len(batch)]
+
+    def _log(self, model: Any) -> None:
+        log_model = importlib.import_module(f"mlflow.{self._about.library}").log_model
+        known = inspect.signature(log_model).parameters
+        more = {name: self._settings.get(name) for name in ("registered_model_name", "model_format")}
+        log_model(model, **{"name" if "name" in known else "artifact_path": "model"},
+                  **{name: value for name, value in more.items() if value is not None and name in known})
+
+    def _try(self, what: str, work: Callable[[], Any]) -> bool:
+        """Returns whether MLflow has done it. Says once if not."""
+        try:
+            work()
+            return True
+        except Exception as error:  # pylint: disable=broad-except  # a training does not end for its log
+            if not self._has_failed:
+                say(f"MLflow's run {self._run_id} does not get {what} of this training, which continues: {error}")
+            self._has_failed = True
+            return False
+
+
+def metric_name(name: str) -> str:
+    """The name that MLflow's autologging gives to a metric, without other characters that MLflow refuses."""
+    return re.sub(r"[^\w./ -]", "_", name.replace("@", "_at_"), flags=re.ASCII)
+
+
+def _tag(about: About) -> str:
+    """Names the training in all attempts of its job; empty without a job."""
+    token = os.environ.get("DMLC_JOB_TOKEN", "")
+    return f"{hashlib.sha256(f'warren training {token}'.encode()).hexdigest()[:16]}/{about.number}" if token else ""
+
+
+def _found(tag: str) -> Any:
+    """Returns the newest run with this tag in the active experiment, or None."""
+    import mlflow  # pylint: disable=import-outside-toplevel
+
+    runs = mlflow.search_runs(filter_string=f"tags.`{_TAG}` = '{tag}'", max_results=1, output_format="list")
+    return runs[0] if runs else None

@@ -1,0 +1,149 @@
+"""The training of this thread, and the recipients of its reports."""
+import contextlib
+import itertools
+import os
+import threading
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Tuple
+
+from warren._engine import reporting as _reporting
+from warren._launch import rank as _rank
+from warren._rounds import mlflow_runs as _mlflow_runs
+from warren._rounds.sinks import About, Sink
+
+if TYPE_CHECKING:
+    from warren._rounds.kubeflow import Poster
+
+
+class _Watchers(Sink):
+    """The displays of dmlc-submit. They take the metrics from the lines that the library prints."""
+
+    def round(self, number: int, of: Optional[int], metrics: Mapping[str, float]) -> None:
+        _reporting.progress(number, of, {})
+
+
+class _TrainJob(Sink):
+    """The status of Kubeflow's TrainJob."""
+
+    def __init__(self, poster: "Poster", about: About) -> None:
+        self._poster = poster
+        self._last: Tuple[int, Optional[int], Mapping[str, float]] = (about.begun, about.begun, {})
+        poster.begin()
+
+    def round(self, number: int, of: Optional[int], metrics: Mapping[str, float]) -> None:
+        self._last = (number, of, metrics)
+        self._poster.report(number, of, metrics)
+
+    def end(self, model: Any) -> None:
+        number, of, metrics = self._last
+        if model is not None and number != of:  # the training has stopped early
+            self._poster.report(number, number, metrics)
+
+
+def _poster() -> "Optional[Poster]":
+    if not os.environ.get("KUBEFLOW_TRAINER_SERVER_URL"):
+        return None
+    from warren._rounds import kubeflow  # pylint: disable=import-outside-toplevel  # takes time that other programs do not need
+
+    return kubeflow.poster()
+
+
+def _watchers(about: About) -> Optional[Sink]:
+    del about
+    return _Watchers() if _reporting.wanted() else None
+
+
+def _train_job(about: About) -> Optional[Sink]:
+    poster = _poster()
+    return None if poster is None else _TrainJob(poster, about)
+
+
+#: Makes the recipients of a training's reports on rank 0; a maker returns None if its recipient does not exist.
+SINKS: Tuple[Callable[[About], Optional[Sink]], ...] = (_watchers, _train_job, _mlflow_runs.run_for)
+
+
+class Place(NamedTuple):
+    """Where this process is in its job. The numbers may change in an elastic job."""
+
+    rank: Callable[[], int]
+    world: Callable[[], int]
+
+
+class Training:
+    """A training, whose rounds all ranks report and rank 0 passes on."""
+
+    def __init__(self, about: About, place: Place) -> None:
+        self._about, self._place = about, place
+        self._sinks: Optional[List[Sink]] = None
+
+    def round(self, number: int, metrics: Mapping[str, float], before: Callable[[], Iterable[Tuple[int, Mapping[str, float]]]] = tuple) -> None:
+        """Reports the end of a round, counted from 1, with its metrics. `before` returns the rounds that other processes have reported."""
+        if self._place.rank() != 0:
+            return
+        is_first, sinks = self._sinks is None, self._begun()
+        for one in sinks:
+            if is_first:
+                for earlier, their_metrics in before():
+                    one.earlier(earlier, their_metrics)
+            one.round(number, self._about.rounds, metrics)
+
+    def end(self, model: Any) -> None:
+        """Reports the end of the training, with its model, or with None after a failure."""
+        if self._sinks is None and model is None or self._place.rank() != 0:
+            return
+        for one in self._begun():
+            one.end(model)
+
+    def _begun(self) -> List[Sink]:
+        if self._sinks is None:
+            about = self._about._replace(world=self._place.world())
+            self._sinks = [one for one in (make(about) for make in SINKS) if one is not None]
+        return self._sinks
+
+
+_thread = threading.local()
+_numbers = itertools.count()
+
+
+def current() -> Optional[Training]:
+    """The training that this thread is in; None between trainings."""
+    found: Optional[Training] = getattr(_thread, "training", None)
+    return found
+
+
+@contextlib.contextmanager
+def _inside(training: Training) -> Iterator[None]:
+    _thread.training = training
+    try:
+        yield
+    finally:
+        _thread.training = None
+
+
+def reported(library: str, params: Mapping[str, Any], rounds: Optional[int], place: Place, train: Callable[[], Any]) -> Any:
+    """Calls `train`, which returns a model, and reports its rounds and its end. A training inside another one is part of that one."""
+    if current() is not None:
+        return train()
+    training = begun(library, params, rounds, place)
+    try:
+        with _inside(training):
+            model = train()
+    except BaseException:
+        training.end(None)
+        raise
+    training.end(model)
+    return model
+
+
+def begun(library: str, params: Mapping[str, Any], rounds: Optional[int], place: Place, before: int = 0) -> Training:
+    """Returns a training that begins now, after `before` rounds of an earlier one."""
+    return Training(About(library, params, rounds, before, next(_numbers)), place)
+
+
+def progress(number: int, of: Optional[int], metrics: Mapping[str, Any]) -> None:
+    """See warren.progress."""
+    _reporting.progress(number, of, metrics)
+    rank = _rank.last()
+    if (os.environ.get("RANK") or "0") == "0" if rank is None else rank == 0:
+        poster = _poster()
+        if poster is not None:
+            poster.report(int(number), None if of is None else int(of), {name: float(value) for name, value in metrics.items()})

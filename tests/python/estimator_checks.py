@@ -7,7 +7,6 @@ demands that ours pass whatever the library's own pass. Exit code 1, and lines w
 """
 import contextlib
 import io
-import os
 import sys
 import time
 import unittest
@@ -22,7 +21,12 @@ import warren
 HOW = {"XGB": {"n_estimators": 20, "verbosity": 0}, "LGB": {"n_estimators": 20, "verbose": -1}}
 KINDS = ("XGBRegressor", "XGBClassifier", "XGBRanker", "LGBMRegressor", "LGBMClassifier", "LGBMRanker")
 #: Checks that an estimator with workers cannot pass, though the library's passes them, and why.
-EXCEPTIONS = {}
+MEAN_OF_MEANS = ("LightGBM starts from the mean of its workers' means, which depends on how the rows are divided among them, and repeated rows are "
+                 "divided differently from rows with weights")
+EXCEPTIONS = {
+    ("LGBMRegressor", "check_sample_weight_equivalence_on_dense_data"): MEAN_OF_MEANS,
+    ("LGBMRegressor", "check_sample_weight_equivalence_on_sparse_data"): MEAN_OF_MEANS,
+}
 
 
 def checks_of(estimator):
@@ -58,17 +62,14 @@ def compared(kind, only):
         if only and name.partition(" ")[0] not in only or outcome(alone, check) is not None:
             continue
         begin = time.monotonic()
-        error = outcome(with_workers, our_check)
-        if error is not None and (kind, name) not in EXCEPTIONS:
-            is_same = False
-        word = "same" if error is None else "excepted" if (kind, name) in EXCEPTIONS else "DIFFERENT"
-        print(word, kind, name, f"{time.monotonic() - begin:.1f} s", "" if error is None else repr(error), flush=True)
+        error, reason = outcome(with_workers, our_check), EXCEPTIONS.get((kind, name))
+        how = "same" if error is None else "excepted" if reason else "DIFFERENT"
+        is_same = is_same and how != "DIFFERENT"
+        print(how, kind, name, f"{time.monotonic() - begin:.1f} s", "" if error is None else reason or repr(error), flush=True)
     return is_same
 
 
 def main():
-    # One of the checks wants to know it.
-    os.environ.setdefault("SCIPY_ARRAY_API", "0")
     kinds = [word for word in sys.argv[1:] if word in KINDS]
     only = [word for word in sys.argv[1:] if word not in KINDS]
     return 0 if all([compared(kind, only) for kind in kinds or KINDS]) else 1

@@ -26,6 +26,11 @@ class Estimators(unittest.TestCase):
     def test_lightgbms_with_one_worker_are_those_of_the_library_alone_and_with_two_as_good(self):
         self.check("tests/python/lightgbm_estimators.py", same=10)
 
+    def test_they_pass_scikit_learns_checks_that_the_librarys_own_pass(self):
+        # scripts/nightly runs all checks.
+        self.check("tests/python/estimator_checks.py", "XGBRegressor", "check_regressor_data_not_an_array", "check_dict_unchanged", same=2)
+        self.check("tests/python/estimator_checks.py", "LGBMRegressor", "check_dtype_object", same=1)
+
 
 if __name__ == "__main__":
     unittest.main()

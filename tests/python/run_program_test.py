@@ -153,7 +153,7 @@ class Started(InFolder):
 
 
 class Terminal:
-    """A program on a terminal of its own."""
+    """A program that runs on its own terminal."""
 
     def __init__(self, command, **environment):
         self._master, slave = os.openpty()

@@ -112,9 +112,6 @@ def load_dataset(uri: Any, *, label: Any = None, weight: Optional[str] = None, q
         found["categorical_feature"] = [name for name, kind in zip(table.names, table.types or []) if kind == "c"] or "auto"
     dataset = lightgbm.Dataset(matrix, **{**found, **options, "params": {**parameters(), **(options.get("params") or {})}})
     dataset.warren_categories, dataset.warren_is_share = table.categories, not whole
-    if table.categories:
-        # LightGBM keeps them in the model, and numbers the categories of a frame of pandas by them in predictions.
-        dataset.pandas_categorical = [list(table.categories[name]) for name in found["feature_name"] if name in table.categories]
     return dataset
 
 

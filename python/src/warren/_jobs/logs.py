@@ -1,5 +1,5 @@
-"""The folder of a job's logs. A temporary one is removed when nobody needs it any more. One whose program was killed is removed when this user's next
-job makes its own: a lock in the folder tells whether its program runs."""
+"""The folder of a job's logs. A temporary folder is removed with its job, or, if the program was killed, when the same user's next job makes
+its own: the program holds a lock on a file in the folder, which is free once the program has ended."""
 import contextlib
 import fcntl
 import os
@@ -17,7 +17,7 @@ _POLL_S = 0.1
 
 
 class Folder:
-    """A folder for logs: `log_dir`, or a temporary one if this is None, which is removed by `close` or with this object."""
+    """The folder `log_dir`, or, if this is None, a temporary folder, which is removed by `close` or with this object."""
 
     def __init__(self, log_dir: Any, closed_in_forks: "weakref.WeakSet[Any]") -> None:
         """`closed_in_forks`: where to add what forked processes are to close."""
@@ -48,7 +48,7 @@ def _remove(folder: pathlib.Path, lock: IO[bytes], owner: int) -> None:
 
 
 def _remove_left_ones(place: pathlib.Path) -> None:
-    """Removes the folders of this user's programs that do not run any more."""
+    """Removes this user's temporary folders whose programs have ended."""
     with contextlib.suppress(OSError), os.scandir(place) as entries:
         for entry in entries:
             with contextlib.suppress(OSError):

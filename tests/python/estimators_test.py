@@ -21,10 +21,15 @@ class Estimators(unittest.TestCase):
         self.assertEqual(len(re.findall("^same ", ended.stdout, re.M)), same, ended.stdout)
 
     def test_xgboosts_on_tables_and_files_are_those_of_the_library_alone(self):
-        self.check("tests/interop/same_model/on_workers.py", "tables", same=11)
+        self.check("tests/interop/same_model/on_workers.py", "tables", same=12)
 
     def test_lightgbms_with_one_worker_are_those_of_the_library_alone_and_with_two_as_good(self):
-        self.check("tests/python/lightgbm_estimators.py", same=6)
+        self.check("tests/python/lightgbm_estimators.py", same=10)
+
+    def test_they_pass_scikit_learns_checks_that_the_librarys_own_pass(self):
+        # scripts/nightly runs all checks.
+        self.check("tests/python/estimator_checks.py", "XGBRegressor", "check_regressor_data_not_an_array", "check_dict_unchanged", same=2)
+        self.check("tests/python/estimator_checks.py", "LGBMRegressor", "check_dtype_object", same=1)
 
 
 if __name__ == "__main__":

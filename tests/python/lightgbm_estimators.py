@@ -1,6 +1,8 @@
 """Fits LightGBM's estimators alone and in jobs (warren.lightgbm.LGBMClassifier, ...). A job of one worker gives the model of the library
 alone; that of two is compared with what the library gives two workers by itself: a model of about the same quality."""
+import pathlib
 import pickle
+import tempfile
 import warnings
 
 import lightgbm
@@ -19,16 +21,69 @@ def trees(model):
     return model.booster_.model_to_string().partition("\nparameters:")[0]
 
 
-def check(name, kind, *arguments, score=None, **named):
+def check(name, kind, *arguments, score=None, files=None, **named):
+    """Compares the fits of arrays, or with `files`, which are then the arguments of ours, those of the same rows in files."""
     alone = getattr(lightgbm, kind)(**HOW).fit(*arguments, **named)
-    one, two = (getattr(warren.lightgbm, kind)(num_workers=number, **HOW).fit(*arguments, **named) for number in (1, 2))
+    one, two = (getattr(warren.lightgbm, kind)(num_workers=number, **HOW).fit(*(() if files else arguments), **(files or named))
+                for number in (1, 2))
     is_same = trees(one) == trees(alone) and one.evals_result_ == alone.evals_result_ and (
-        not hasattr(alone, "classes_") or (one.classes_ == alone.classes_).all()) and (
-        list(getattr(one, "feature_names_in_", ())) == list(getattr(alone, "feature_names_in_", ())))
+        not hasattr(alone, "classes_") or (one.classes_ == alone.classes_).all()) and one.objective_ == alone.objective_ and (
+        list(getattr(one, "feature_names_in_", ())) == list(getattr(alone, "feature_names_in_", ()))) and (
+        one.n_features_in_ == alone.n_features_in_ and one.booster_.pandas_categorical == alone.booster_.pandas_categorical)
     scores = [score(model) for model in (alone, one, two)]
     is_near = scores[0] == scores[1] and abs(scores[2] - scores[0]) < .05 and trees(two) != trees(alone)
     print("same" if is_same and is_near else f"DIFFERENT {is_same, scores}", name, flush=True)
     return two
+
+
+def of_files(frame, y, three, weight, folder):
+    """Rows in files, with labels, weights, queries and evaluation sets in columns."""
+    def saved(name, rows=slice(None), **columns):
+        frame.assign(**columns)[rows].to_parquet(folder / f"{name}.parquet", row_group_size=100)
+        return folder / f"{name}.parquet"
+
+    y, weight = y.astype(np.float32), weight.astype(np.float32)
+    path, part = saved("y", y=y, w=weight), saved("part", slice(500), y=y, w=weight)
+    check("files", "LGBMRegressor", frame, y, sample_weight=weight, eval_set=[(frame, y), (frame[:500], y[:500])],
+          eval_sample_weight=[None, weight[:500]], score=lambda model: model.score(frame, y),
+          files={"X": path, "y": "y", "sample_weight": "w", "eval_set": [(str(path), "y"), (part, "y")], "eval_sample_weight": {1: "w"}})
+    path, part = str(saved("three", y=three)), saved("three part", slice(500), y=three)
+    two = check("files, three classes", "LGBMClassifier", frame, three, eval_set=[(frame, three), (frame[:500], three[:500])], eval_metric="error",
+                score=lambda model: model.score(frame, three),
+                files={"X": [path], "y": "y", "eval_set": [([path], "y"), (part, "y")], "eval_metric": "error"})
+    renumbered = frame.assign(k=frame.k.cat.set_categories(list("zyx")))
+    assert (two.predict_proba(renumbered) == two.predict_proba(frame)).all()
+    assert pickle.loads(pickle.dumps(two)).predict(frame).max() == 2
+    check("files, two classes", "LGBMClassifier", frame, (y > 0).astype(int), score=lambda model: model.score(frame, y > 0),
+          files={"X": saved("two", y=y > 0), "y": "y"})
+    path = saved("queries", y=three, q=np.repeat(np.arange(100), 30))
+    check("files with queries", "LGBMRanker", frame, three, group=[30] * 100, eval_set=[(frame[:300], three[:300])], eval_group=[[30] * 10],
+          score=lambda model: np.corrcoef(model.predict(frame), y)[0, 1],
+          files={"X": path, "y": "y", "group": "q", "eval_set": [(saved("queries part", slice(300), y=three, q=np.arange(len(y)) // 30), "y")],
+                 "eval_group": ["q"]})
+    in_job = {**HOW, "num_workers": 2}
+    for what, make, error, said in (
+            ("files alone", lambda: warren.lightgbm.LGBMRegressor().fit(path, "y"), ValueError, "num_workers is missing"),
+            ("labels that are no classes", lambda: warren.lightgbm.LGBMClassifier(**in_job).fit(folder / "y.parquet", "y"), ValueError,
+             "expected the classes 0, 1, 2"),
+            ("an array with files", lambda: warren.lightgbm.LGBMRegressor(**in_job).fit(path, y), TypeError, "y is the name of a column"),
+            ("rows with files", lambda: warren.lightgbm.LGBMRegressor(**in_job).fit(path, "y", eval_set=[(frame, y)]), TypeError,
+             "eval_set has a DataFrame"),
+            ("files with rows", lambda: warren.lightgbm.LGBMRegressor(**in_job).fit(frame, y, eval_set=[(path, "y")]), TypeError,
+             "eval_set names files"),
+            ("class_weight", lambda: warren.lightgbm.LGBMClassifier(class_weight="balanced", **in_job).fit(path, "y"), ValueError,
+             "class_weight: the rows are in files"),
+            ("feature_name", lambda: warren.lightgbm.LGBMRegressor(**in_job).fit(path, "y", feature_name=list("abcdefgh")), ValueError,
+             "the names of their columns")):  # fmt: skip
+        refuse(what, make, error, said)
+
+
+def refuse(what, make, kind, said):
+    try:
+        make()
+        print("DIFFERENT: not refused:", what)
+    except kind as error:
+        print("refused" if said in str(error) else f"DIFFERENT {error}", what, flush=True)
 
 
 def main():
@@ -52,11 +107,9 @@ def main():
     for what, make, said in (("elastic", lambda: warren.lightgbm.LGBMRegressor(num_workers=(1, 2)).fit(X, y), "cannot go on without"),
                              ("no number", lambda: warren.lightgbm.LGBMRegressor(cluster="slurm").fit(X, y), "num_workers is missing"),
                              ("lengths", lambda: warren.lightgbm.LGBMRanker(num_workers=2).fit(X, three, group=[30]), "qid has 30 values")):
-        try:
-            make()
-            print("DIFFERENT: not refused:", what)
-        except ValueError as error:
-            print("refused" if said in str(error) else f"DIFFERENT {error}", what)
+        refuse(what, make, ValueError, said)
+    with tempfile.TemporaryDirectory() as folder:
+        of_files(frame.astype({"a": "f", "b": "f", "c": "f", "d": "f", "e": "f", "f": "f"}), y, three, weight, pathlib.Path(folder))
 
 
 main()

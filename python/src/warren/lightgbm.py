@@ -153,7 +153,7 @@ def _train_share(training: Any) -> Any:
     """What each worker of an estimator calls."""
     from warren._lightgbm import on_workers as _on_workers  # pylint: disable=import-outside-toplevel
 
-    return _on_workers.trained(training, _on_workers.Ours(communicator, parameters, lambda: (get_rank(), get_world_size())))
+    return _on_workers.trained(training, _on_workers.Ours(communicator, parameters, lambda: (get_rank(), get_world_size()), load_dataset))
 
 
 def __getattr__(name: str) -> Any:

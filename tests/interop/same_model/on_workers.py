@@ -4,8 +4,10 @@ import contextlib
 import importlib.util
 import io
 import json
+import os
 import pathlib
 import pickle
+import signal
 import sys
 import tempfile
 import warnings
@@ -33,6 +35,19 @@ class Rounds(xgboost.callback.TrainingCallback):
 
     def before_iteration(self, model, epoch, evals_log):
         self.seen.append(epoch)
+        return False
+
+
+class Killed(xgboost.callback.TrainingCallback):
+    """Kills rank 0 after two rounds, once."""
+
+    def __init__(self, marker):
+        self.marker = marker
+
+    def after_iteration(self, model, epoch, evals_log):
+        if epoch == 1 and os.environ.get("DMLC_TASK_ID") == "0" and not self.marker.exists():
+            self.marker.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
         return False
 
 
@@ -125,21 +140,24 @@ def of_tables(random, X, y, folder):
     path = folder / "rows.parquet"
     frame.assign(y=three, z=y, w=weight).to_parquet(path, row_group_size=100)
     columns = list(frame.columns)
-    for name, kind, label, labels in (("files, three classes", "XGBClassifier", "y", three), ("files", "XGBRegressor", "z", y)):
+    for name, kind, label, labels in (("files", "XGBRegressor", "z", y), ("files, three classes", "XGBClassifier", "y", three)):
         alone = getattr(xgboost, kind)(**HOW).fit(frame, labels, sample_weight=weight, eval_set=[(frame, labels)], verbose=False)
         part = folder / f"{label}.parquet"
         pd.read_parquet(path)[[*columns, label, "w"]].to_parquet(part, row_group_size=100)
         ours = getattr(warren.xgboost, kind)(**HOW, num_workers=2).fit(part, label, sample_weight="w", eval_set=[(str(part), label)],
                                                                       verbose=False)
         compare(name, alone, ours)
-    elastic = warren.xgboost.XGBRegressor(**HOW, num_workers=(1, 2)).fit([str(part)], "z", sample_weight="w", eval_set=[(str(part), "z")],
-                                                                      verbose=False)
-    compare("files, elastic", alone, elastic)
+    elastic = warren.xgboost.XGBClassifier(**HOW, num_workers=(2, 3), callbacks=[Killed(folder / "killed")]).fit(
+        [str(part)], "y", sample_weight="w", eval_set=[(str(part), "y")], verbose=False)
+    assert (folder / "killed").exists() and elastic.n_classes_ == 3
+    compare("files, three classes, elastic, with a loss", alone, elastic)
     with_kinds.assign(z=y).to_parquet(folder / "kinds.parquet", row_group_size=100)
     alone = xgboost.XGBRegressor(**HOW, enable_categorical=True).fit(with_kinds, y)
-    ours = warren.xgboost.XGBRegressor(**HOW, num_workers=2, enable_categorical=True).fit(folder / "kinds.parquet", "z")
-    print("same" if (alone.predict(renumbered) == ours.predict(renumbered)).all() and (
-        alone.predict(with_kinds[:5]) == ours.predict(with_kinds[:5])).all() else "DIFFERENT", "predictions of a model of files with categories")
+    for workers in (2, (1, 2)):
+        ours = warren.xgboost.XGBRegressor(**HOW, num_workers=workers, enable_categorical=True).fit(folder / "kinds.parquet", "z")
+        print("same" if (alone.predict(renumbered) == ours.predict(renumbered)).all() and (
+            alone.predict(with_kinds[:5]) == ours.predict(with_kinds[:5])).all() else "DIFFERENT",
+            f"predictions of a model of files with categories, {workers} workers")
 
 
 def refused(X, y):

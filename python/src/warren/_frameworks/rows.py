@@ -6,7 +6,8 @@ from numpy.typing import NDArray
 
 
 def in_known_form(rows: Any) -> Any:
-    """Rows as an array, a CSR matrix or a frame of pandas, into which tables of polars and Arrow are converted; others as they are."""
+    """Rows as an array, a CSR matrix or a frame of pandas, into which tables of polars and Arrow, lists, and
+    objects that say how they become an array are converted; others as they are."""
     module = type(rows).__module__.partition(".")[0]
     if module == "polars" and hasattr(rows, "collect"):
         rows = rows.collect()
@@ -16,7 +17,8 @@ def in_known_form(rows: Any) -> Any:
         return _frame_of(rows)
     if hasattr(rows, "tocsr"):
         return rows.tocsr()
-    return np.asarray(rows) if isinstance(rows, (list, tuple)) else rows
+    is_array_like = isinstance(rows, (list, tuple)) or (hasattr(rows, "__array__") and not hasattr(rows, "shape"))
+    return np.asarray(rows) if is_array_like else rows
 
 
 def _frame_of(table: Any) -> Any:

@@ -1,21 +1,77 @@
 """What the scikit-learn estimators that fit in a job have in common, whichever library they are of."""
 import os
-from typing import Any, Callable, Dict, Sequence
+import re
+from typing import Any, Callable, Dict, Mapping, Sequence
+
+import numpy as np
 
 from warren._jobs import rows as _rows
 from warren._jobs.job import Job
+from warren.data._peers import Peers
 
 #: Arguments of these estimators that are not the library's.
 ARGUMENTS = ("num_workers", "cluster", "host_file", "reproducible", "job_options")
 
 
-def is_wanted(estimator: Any) -> bool:
-    """Whether `fit` of this estimator starts a job. Raises ValueError for arguments that need one, without its number of workers."""
+#: Stands for the labels of files in the `fit` of a library that wants to see the classes.
+CLASSES = np.array([0, 1])
+
+
+def is_wanted(estimator: Any, rows: Any) -> bool:
+    """Whether `fit` of this estimator, with these rows, starts a job. Raises ValueError for what needs one, without its number of
+    workers."""
     if estimator.num_workers is not None:
         return True
+    if is_files(rows):
+        raise ValueError("num_workers is missing: rows in files are read by the workers of a job, of which num_workers=1 makes one")
     if estimator.cluster not in (None, "local") or estimator.host_file is not None or estimator.job_options:
         raise ValueError("num_workers is missing: the number of workers of the job, or (MIN, MAX)")
     return False
+
+
+# --- rows in files -------------------------------------------------------------------------------------------------------------------------
+
+
+def is_files(rows: Any) -> bool:
+    """Whether rows are given as the name of a data set, or a list of names."""
+    return isinstance(rows, (str, os.PathLike)) or (isinstance(rows, (list, tuple)) and bool(rows) and
+                                                    all(isinstance(one, (str, os.PathLike)) for one in rows))
+
+
+def named(files: Any) -> Any:
+    """The files as one object that can be compared and sent to other processes."""
+    return list(files) if isinstance(files, (list, tuple)) else os.fspath(files)
+
+
+def columns(given: Mapping[str, Any]) -> Dict[str, str]:
+    """Returns the names of columns among these arguments of `fit`, without those that are None. Raises TypeError for arrays."""
+    found = {}
+    for name, value in given.items():
+        if isinstance(value, str):
+            found[name] = value
+        elif value is not None:
+            raise TypeError(f"the rows are in files, so {name} is the name of a column; found a {type(value).__name__}")
+    return found
+
+
+def features_like(names: Any) -> Dict[str, Any]:
+    """Returns the argument `features` of a data set that is to have the features with these names. It is left out if the features have no
+    names, or if they are elements of lists, whose names are not those of columns."""
+    is_of_columns = isinstance(names, (list, tuple)) and names and not any(re.fullmatch(r".*\.\d+", name) for name in names)
+    return {"features": list(names)} if is_of_columns else {}
+
+
+def number_of_classes(labels: Any, peers: Peers) -> int:
+    """The number of classes of all workers' rows, whose labels are 0, 1, ... A collective call. Raises ValueError for other labels."""
+    wrong = labels[(labels < 0) | (labels != np.floor(labels))]
+    found = peers.allgather((float(wrong[0]) if len(wrong) else None, float(labels.max()) if len(labels) else -1.0))
+    for rank, (label, _) in enumerate(found):
+        if label is not None:
+            raise ValueError(f"rank {rank} has read the label {label}, expected the classes 0, 1, 2, ...: number the classes in the files")
+    return max(2, int(max(greatest for _, greatest in found)) + 1)
+
+
+# --- the job -------------------------------------------------------------------------------------------------------------------------------
 
 
 class Fitting:

@@ -6,19 +6,18 @@ import json
 import os
 import pathlib
 import pickle
-import shutil
 import signal
 import site
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import weakref
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set
+from typing import Any, Callable, Dict, List, Optional, Sequence, Set
 
 from warren._engine import native as _native
 from warren._jobs import driver as _driver
+from warren._jobs import logs as _logs
 from warren._jobs import options as _options
 from warren._jobs import output as _output
 from warren._jobs import pickling as _pickling
@@ -107,8 +106,10 @@ class Job:
                              "start a script with dmlc-submit --tls")
         secret = os.urandom(32)
         self._lock = threading.Lock()
-        self._folder = self._make_folder(options.get("log_dir"))
+        self._logs = _logs.Folder(options.get("log_dir"), _closed_in_forks)
+        self._folder = self._logs.path
         with contextlib.ExitStack() as undone:
+            undone.callback(self._logs.close)
             self._driver = _driver.Driver(call, secret, is_local, _driver.ports_of(options, is_local), serve)
             undone.callback(self._driver.close)
             self._start(words, environment, options, cluster, secret, is_shown)
@@ -155,16 +156,6 @@ class Job:
         _running.add(self)
         self._finalizer = weakref.finalize(self, _end, self._process, self._driver, os.getpid())
 
-    def _make_folder(self, log_dir: Any) -> pathlib.Path:
-        """The folder of the logs, which goes with this object unless the caller has named it."""
-        if log_dir is not None:
-            folder = pathlib.Path(log_dir)
-            folder.mkdir(parents=True, exist_ok=True)
-            return folder
-        folder = pathlib.Path(tempfile.mkdtemp(prefix="warren-"))
-        weakref.finalize(self, _remove, folder, os.getpid())
-        return folder
-
     # --- while the job runs ----------------------------------------------------------------------------------
 
     @property
@@ -198,7 +189,7 @@ class Job:
         if rank is None and not path.exists():
             raise ValueError("the output of this job has been shown already; logs(rank) returns that of a process")
         if follow:
-            return _followed(path, self.done)
+            return _logs.followed(path, self.done)
         return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
 
     def page(self) -> "Page":
@@ -357,38 +348,11 @@ def _say_what_was_separate(outcomes: Sequence[_driver.Outcome]) -> None:
               f"training into `with warren.{library}.communicator():`", file=sys.stderr, flush=True)
 
 
-def _followed(path: pathlib.Path, has_ended: Callable[[], bool]) -> Iterator[str]:
-    """The lines of a file that grows."""
-    rest = ""
-    while not path.exists() and not has_ended():
-        time.sleep(_POLL_S)
-    if not path.exists():
-        return
-    with open(path, encoding="utf-8", errors="replace") as file:
-        while True:
-            was_last = has_ended()
-            piece = file.read()
-            *lines, rest = (rest + piece).split("\n")
-            yield from lines
-            if not piece and was_last:
-                break
-            if not piece:
-                time.sleep(_POLL_S)
-    if rest:
-        yield rest
-
-
 #: The jobs that have not ended, as far as somebody has looked: a job goes on even if nobody keeps its object.
 _running: Set[Job] = set()
-#: Pipes that keep jobs alive; closed in forked processes.
+#: What keeps jobs alive and their folders locked; closed in forked processes.
 _closed_in_forks: "weakref.WeakSet[Any]" = weakref.WeakSet()
 os.register_at_fork(after_in_child=lambda: [held.close() for held in list(_closed_in_forks)])
-
-
-def _remove(folder: pathlib.Path, owner: int) -> None:
-    """Removes a folder, unless this process is a fork of the one that has made it."""
-    if os.getpid() == owner:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _end(process: "subprocess.Popen[bytes]", driver: _driver.Driver, owner: int) -> None:

@@ -1,11 +1,13 @@
 """LightGBM's scikit-learn estimators whose `fit` trains in a job, for warren.lightgbm.
 
-`fit` is the library's own. In this thread, its data sets become descriptions of the caller's rows, and its training a job (warren._jobs),
-whose workers take their shares of the rows and train together; rank 0's model comes back."""
+`fit` is the library's own. In this thread, its data sets become descriptions of the caller's rows or files, and its training a job
+(warren._jobs), whose workers take their shares of the rows and train together; rank 0's model comes back. For files, the library sees small
+arrays in their place."""
 import contextlib
 import dataclasses
 import functools
-from typing import Any, Callable, ContextManager, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+import inspect
+from typing import Any, Callable, ContextManager, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 import lightgbm
 import lightgbm.sklearn
@@ -17,6 +19,7 @@ from warren._frameworks.rows import in_known_form, split_arguments
 from warren._jobs import fitting as _fitting
 from warren._jobs import rows as _job_rows
 from warren._jobs.worker import channel
+from warren.data import _peers
 from warren.data._table import OF_ROWS, Table
 
 #: The first version whose callbacks are objects, whose state can come back.
@@ -34,8 +37,9 @@ class _Dataset:
         self.rows, self.categories, self.options = rows, categories, options
         self._has_non_default_feature_names = False
 
-    def load(self, rank: int, world: int, params: Dict[str, Any]) -> "lightgbm.Dataset":
+    def load(self, ours: "Ours", _: Optional["lightgbm.Dataset"], params: Dict[str, Any]) -> "lightgbm.Dataset":
         """Returns a worker's share."""
+        rank, world = ours.place()
         table = self.rows.share(rank, world, channel)
         features = table.features
         if table.names is not None:
@@ -51,6 +55,24 @@ class _Dataset:
         self._has_non_default_feature_names = has_names
 
 
+class _Files(_Dataset):
+    """A data set of the training whose rows are in files, which the workers read."""
+
+    def __init__(self, files: Any, columns: Dict[str, str]) -> None:  # pylint: disable=super-init-not-called
+        self.files, self.columns, self.options = _fitting.named(files), columns, {}
+        self._has_non_default_feature_names = False
+
+    def load(self, ours: "Ours", first: Optional["lightgbm.Dataset"], params: Dict[str, Any]) -> "lightgbm.Dataset":
+        """Returns a worker's share, with the features and categories of the training rows, `first`. A collective call."""
+        like = {**_fitting.features_like(first.feature_name), "categories": first.warren_categories or None} if first is not None else {}
+        dataset = ours.load_dataset(self.files, **self.columns, **self.options, **like, params=params)
+        categories = dataset.warren_categories
+        if categories:
+            # LightGBM keeps them in the model, and numbers the categories of a frame of pandas by them in predictions.
+            dataset.pandas_categorical = [list(categories[name]) for name in dataset.feature_name if name in categories]
+        return dataset
+
+
 @dataclasses.dataclass
 class _Training:
     """What the workers train."""
@@ -59,6 +81,8 @@ class _Training:
     sets: List[_Dataset]  #: the training rows first
     valid: List[int]  #: places in `sets`
     options: Dict[str, Any]  #: the other arguments of lightgbm.train
+    finds_classes: bool  #: whether the number of classes must be found in files
+    chooses_objective: bool  #: whether the objective follows from the number of classes
 
 
 class Ours(NamedTuple):
@@ -67,17 +91,22 @@ class Ours(NamedTuple):
     communicator: Callable[[], ContextManager[None]]
     parameters: Callable[[], Dict[str, Any]]
     place: Callable[[], Tuple[int, int]]  #: the rank and the number of workers
+    load_dataset: Callable[..., "lightgbm.Dataset"]
 
 
 def trained(training: _Training, ours: Ours) -> Any:
     """Trains with the other workers. Rank 0 returns the model, the callbacks, and whether the features have names; the others return
     None."""
     with ours.communicator():
-        rank, world = ours.place()
         params = {**training.params, **ours.parameters(), **_learner(training.params)}
-        sets = [one.load(rank, world, params) for one in training.sets]
+        sets: List[Any] = []
+        for one in training.sets:
+            sets.append(one.load(ours, sets[0] if sets else None, params))
+        if training.finds_classes:
+            classes = _fitting.number_of_classes(np.asarray(sets[0].get_label()), _peers.current())
+            params.update(_parameters_for(classes, params, training.chooses_objective))
         model = lightgbm.train(params, sets[0], valid_sets=[sets[place] for place in training.valid], **training.options)
-        if rank == 0:
+        if ours.place()[0] == 0:
             return model, training.options["callbacks"], getattr(sets[0], "_has_non_default_feature_names", False)
     return None
 
@@ -88,6 +117,18 @@ def _learner(params: Dict[str, Any]) -> Dict[str, Any]:
     return {} if chosen in (None, "serial") else {"tree_learner": chosen}
 
 
+#: The metrics of two classes that LightGBM's estimators replace if there are more.
+_OF_MORE_CLASSES = {"binary": "multiclass", "binary_logloss": "multi_logloss", "binary_error": "multi_error"}
+
+
+def _parameters_for(classes: int, params: Mapping[str, Any], chooses_objective: bool) -> Dict[str, Any]:
+    """The parameters that LGBMClassifier derives from the number of classes."""
+    if classes == 2:
+        return {}
+    found = {"num_class": classes, "metric": [_OF_MORE_CLASSES.get(name, name) for name in params["metric"]]}
+    return {**found, "objective": "multiclass"} if chooses_objective else found
+
+
 class _Fit(_fitting.Fitting):
     """One call of `fit`: what becomes of the library's data sets and of its training."""
 
@@ -95,17 +136,46 @@ class _Fit(_fitting.Fitting):
         """`train`: what the workers call."""
         super().__init__(estimator)
         self._sets: List[_Dataset] = []
+        self._files: List[_Files] = []  #: those that the library has not yet made a Dataset of
         self._estimator, self._train = estimator, train
+
+    def in_place_of_files(self, given: Mapping[str, Any]) -> Dict[str, Any]:
+        """Notes the files among the arguments of `fit`. Returns the arguments for the library, with arrays in place of the files. Raises
+        TypeError or ValueError for those that cannot be."""
+        if self._estimator.class_weight is not None:
+            raise ValueError("class_weight: the rows are in files, so their weights are in a column, whose name is sample_weight")
+        for name, why in _NOT_OF_FILES.items():
+            if given.get(name) not in (None, "auto"):
+                raise ValueError(f"{name}: the rows are in files, and {why}")
+        self._files.append(_Files(given["X"], _columns(given["y"], *map(given.get, ("sample_weight", "init_score", "group")))))
+        self._files[0].options.update({} if given.get("categorical_feature") in (None, "auto") else
+                                      {"categorical_feature": given["categorical_feature"]})
+        rows, evals = np.zeros((len(_fitting.CLASSES), 1)), []
+        for number, (X, y) in enumerate(_pairs(given.get("eval_set"))):
+            if not _fitting.is_files(X):
+                raise TypeError(f"eval_set has a {type(X).__name__}, and the training rows are in files: so are those of eval_set")
+            if _fitting.named(X) == self._files[0].files and y == given["y"]:
+                evals.append((rows, _fitting.CLASSES))  # the training rows
+                continue
+            more = (_one_of(given.get(f"eval_{name}"), number) for name in ("sample_weight", "init_score", "group"))
+            self._files.append(_Files(X, _columns(y, *more)))
+            evals.append((rows[:], _fitting.CLASSES))
+        withheld = {"sample_weight", "init_score", "eval_sample_weight", "eval_init_score", "categorical_feature"}
+        return {**{name: value for name, value in given.items() if name not in withheld}, "X": rows, "y": _fitting.CLASSES,
+                **({} if given.get("eval_set") is None else {"eval_set": evals})}
 
     def dataset(self, data: Any, **given: Any) -> _Dataset:
         """Takes the arguments of lightgbm.Dataset."""
+        if self._files:
+            self._sets.append(self._files.pop(0))
+            return self._sets[-1]
         given.pop("params", None)
         margin = given.pop("init_score", None)
         rows, _, fields, options = split_arguments({**given, "data": in_known_form(data), "base_margin": margin,
                                                     "weight": None, "missing": None})
         if given.get("weight") is not None:
             fields["weight"] = given["weight"]  # a weight for each row, also with queries
-        fields = {name: np.asarray(value) for name, value in fields.items()}
+        fields = {name: _numbers(value) for name, value in fields.items()}
         margin = fields.get("base_margin")
         if margin is not None and margin.ndim == 1 and rows.shape[0] and len(margin) != rows.shape[0] and len(margin) % rows.shape[0] == 0:
             fields["base_margin"] = margin.reshape(-1, rows.shape[0]).T  # LightGBM's own order: class by class
@@ -123,12 +193,62 @@ class _Fit(_fitting.Fitting):
         """Takes the place of lightgbm.train."""
         if self._estimator.n_jobs is None:
             params = {name: value for name, value in params.items() if name != "num_threads"}  # each worker has its share of the cores
+        estimator = self._estimator
+        is_of_files = isinstance(train_set, _Files)
+        is_of_classes = is_of_files and isinstance(estimator, lightgbm.LGBMClassifier)
         training = _Training(params, self._sets, [self._sets.index(one) for one in valid_sets or ()],
-                             {**options, "callbacks": callbacks or []})
+                             {**options, "callbacks": callbacks or []}, is_of_classes and not callable(estimator.objective),
+                             estimator.objective is None)
         model, remote, has_names = self.run(self._train, training)
         _fitting.take_over(callbacks or [], remote)
         train_set.set_has_names(has_names)
+        if is_of_files:
+            estimator._n_features = estimator._n_features_in = model.num_feature()
+        if is_of_classes:
+            _set_classes(estimator, max(2, model.num_model_per_iteration()))
         return model
+
+
+#: Arguments of `fit` that cannot be given with files, and why.
+_NOT_OF_FILES = {
+    "feature_name": "the features have the names of their columns",
+    "eval_class_weight": "their weights are in a column, whose name is in eval_sample_weight",
+    "eval_X": "eval_set takes their names",
+    "eval_y": "eval_set takes their names",
+}
+
+
+def _columns(label: Any, weight: Any, margin: Any, queries: Any) -> Dict[str, str]:
+    """The columns, as load_dataset takes them."""
+    found = _fitting.columns({"y": label, "sample_weight": weight, "init_score": margin, "group": queries})
+    return {{"y": "label", "sample_weight": "weight", "group": "qid"}.get(name, name): value for name, value in found.items()}
+
+
+def _pairs(eval_set: Any) -> Sequence[Any]:
+    return [eval_set] if isinstance(eval_set, tuple) else eval_set or ()
+
+
+def _one_of(all_sets: Union[None, Sequence[Any], Mapping[int, Any]], number: int) -> Any:
+    """What LightGBM takes for an evaluation set from an argument for all of them."""
+    if all_sets is None or isinstance(all_sets, Mapping):
+        return (all_sets or {}).get(number)
+    return all_sets[number] if number < len(all_sets) else None
+
+
+def _set_classes(estimator: Any, number: int) -> None:
+    """Gives the estimator the classes 0, 1, ... and what it derives from them."""
+    classes = np.arange(number)
+    estimator._le = lightgbm.sklearn._LGBMLabelEncoder().fit(classes)
+    estimator._class_map = {one: one for one in classes}
+    estimator._classes, estimator._n_classes = estimator._le.classes_, number
+    if estimator.objective is None:
+        estimator._objective = "binary" if number == 2 else "multiclass"
+
+
+def _numbers(values: Any) -> NDArray[Any]:
+    """An array of numbers, also from one of objects, which other processes cannot map."""
+    found = np.asarray(values)
+    return found if found.dtype.kind in "biuf" else found.astype(np.float64)
 
 
 def _rows_here(rows: Any, fields: Dict[str, NDArray[Any]]) -> Tuple[_job_rows.RowsHere, Dict[str, _Categories]]:
@@ -181,6 +301,7 @@ _DOCUMENTATION = """{name} with workers: `fit` trains in a job of dmlc-submit, a
 
         model = warren.lightgbm.{name}(n_estimators=100, num_workers=4)
         model.fit(X, y, eval_set=[(X_valid, y_valid)])
+        model.fit("s3://bucket/train/*.parquet", "label", sample_weight="weight", eval_set=[("s3://bucket/valid/*.parquet", "label")])
 
     The parameters are those of lightgbm.{name}, and:
     - `num_workers`: the number of processes. None means no job: the library's own `fit`, in this process.
@@ -188,7 +309,8 @@ _DOCUMENTATION = """{name} with workers: `fit` trains in a job of dmlc-submit, a
       machine, with an equal share of its cores each.
 
     `fit` takes NumPy arrays, SciPy sparse matrices, and tables of pandas, polars and Arrow; the workers get their shares through shared
-    memory on this machine, and otherwise in pieces. The model of several workers differs a little from that of one process, as LightGBM's
+    memory on this machine, and otherwise in pieces. Or it takes files, as `load_dataset` does, with the names of columns in place of arrays,
+    also in `eval_set`, and the column of the queries as `group`; the workers read them. The model of several workers differs a little from that of one process, as LightGBM's
     always does. Metrics are means over the rows of all workers. Callbacks have rank 0's state afterwards. Needs LightGBM 4. Raises what the
     library raises, wherever it does, and JobFailed (warren.run)."""
 
@@ -216,13 +338,20 @@ def estimator(name: str, train: Callable[[_Training], Any]) -> Any:
         @functools.wraps(base.fit)
         def fit(self, X: Any, y: Any, *more: Any, **named: Any) -> Any:  # pylint: disable=invalid-name
             """Fits the model as the library's own estimator does, with workers if there are any."""
-            if not _fitting.is_wanted(self):
+            if not _fitting.is_wanted(self, X):
                 return super().fit(X, y, *more, **named)
             if int(lightgbm.__version__.split(".", maxsplit=1)[0]) < _FIRST:
                 raise RuntimeError(f"{type(self).__name__} with workers needs LightGBM {_FIRST}; found {lightgbm.__version__}")
             if isinstance(self.num_workers, (tuple, list)):
                 raise ValueError("num_workers: LightGBM cannot go on without a lost worker; give one number")
-            with _in_job(_Fit(self, train)):
+            job = _Fit(self, train)
+            with _in_job(job):
+                if _fitting.is_files(X):
+                    given = inspect.signature(base.fit).bind(self, X, y, *more, **named).arguments
+                    given.pop("self")
+                    return super().fit(**job.in_place_of_files(given))
+                if any(_fitting.is_files(one) for one, _ in _pairs(named.get("eval_set"))):
+                    raise TypeError("eval_set names files, and the training rows are in memory: so are those of eval_set")
                 return super().fit(X, y, *more, **named)
 
     OnWorkers.__name__ = OnWorkers.__qualname__ = base.__name__

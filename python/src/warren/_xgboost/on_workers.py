@@ -7,8 +7,6 @@ import contextlib
 import dataclasses
 import functools
 import json
-import os
-import re
 import sys
 from typing import Any, Callable, ContextManager, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
@@ -24,6 +22,7 @@ from warren._jobs.worker import channel
 from warren._xgboost import matrices as _matrices
 from warren._xgboost import rows as _rows
 from warren._xgboost import vouch as _vouch
+from warren._xgboost.elastic import training as _elastic
 from warren._xgboost.same_model import training as _same_model
 from warren._xgboost.versions import VERSION, collective
 from warren.data import _peers, _table
@@ -49,10 +48,7 @@ class _Matrix:
         """Returns a worker's share as a matrix. A collective call."""
         how = {"reproducible": reproducible, "quantile": quantile, **({"ref": ref} if ref is not None and quantile else {})}
         if self.rows is None:
-            names = getattr(ref, "feature_names", None) or []
-            # The elements of a column of lists are features of other names.
-            is_of_columns = not any(re.fullmatch(r".*\.\d+", name) for name in names)
-            return self.data(ours, **how, **({"features": names} if names and is_of_columns else {})).load()
+            return self.data(ours, **how, **_fitting.features_like(getattr(ref, "feature_names", None))).load()
         peers = _peers.current()
         return _matrices.of_rows(self.rows.share(peers.rank, peers.world, channel), peers, {**self.options, **how})
 
@@ -80,40 +76,34 @@ class Ours(NamedTuple):
 
 
 def trained(training: _Training, ours: Ours) -> Any:
-    """Trains with the other workers. Rank 0 returns the model, the evaluations, the callbacks, and the number of classes if it was to be
-    found, and the categories of files; the others return None."""
+    """Trains with the other workers. Rank 0 returns the model, the evaluations, the callbacks, and the categories of files; the others
+    return None."""
     params, options = dict(training.params), dict(training.options)
     evals_result: Dict[str, Any] = {}
-    classes: Optional[int] = None
+
+    def params_of(labels: Any, peers: _peers.Peers) -> Dict[str, Any]:
+        return _parameters_for(_fitting.number_of_classes(labels, peers), params)
+
     with _vouch.joining_quietly(), ours.communicator():
         if training.is_elastic and training.reproducible and not any(one.rows for one in training.sets):
             used = training.sets[0].columns.values()
-            sets: List[Any] = [one.data(ours, exclude=[name for name in used if name not in one.columns.values()]) for one in training.sets]
+            files = [one.data(ours, exclude=[name for name in used if name not in one.columns.values()]).of_files() for one in training.sets]
+            model = _elastic.train(_elastic.Task(
+                params, files[0], training.num_boost_round, [(files[place], name) for place, name in training.evals],
+                training.reproducible == "exact", None, {**options, "evals_result": evals_result},
+                params_of if training.finds_classes else None), ours.communicator)
+            categories = model.warren_categories
         else:
             is_hist = params.get("tree_method") in (None, "auto", "hist") and params.get("booster") != "gblinear"
-            sets = []
+            sets: List[Any] = []
             for one in training.sets:
                 sets.append(one.load(ours, sets[0] if sets else None, bool(training.reproducible), is_hist))
             if training.finds_classes:
-                classes = _number_of_classes(sets[0])
-                params.update(_parameters_for(classes, params))
-        model = ours.train(params, sets[0], training.num_boost_round, evals=[(sets[place], name) for place, name in training.evals],
-                           reproducible=training.reproducible, evals_result=evals_result, **options)
-        if int(collective().get_rank()) != 0:
-            return None
-        categories = getattr(sets[0], "warren_categories", None) if training.sets[0].rows is None else None
-        return model, evals_result, options.get("callbacks"), classes, categories
-
-
-def _number_of_classes(matrix: Any) -> int:
-    """The number of classes of all workers' rows, whose labels are 0, 1, ... A collective call. Raises ValueError for other labels."""
-    labels = matrix.get_label()
-    wrong = labels[(labels < 0) | (labels != np.floor(labels))]
-    found = _peers.current().allgather((float(wrong[0]) if len(wrong) else None, float(labels.max()) if len(labels) else -1.0))
-    for rank, (label, _) in enumerate(found):
-        if label is not None:
-            raise ValueError(f"rank {rank} has read the label {label}, expected the classes 0, 1, 2, ...: number the classes in the files")
-    return max(2, int(max(greatest for _, greatest in found)) + 1)
+                params.update(params_of(sets[0].get_label(), _peers.current()))
+            model = ours.train(params, sets[0], training.num_boost_round, evals=[(sets[place], name) for place, name in training.evals],
+                               reproducible=training.reproducible, evals_result=evals_result, **options)
+            categories = getattr(sets[0], "warren_categories", None) if training.sets[0].rows is None else None
+        return (model, evals_result, options.get("callbacks"), categories) if int(collective().get_rank()) == 0 else None
 
 
 def _parameters_for(classes: int, params: Mapping[str, Any]) -> Dict[str, Any]:
@@ -138,7 +128,7 @@ class _Fit(_fitting.Fitting):
         """Takes the arguments of XGBModel._create_dmatrix."""
         data, estimator = given["data"], self._estimator
         made = {"max_bin": estimator.max_bin, "nthread": estimator.n_jobs}
-        if _is_files(data):
+        if _fitting.is_files(data):
             matrix = self._of_files(data, given)
         else:
             rows, missing, fields, options = split_arguments({**given, "data": in_known_form(data)})
@@ -158,20 +148,14 @@ class _Fit(_fitting.Fitting):
         return matrix
 
     def _of_files(self, data: Any, given: Dict[str, Any]) -> _Matrix:
-        columns = {}
-        for name in _COLUMNS:
-            value = self._label if given.get(name) is _CLASSES else given.get(name)
-            if isinstance(value, str):
-                columns[name] = value
-            elif value is not None:
-                raise TypeError(f"the rows are in files, so {name} is the name of a column; found a {type(value).__name__}")
+        columns = _fitting.columns({name: self._label if given.get(name) is _fitting.CLASSES else given.get(name) for name in _COLUMNS})
         if given.get("group") is not None:
             raise TypeError("the rows are in files: name the column of the queries with qid=, in place of group=")
         missing = given.get("missing")
         if missing is not None and not np.isnan(missing):
             raise ValueError(f"missing={missing!r}: the missing values of files are empty ones or NaN")
         options = {name: given[name] for name in ("feature_weights", ) if given.get(name) is not None}
-        return _Matrix(options, files=data if isinstance(data, (list, tuple)) else os.fspath(data), columns=columns)
+        return _Matrix(options, files=_fitting.named(data), columns=columns)
 
     def train(self, params: Dict[str, Any], dtrain: _Matrix, num_boost_round: int = 10, *,
               evals: Optional[Sequence[Tuple[_Matrix, str]]] = None, evals_result: Optional[Dict[str, Any]] = None,
@@ -184,15 +168,15 @@ class _Fit(_fitting.Fitting):
         is_of_classes = dtrain.rows is None and isinstance(estimator, xgb.XGBClassifier)
         training = _Training(params, self._sets, [(_place(self._sets, one), name) for one, name in evals or ()], num_boost_round,
                              {name: value for name, value in options.items() if value is not None}, estimator.reproducible,
-                             is_of_classes and not is_elastic and not callable(estimator.objective), is_elastic)
-        model, found, callbacks, classes, categories = self.run(self._train, training)
+                             is_of_classes and not callable(estimator.objective), is_elastic)
+        model, found, callbacks, categories = self.run(self._train, training)
         if evals_result is not None:
             evals_result.update(found)
         _fitting.take_over(options.get("callbacks") or (), callbacks or ())
         if is_of_classes:
-            estimator.n_classes_ = classes or int(params.get("num_class") or 2)
-        if classes is not None:
-            params.update(_parameters_for(classes, params))
+            estimator.n_classes_ = max(2, int(json.loads(model.save_config())["learner"]["learner_model_param"]["num_class"]))
+            if training.finds_classes:
+                params.update(_parameters_for(estimator.n_classes_, params))
         if categories:
             self._first_row = _frame_with(model, categories)
         return model if self._first_row is None else _with_categories(model, self._first_row)
@@ -248,11 +232,6 @@ def _place(sets: Sequence[_Matrix], one: _Matrix) -> int:
     return next(place for place, known in enumerate(sets) if known is one)
 
 
-def _is_files(data: Any) -> bool:
-    return isinstance(data, (str, os.PathLike)) or (isinstance(data, (list, tuple)) and bool(data) and
-                                                    all(isinstance(one, (str, os.PathLike)) for one in data))
-
-
 def _rows_here(rows: Any, missing: float, fields: Dict[str, Any]) -> _job_rows.RowsHere:
     count = rows.shape[0]
     if hasattr(rows, "tocsr"):
@@ -267,10 +246,6 @@ def _rows_here(rows: Any, missing: float, fields: Dict[str, Any]) -> _job_rows.R
     whole = _rows.table(np.empty((count, 0), np.float32), **fields)
     like = dataclasses.replace(_rows.table(part(0, 0)), **{name: getattr(whole, name) for name in _table.OF_ROWS})
     return _job_rows.rows_of(like, features, count)
-
-
-#: Stands for the labels of files in the library's `fit`, which wants to see the classes.
-_CLASSES = np.array([0, 1])
 
 
 @contextlib.contextmanager
@@ -325,13 +300,11 @@ def estimator(name: str, train: Callable[[_Training], Any]) -> Any:
         @functools.wraps(base.fit)
         def fit(self, X: Any, y: Any, *more: Any, **named: Any) -> Any:  # pylint: disable=invalid-name
             """Fits the model as the library's own estimator does, with workers if there are any."""
-            if not _fitting.is_wanted(self):
-                if _is_files(X):
-                    raise ValueError("num_workers is missing: rows in files are read by the workers of a job, of which num_workers=1 makes one")
+            if not _fitting.is_wanted(self, X):
                 return super().fit(X, y, *more, **named)
             with _in_job(_Fit(self, y, train)):
-                is_stand_in = _is_files(X) and issubclass(base, xgb.XGBClassifier)
-                return super().fit(X, _CLASSES if is_stand_in else y, *more, **named)
+                is_stand_in = _fitting.is_files(X) and issubclass(base, xgb.XGBClassifier)
+                return super().fit(X, _fitting.CLASSES if is_stand_in else y, *more, **named)
 
     OnWorkers.__name__ = OnWorkers.__qualname__ = base.__name__
     OnWorkers.__module__ = "warren.xgboost"  # where pickle looks for it

@@ -28,6 +28,8 @@ class Kept(NamedTuple):
     model: bytes
     history: Dict[str, Any]  #: the values of each evaluation set and metric
     states: Any  #: what Callbacks.state returned at the end
+    categories: Dict[str, Any]  #: the values of categorical features
+    params: Dict[str, Any]  #: the parameters that the workers have found
 
 
 class Change(Exception):

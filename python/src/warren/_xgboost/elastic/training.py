@@ -47,12 +47,16 @@ class Task(NamedTuple):
     is_exact: bool
     checkpoints: Optional[Checkpoints]
     options: Dict[str, Any]  #: the other arguments of xgboost.train
+    #: Returns more parameters, which depend on the labels of all workers. A collective call of the first generation.
+    params_of: Optional[Callable[[Any, Peers], Dict[str, Any]]] = None
 
     def ended(self, kept: Kept) -> "xgb.Booster":
         """Returns the result to the caller."""
         if self.options.get("evals_result") is not None:
             self.options["evals_result"].update(kept.history)
-        return xgb.Booster(dict(self.params), model_file=bytearray(kept.model))
+        model = xgb.Booster({**self.params, **kept.params}, model_file=bytearray(kept.model))
+        model.warren_categories = kept.categories
+        return model
 
 
 class _Common(NamedTuple):
@@ -65,6 +69,7 @@ class _Common(NamedTuple):
     files: List[List[Tuple[str, int, int]]]  #: what Rows.files returned for each data set
     host: str  #: where they were looked at
     run: Optional[Dict[str, Any]]  #: the description of the training, if it has checkpoints
+    params: Optional[Dict[str, Any]]  #: what Task.params_of has returned
 
 
 class _Progress(NamedTuple):
@@ -166,6 +171,7 @@ class _Training:
         the error of a collective call when a worker is lost."""
         self._know_what_is_common(peers)
         self._hold_shares(peers)
+        self._know_params(peers)
         task = self._task
         evals = [(rows.matrix, name) for rows, name in self._evals]
         assert self._common is not None
@@ -181,7 +187,8 @@ class _Training:
             with found.training(peers, self._callbacks.any_of_caller), replaced("set_param", self._callbacks.recording(self._model), xgb.Booster):
                 self._train(found, evals, peers, session, checkpoint)
             model = self._container.after_training(self._model)
-            kept = Kept(_bytes_of(found.ended(model)), self._history(), self._callbacks.state())
+            kept = Kept(_bytes_of(found.ended(model)), self._history(), self._callbacks.state(), self._common.categories,
+                        self._common.params or {})
             if checkpoint is not None and peers.rank == 0:
                 checkpoint.remove()
             return kept
@@ -199,7 +206,8 @@ class _Training:
     def _know_what_is_common(self, peers: Peers) -> None:
         """Computes the categories and cuts, or gets them from the worker that knows most."""
         ours = self._common
-        knows = peers.allgather(0 if ours is None else 1 + (ours.intercept is not None) + (ours.run is not None))
+        later = (ours.params, ours.intercept, ours.run) if ours is not None else ()
+        knows = peers.allgather(0 if ours is None else 1 + sum(one is not None for one in later))
         if any(knows):
             told = peers.broadcast(tuple(self._common) if self._common else None, knows.index(max(knows)), objects=True)
             self._common = _Common(*told)
@@ -209,7 +217,7 @@ class _Training:
         for rows in self._all_rows[1:]:
             together(peers, functools.partial(rows.open_alone, self._rows.categories))
         self._common = _Common(*peers.broadcast((self._rows.categories, found.ends, found.values, None,
-                                                 [rows.files() for rows in self._all_rows], socket.gethostname(), None), 0,
+                                                 [rows.files() for rows in self._all_rows], socket.gethostname(), None, None), 0,
                                                 objects=True))
 
     def _hold_shares(self, peers: Peers) -> None:
@@ -229,6 +237,15 @@ class _Training:
                     rows.hold(mine, cuts, self._how, self._task.checkpoints is not None and common.run is None)
 
         together(peers, load)
+
+    def _know_params(self, peers: Peers) -> None:
+        """Adds the parameters that depend on the labels, which the workers' shares have together."""
+        assert self._common is not None
+        if self._task.params_of is not None:
+            if self._common.params is None:
+                labels = np.asarray(self._rows.matrix.get_label())
+                self._common = self._common._replace(params=self._task.params_of(labels, peers))
+            self._params.update(self._common.params or {})
 
     def _describe(self, evals: Sequence[Tuple[Any, str]], peers: Peers) -> None:
         """Describes the training for its checkpoints, if it has any and this has not been done."""

@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""Runs scikit-learn's checks of estimators (sklearn.utils.estimator_checks) for those of XGBoost and LightGBM, alone and with two workers, and
+demands that ours pass whatever the library's own pass. Exit code 1, and lines with DIFFERENT, if not.
+
+    tests/python/estimator_checks.py                        all checks, about 300 jobs
+    tests/python/estimator_checks.py XGBRegressor check_estimators_pickle check_dict_unchanged
+"""
+import contextlib
+import io
+import sys
+import time
+import unittest
+import warnings
+
+import lightgbm
+import xgboost
+from sklearn.utils import estimator_checks
+
+import warren
+
+HOW = {"XGB": {"n_estimators": 20, "verbosity": 0}, "LGB": {"n_estimators": 20, "verbose": -1}}
+KINDS = ("XGBRegressor", "XGBClassifier", "XGBRanker", "LGBMRegressor", "LGBMClassifier", "LGBMRanker")
+#: Checks that an estimator with workers cannot pass, though the library's passes them, and why.
+MEAN_OF_MEANS = ("LightGBM starts from the mean of its workers' means, which depends on how the rows are divided among them, and repeated rows are "
+                 "divided differently from rows with weights")
+EXCEPTIONS = {
+    ("LGBMRegressor", "check_sample_weight_equivalence_on_dense_data"): MEAN_OF_MEANS,
+    ("LGBMRegressor", "check_sample_weight_equivalence_on_sparse_data"): MEAN_OF_MEANS,
+}
+
+
+def checks_of(estimator):
+    """The checks of an estimator, by name and arguments."""
+    if hasattr(estimator_checks, "estimator_checks_generator"):
+        found = estimator_checks.estimator_checks_generator(estimator, mark=None)
+    else:  # before scikit-learn 1.6
+        found = estimator_checks.check_estimator(estimator, generate_only=True)
+    for one, check in found:
+        more = {name: value for name, value in getattr(check, "keywords", {}).items() if name not in ("estimator_orig", "name")}
+        yield " ".join([getattr(check, "func", check).__name__, *(f"{name}={value}" for name, value in more.items())]), one, check
+
+
+def outcome(estimator, check):
+    """The exception of a check; None if it has passed."""
+    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        warnings.simplefilter("ignore")
+        try:
+            check(estimator)
+        except (Exception, unittest.SkipTest) as error:  # pylint: disable=broad-except  # whatever an estimator raises
+            return error
+    return None
+
+
+def compared(kind, only):
+    """Prints a line for each check that the library's estimator passes; returns whether ours passes all of them."""
+    library, ours, how = (xgboost, warren.xgboost, HOW["XGB"]) if kind.startswith("XGB") else (lightgbm, warren.lightgbm, HOW["LGB"])
+    pairs = zip(checks_of(getattr(library, kind)(**how)), checks_of(getattr(ours, kind)(**how, num_workers=2)))
+    is_same = True
+    for (name, alone, check), (other, with_workers, our_check) in pairs:
+        if name != other:
+            raise RuntimeError(f"{kind}: scikit-learn has other checks for the estimator with workers: {other}, and not {name}")
+        if only and name.partition(" ")[0] not in only or outcome(alone, check) is not None:
+            continue
+        begin = time.monotonic()
+        error, reason = outcome(with_workers, our_check), EXCEPTIONS.get((kind, name))
+        how = "same" if error is None else "excepted" if reason else "DIFFERENT"
+        is_same = is_same and how != "DIFFERENT"
+        print(how, kind, name, f"{time.monotonic() - begin:.1f} s", "" if error is None else reason or repr(error), flush=True)
+    return is_same
+
+
+def main():
+    kinds = [word for word in sys.argv[1:] if word in KINDS]
+    only = [word for word in sys.argv[1:] if word not in KINDS]
+    return 0 if all([compared(kind, only) for kind in kinds or KINDS]) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -105,6 +105,8 @@ def main():
         X[:2000], y[:2000], eval_set=[(X[2000:], y[2000:])], callbacks=[lightgbm.early_stopping(2, verbose=False)])
     print("same" if 1 < stopped.best_iteration_ < 500 else "DIFFERENT", "early stopping", stopped.best_iteration_)
     for what, make, said in (("elastic", lambda: warren.lightgbm.LGBMRegressor(num_workers=(1, 2)).fit(X, y), "cannot go on without"),
+                             ("reproducible", lambda: warren.lightgbm.LGBMRegressor(num_workers=2, reproducible=True).fit(X, y),
+                              "estimate the number of rows"),
                              ("no number", lambda: warren.lightgbm.LGBMRegressor(cluster="slurm").fit(X, y), "num_workers is missing"),
                              ("lengths", lambda: warren.lightgbm.LGBMRanker(num_workers=2).fit(X, three, group=[30]), "qid has 30 values")):
         refuse(what, make, ValueError, said)

@@ -344,6 +344,9 @@ def estimator(name: str, train: Callable[[_Training], Any]) -> Any:
                 raise RuntimeError(f"{type(self).__name__} with workers needs LightGBM {_FIRST}; found {lightgbm.__version__}")
             if isinstance(self.num_workers, (tuple, list)):
                 raise ValueError("num_workers: LightGBM cannot go on without a lost worker; give one number")
+            if self.get_params().get("reproducible"):
+                raise ValueError("reproducible: LightGBM's workers estimate the number of rows of a leaf, so their model is not that of one "
+                                 "process; XGBoost's is (warren.xgboost)")
             job = _Fit(self, train)
             with _in_job(job):
                 if _fitting.is_files(X):

@@ -75,7 +75,7 @@ class SshWorld : public SimulatedWorld<SshWorld, SshController> {
   }
 
   void StartProcess(std::size_t index) {
-    const std::size_t host = controller_->HostFor(index);
+    const std::size_t host = controller_->HostFor(index, now_);
     const bool any_left =
         std::any_of(hosts_.begin(), hosts_.end(), [](const HostState& one) { return !one.gone; });
     EXPECT_TRUE(!hosts_[host].gone || !any_left) << "host " << host << " is gone" << Describe();
@@ -231,7 +231,7 @@ class SshWorld : public SimulatedWorld<SshWorld, SshController> {
     EndConnecting(sshs_.at(id));
     host_of_.erase(sshs_.at(id).index);
     sshs_.erase(id);
-    controller_->Exited(id, status);
+    controller_->Exited(id, status, now_);
   }
 
   void Do(const SendLine& send) {

@@ -22,8 +22,6 @@ namespace {
 /// Bytes that are kept of the script's output and of its last errors.
 constexpr std::size_t kMostOutputBytes = 16'000'000;
 constexpr std::size_t kErrorBytes = 2000;
-/// The exit codes of a shell that cannot execute, or does not find, a command.
-constexpr int kNotExecutable = 126;
 
 std::vector<std::string> ScriptWords(const Options& options) {
   return {"sh", "-c", options.host_discovery};
@@ -40,8 +38,8 @@ std::string WithSlots(std::string line) {
   if (comment != std::string::npos) line.erase(comment);
   line.erase(line.find_last_not_of(" \t\r") + 1);
   const std::size_t colon = line.rfind(':');
-  const bool is_address = colon != std::string::npos && line.find(':') != colon && line[colon - 1] != ']';
-  if (colon == std::string::npos || colon + 1 == line.size() || is_address ||
+  const bool is_ipv6 = colon != std::string::npos && line.find(':') != colon && line[colon - 1] != ']';
+  if (colon == std::string::npos || colon + 1 == line.size() || is_ipv6 ||
       line.find_first_not_of("0123456789", colon + 1) != std::string::npos) {
     return line;
   }
@@ -85,6 +83,12 @@ void Discover(Options& options) {
                     "executable (chmod +x)",
                     options.host_discovery, captured.exit_code));
   }
+  const bool is_job = options.request == Request::kRun && !options.dry_run;
+  if (captured.exit_code != 0 && !is_job) {
+    throw std::runtime_error(fmt::format("--host-discovery: '{}' exited with code {}", options.host_discovery,
+                                         captured.exit_code));
+  }
+  if (!is_job) ParseDiscovered(captured.out, "--host-discovery");  // throws
   if (captured.exit_code == 0) options.discovered_hosts = captured.out;
 }
 

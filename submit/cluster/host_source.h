@@ -35,7 +35,7 @@ std::vector<Host> ParseDiscovered(std::string_view text, const std::string& sour
 std::vector<Host> HostsAtStart(const Options& options);
 
 /// Runs the discovery script, if the options name one, for HostsAtStart. Throws std::runtime_error if there
-/// is no such script; any other failure is left to HostSource.
+/// is no such script, and, unless a job is to run, if the script fails; otherwise that is left to HostSource.
 void Discover(Options& options);
 
 /// The output of a script, or the content of a file.

@@ -443,7 +443,11 @@ ClusterEntry SshEntry() {
   entry.show = [](const Options& options, const std::vector<PlannedProcess>& plan, const std::string&) {
     return ShowSsh(options, plan);
   };
-  entry.host = [](const Options& options) { return HostByRoute(RouteToSshHosts(options)); };
+  entry.host = [](const Options& options) {
+    JobHost host = HostByRoute(RouteToSshHosts(options));
+    if (HostsAtStart(options).empty()) host.why = "the default route, since no hosts are known yet";
+    return host;
+  };
   entry.known_hosts = SshHosts;
   entry.hosts_from = HostsFrom;
   entry.complete = Discover;

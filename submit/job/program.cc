@@ -86,7 +86,7 @@ void SaveJob(const Options& options) {
   Print(fmt::format("wrote '{}'; start the job with: dmlc-submit --job {}\n", path, ShellQuote(path)));
 }
 
-/// Handles --show-hosts. Throws std::runtime_error if there are none.
+/// Prints the hosts for --show-hosts. Throws std::runtime_error if there is no host file and no script.
 void ShowHosts(Options options) {
   Discover(options);
   for (const Host& host : HostsAtStart(options)) Print(host.Line() + '\n');

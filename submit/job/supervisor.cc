@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <csignal>
+#include <utility>
 
 #include "submit/process/watchdog.h"
 #include "tracker/unranked_workers.h"
@@ -36,7 +37,7 @@ std::string ProcessState::Describe() const {
 }
 
 Supervisor::Supervisor(RestartPolicy policy, const std::vector<PlannedProcess>& plan, const JobView& view)
-    : policy_(policy), view_(view), processes_(plan.size()) {
+    : policy_(std::move(policy)), view_(view), processes_(plan.size()) {
   for (std::size_t i = 0; i < plan.size(); ++i) {
     processes_[i].role = plan[i].role;
     processes_[i].task_id = plan[i].task_id;
@@ -167,7 +168,8 @@ void Supervisor::Exited(std::size_t index, const ExitStatus& status, TimePoint n
   const std::string what = fmt::format("{} {}", process.Describe(), status.Describe());
   Do(LogLine{Severity::kDebug, what});
   if (is_running()) {
-    if (process.leaving && !IsOver()) {
+    // One that has left with the others may end after the work is done.
+    if (process.leaving && (!IsOver() || status.ShellCode() == FromSignal(SIGTERM))) {
       OnLossOfSeat(index, status);
     } else if (status.ok()) {
       OnSuccess(index);
@@ -239,6 +241,7 @@ void Supervisor::FailForWantOfWorkers(std::size_t index, const ExitStatus& statu
 }
 
 std::string Supervisor::OthersGoOn() const {
+  if (num_running_ == 0) return "no other one runs";
   return num_running_ == 1 ? "the other one goes on" : fmt::format("the other {} go on", num_running_);
 }
 
@@ -367,7 +370,8 @@ void Supervisor::OnLossOfSeat(std::size_t index, const ExitStatus& status) {
       !(policy_.awaits_hosts && num_possible_ > 0)) {
     return FailForWantOfWorkers(index, status, num_possible_);
   }
-  std::string then = " without it until a host has room";
+  std::string then = IsOver() ? " without it" : " without it until a host has room";
+  if (num_running_ == 0) then.clear();
   if (process.seat && process.seat->host == process.last_host) then = ", and it is started again";
   if (process.seat && process.seat->host != process.last_host) {
     then = fmt::format(", and it is started again on {}", process.seat->host);

@@ -444,7 +444,7 @@ std::vector<Option> MakeRows(const std::vector<ClusterFacts>& clusters) {
           {"--completion", "bash|zsh|fish", "", "Print the completion script for that shell.",
            StoreCompletion},
           {"--show-hosts", "", "",
-           "Print the hosts of --host-file as they are understood, one per line, and start nothing.",
+           "Print the hosts of --host-file or --host-discovery as they are understood, one per line, and start nothing.",
            Ask<Request::kShowHosts>},
           {"--version", "", "", "Print the version.", Ask<Request::kVersion>, false, {"-V"}},
       },

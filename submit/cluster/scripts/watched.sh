@@ -67,7 +67,7 @@ DMLC_SUBMIT_MARK="$mark.watch;" setsid sh -c '
     case $? in
       0) ;;
       3) kill -USR2 "$2" ;; # a request for the stacks
-      4) kill -TERM -- "-$3" ;; # a request to leave the job: the command ends when it is ready
+      4) kill -TERM "-$3" ;; # a request to leave the job: the command ends when it is ready
       *) break ;;
     esac
   done

@@ -352,7 +352,7 @@ class ChangingHosts(SshCase):
         self.file("discover").write_text("#!/bin/sh\n[ ! -e broken ] || { echo 'no cloud today' >&2; exit 3; }\ncat known\n")
         self.file("discover").chmod(0o755)
 
-    def end(self, process):
+    def ends_well(self, process):
         self.file("end").touch()
         _, err = process.communicate(timeout=LIMIT_S)
         self.assertEqual(process.returncode, 0, err)
@@ -367,7 +367,7 @@ class ChangingHosts(SshCase):
         self.wait_for_files("met-0-1-of-1")
         self.write(self.hosts.directory / "hosts", "n0\nn2 slots=2\n")
         self.wait_for_all("met-{}-*-of-3", range(3))
-        text = self.end(process)
+        text = self.ends_well(process)
         self.assertIn("1 of at most 3 workers start: the host file has no more slots", text)
         self.assertIn("the host file: n2 has come (2 slots)", text)
         self.assertRegex(text, r"copied the current directory to \S+ on n2\n")
@@ -398,7 +398,7 @@ class ChangingHosts(SshCase):
         self.discover("n0\nn2\n")
         [_, name] = self.wait_for_all("met-{}-*-of-2", range(2))
         self.assertEqual(self.host_of(name), "n2")
-        text = self.end(process)
+        text = self.ends_well(process)
         self.assertIn("--host-discovery: n1 has gone", text)
         self.assertRegex(text, r"worker 1 \(host n1, pid \d+\) is asked to leave n1")
         self.assertRegex(text, r"worker 2 \(host n1, pid \d+\) was killed by signal 15 \(SIGTERM\), as it was asked to leave; the other")
@@ -414,18 +414,18 @@ class ChangingHosts(SshCase):
         self.file("broken").unlink()
         [name, _] = self.wait_for_all("met-{}-*-of-2", range(2))
         self.assertEqual(self.host_of(name), "n0")
-        text = self.end(process)
+        text = self.ends_well(process)
         self.assertIn("--host-discovery names hosts again", text)
         self.assertNotIn("keeps the hosts", text)
 
     def test_a_job_waits_for_its_first_hosts(self):
         self.discover("")
-        process = self.start("--num-workers", "1:1", *MEMBER)
+        process = self.start("--num-workers", "1:1", "--host-ip", self.hosts.namespaces.middle_address, *MEMBER)
         said = self.wait_for_text(process.stderr, "waiting for hosts")
         self.assertIn("0 of at least 1 workers can run: waiting for hosts from --host-discovery (--timeout says how long)", said)
         self.discover("n1\n")
         self.wait_for_files("met-0-1-of-1")
-        self.end(process)
+        self.ends_well(process)
 
     def test_a_host_that_always_fails_is_named_and_left_out(self):
         fatal = ["sh", "-c", '[ "$DMLC_NODE_HOST" != n1 ] || kill -9 $$; exec "$0" "$@"']
@@ -433,7 +433,7 @@ class ChangingHosts(SshCase):
         process = self.start("--num-workers", "2:2", *options, *fatal, python, flag, program, hosts="n0\nn1\nn2\n")
         [_, name] = self.wait_for_all("met-{}-*-of-2", range(2))
         self.assertEqual(self.host_of(name), "n2")
-        text = self.end(process)
+        text = self.ends_well(process)
         self.assertEqual(len(re.findall("was killed by signal 9", text)), 3, text)
         self.assertEqual(text.count("n1 has lost 3 workers within 10 minutes, and gets no more until 10 minutes have passed without a loss"), 1)
 
@@ -451,6 +451,8 @@ class ChangingHosts(SshCase):
         self.assertIn("# hosts from --host-discovery, which is read again during the job:\n#   n0 slots=2\n", process.out)
         self.assertIn("# worker 2 starts when a host has room", process.out)
         self.assertEqual(process.out.count("exec sh"), 2, process.out)
+        self.file("broken").touch()
+        self.assertIn("--host-discovery: './discover' exited with code 3", self.submit("--num-workers", "1:3", "--dry-run", "true").err)
         self.assertIn("--host-discovery needs --num-workers MIN:MAX", self.submit("--num-workers", 2, "true").err)
         self.assertIn("--host-discovery and --host-file both name the hosts", self.submit("--num-workers", "1:2", "--host-file", "x", "true").err)
         self.discovery = "./missing"

@@ -247,8 +247,7 @@ class SeatedJobTest : public SupervisorTest {
   /// Carries out all actions: processes start at once. Returns them in short form, with their hosts.
   std::vector<std::string> Run() {
     std::vector<std::string> wanted;
-    for (bool more = true; more;) {
-      more = false;
+    for (int quiet = 0; quiet < 2; ++quiet) {  // an event may have asked for Resume
       for (std::string& one : Settle()) {
         if (one.starts_with("start ")) {
           const std::size_t index = last_start_.index;
@@ -256,7 +255,7 @@ class SeatedJobTest : public SupervisorTest {
           supervisor_->Started(index, {-1, last_start_.seat->host}, now_);
         }
         wanted.push_back(std::move(one));
-        more = true;
+        quiet = -1;
       }
       supervisor_->Resume(now_);
     }
@@ -309,11 +308,24 @@ TEST_F(SeatedJobTest, AWorkerThatLeavesMayEndWithAnyCode) {
     Run();
     Exit(1, code);
     EXPECT_THAT(Run(), ElementsAre("report 1"));
+    supervisor_->Joined(1, 1, now_);
     view_.done = true;
     Exit(0, 0);
     EXPECT_THAT(Run(), ElementsAre("finish 0"));
     view_.done = false;
   }
+}
+
+TEST_F(SeatedJobTest, AWorkerThatHasLeftMayEndAfterTheWorkIsDone) {
+  BeginSeated(1, 2, {{"a", 1}, {"b", 1}});
+  Run();
+  supervisor_->Joined(2, 2, now_);
+  supervisor_->HostsChanged({{"a", 1}}, now_);
+  Run();
+  view_.done = true;
+  Exit(0, 0);
+  Exit(1, 128 + SIGTERM);
+  EXPECT_THAT(Run(), ElementsAre("report 1", "finish 0"));
 }
 
 TEST_F(SeatedJobTest, TheLastWorkerThatHasTheStateStaysUntilAnotherHasJoined) {
@@ -425,8 +437,8 @@ TEST_F(SeatedJobTest, ARestartOfTheJobLeavesAHostOutUnlessItIsNeeded) {
     Settle();
     supervisor_->HostsChanged({{"a", 1}, {"b", 1}, {"c", is_needed ? 0 : 1}}, now_);
     supervisor_->Prepared(now_);
-    EXPECT_THAT(Run(),
-                ElementsAre("expect 2", "start 0 on a 0", is_needed ? "start 1 on b 0" : "start 1 on c 0"));
+    EXPECT_THAT(Run(), testing::UnorderedElementsAre("expect 2", "start 0 on a 0",
+                                                     is_needed ? "start 1 on b 0" : "start 1 on c 0"));
   }
 }
 

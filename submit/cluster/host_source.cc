@@ -1,10 +1,8 @@
 #include "submit/cluster/host_source.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 #include <sstream>
 #include <stdexcept>
@@ -129,17 +127,7 @@ HostSource::HostSource(boost::asio::io_context& io, Children& children, const Op
       readings_(std::move(known), options.host_discovery.empty() ? "the host file" : "--host-discovery",
                 [&options](const std::string& text) { return ParseText(options, text); }),
       timer_(io),
-      patience_(io) {
-  if (!options.host_discovery.empty()) return;
-  const std::string file = HostFilePath(options.host_file);
-  std::error_code error;
-  if (std::filesystem::is_regular_file(file, error)) {
-    file_ = file;
-  } else {
-    spdlog::info("'{}' is not a regular file, and is read only once: hosts that come later are not noticed",
-                 file);
-  }
-}
+      patience_(io) {}
 
 void HostSource::Begin() {
   if (std::exchange(runs_, true)) return;
@@ -159,7 +147,7 @@ std::chrono::seconds HostSource::interval() const {
 }
 
 void HostSource::ReadAfter(std::chrono::seconds wait) {
-  if (!runs_ || (!has_script() && file_.empty())) return;
+  if (!runs_) return;
   timer_.expires_after(wait);
   timer_.async_wait([this](const boost::system::error_code& error) {
     if (error || !runs_) return;
@@ -173,7 +161,7 @@ void HostSource::ReadAfter(std::chrono::seconds wait) {
 
 void HostSource::ReadFile() {
   try {
-    std::string text = ReadWholeFile(file_);
+    std::string text = ReadWholeFile(HostFilePath(options_.host_file));
     if (text != last_text_) Take({text});
     last_text_ = std::move(text);
   } catch (const std::runtime_error& error) {

@@ -89,8 +89,7 @@ class HostSource {
   const Options& options_;
   std::function<void(std::vector<Host>)> changed_;
   HostReadings readings_;
-  std::string file_;       ///< empty: there is a script, or the file cannot be read twice
-  std::string last_text_;  ///< of the file
+  std::string last_text_;  ///< of the host file
   boost::asio::steady_timer timer_;
   boost::asio::steady_timer patience_;
   std::optional<pid_t> script_;

@@ -365,10 +365,14 @@ class ChangingHosts(SshCase):
         copy = self.hosts.own_directory / "copy"
         process = self.start("--num-workers", "1:3", "--sync-dst-dir", copy, *self.in_directory(), hosts="n0\n")
         self.wait_for_files("met-0-1-of-1")
+        self.write(self.hosts.directory / "hosts", "n0 many\n")
+        said = self.wait_for_text(process.stderr, "keeps the hosts that it knows")
+        self.assertRegex(said, r"hosts:1: 'many' is not understood; .*; the job keeps the hosts that it knows")
+        self.assertIn("1 of at most 3 workers start: the host file has no more slots", said)
         self.write(self.hosts.directory / "hosts", "n0\nn2 slots=2\n")
         self.wait_for_all("met-{}-*-of-3", range(3))
         text = self.ends_well(process)
-        self.assertIn("1 of at most 3 workers start: the host file has no more slots", text)
+        self.assertIn("the host file names hosts again", text)
         self.assertIn("the host file: n2 has come (2 slots)", text)
         self.assertRegex(text, r"copied the current directory to \S+ on n2\n")
 

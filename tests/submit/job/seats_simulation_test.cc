@@ -125,7 +125,10 @@ class SeatedWorld : public JobView {
     ++named_;
   }
   void Do(const StopAll&) { over_ = true; }
-  void Do(const FinishJob&) { over_ = true; }
+  void Do(const FinishJob& finish) {
+    EXPECT_TRUE(done_ || finish.result.exit_code != 0) << "the job succeeds before its work is done";
+    over_ = true;
+  }
 
   bool IsLeftOut(const std::string& host) const {
     const auto found = left_out_until_.find(host);

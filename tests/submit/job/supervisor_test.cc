@@ -356,6 +356,16 @@ TEST_F(SeatedJobTest, AWorkerOfALostHostStartsOnAnotherOneOrWaitsForItsOwn) {
   EXPECT_THAT(Run(), ElementsAre("expect 2", "start 1 on c 0"));
 }
 
+TEST_F(SeatedJobTest, AJobWhoseOnlyWorkerIsLostIsNotOver) {
+  BeginSeated(1, 1, {{"a", 1}});
+  Run();
+  LoseHost(0);
+  EXPECT_THAT(Run(), ElementsAre("report 0", "expect 0"));
+  EXPECT_EQ(said_, "worker 0 (host a) was lost with its host; no other one runs");
+  PassTime(kHostRest);
+  EXPECT_THAT(Run(), ElementsAre("expect 1", "start 0 on a 0"));
+}
+
 TEST_F(SeatedJobTest, AHostThatAlwaysFailsIsNamedOnceAndLeftOut) {
   BeginSeated(1, 3, {{"a", 1}, {"b", 2}});
   Run();
@@ -415,6 +425,10 @@ TEST_F(SeatedJobTest, AJobWithoutHostsWaitsForThem) {
   EXPECT_EQ(
       said_,
       "0 of at least 1 workers can run: waiting for hosts from the host file (--timeout says how long)");
+  said_.clear();
+  supervisor_->HostsChanged({}, now_);
+  EXPECT_THAT(Run(), IsEmpty());
+  EXPECT_EQ(said_, "") << "it has been told once";
   supervisor_->HostsChanged({{"a", 1}}, now_);
   EXPECT_THAT(Run(), ElementsAre("expect 1", "start 0 on a 0"));
 }

@@ -41,7 +41,7 @@ void Discover(Options& options);
 /// The output of a script, or the content of a file.
 struct HostReading {
   std::string text;
-  std::string error = {};  ///< why there is none; empty if there is one
+  std::string error = {};  ///< the reason why there is no text; empty if there is one
 };
 
 class HostReadings {
@@ -89,7 +89,7 @@ class HostSource {
   const Options& options_;
   std::function<void(std::vector<Host>)> changed_;
   HostReadings readings_;
-  std::string last_text_;  ///< of the host file
+  std::string last_text_;  ///< the latest content of the host file
   boost::asio::steady_timer timer_;
   boost::asio::steady_timer patience_;
   std::optional<pid_t> script_;

@@ -15,7 +15,7 @@ class FreeSlots {
     for (const auto& task : tasks) {
       if (task && task->seat) taken[task->seat->host].insert(task->seat->slot);
     }
-    const auto most = static_cast<int>(tasks.size());  // of a host with more slots only so many can be used
+    const auto most = static_cast<int>(tasks.size());  // a host cannot run more tasks than there are
     for (const HostRoom& host : hosts) {
       const std::set<int>& used = taken[host.name];
       for (int slot = 0; slot < std::min(host.slots, most); ++slot) {

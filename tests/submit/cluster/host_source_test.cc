@@ -24,10 +24,9 @@ TEST(ParseDiscovered, ANumberAfterAColonIsTheNumberOfSlotsAsWithHorovod) {
 }
 
 TEST(ParseDiscovered, OtherFormsAreThoseOfTheHostFile) {
-  EXPECT_THAT(
-      Discovered("me@node1:2  # fast\nnode2 slots=3 port=2222\nnode[5-6]:2\nfe80::12\n[fe80::1]:2\n"),
-      ElementsAre("me@node1 slots=2", "node2 slots=3 port=2222", "node5 slots=2", "node6 slots=2",
-                  "fe80::12 slots=1", "fe80::1 slots=2"));
+  EXPECT_THAT(Discovered("me@node1:2  # fast\nnode2 slots=3 port=2222\nnode[5-6]:2\nfe80::12\n[fe80::1]:2\n"),
+              ElementsAre("me@node1 slots=2", "node2 slots=3 port=2222", "node5 slots=2", "node6 slots=2",
+                          "fe80::12 slots=1", "fe80::1 slots=2"));
 }
 
 TEST(ParseDiscovered, NothingIsNoHost) {

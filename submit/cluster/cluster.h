@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "submit/cluster/seats.h"
 #include "submit/options/cluster_facts.h"
 #include "submit/options/options.h"
 #include "submit/process/children.h"
@@ -45,6 +46,9 @@ struct ClusterEvents {
   std::function<void(const std::string& story)> requeued;
   /// Cluster::busy() has become false.
   std::function<void()> idle;
+  /// The hosts of an elastic job are these now, in the order in which they are filled. Only from clusters
+  /// whose entry has `hosts_from`, which call it before the job is prepared, too.
+  std::function<void(const std::vector<HostRoom>& hosts)> hosts_changed;
   /// The tracker that the cluster runs has ended although the job has not.
   std::function<void(const std::string& story)> tracker_failed;
   /// The job cannot continue, for a reason other than a failed process.
@@ -63,6 +67,9 @@ class Cluster {
   virtual void Prepare(const std::function<void()>& ready) { ready(); }
   /// Starts a process of the plan for the given attempt; `exited` is called later. Throws StartError.
   virtual Started Start(std::size_t index, const PlannedProcess& process, int attempt) = 0;
+  /// Asks a process to leave the job at its own pace, with SIGTERM, as a scheduler does before it takes a
+  /// machine back. Only for clusters whose entry has `hosts_from`.
+  virtual void AskToLeave(std::size_t) {}
   /// Asks every process to end, and kills it after a grace time. `exited` is called for each.
   virtual void Stop() = 0;
   /// Kills every process immediately.
@@ -141,6 +148,9 @@ struct ClusterEntry : ClusterFacts {
   /// The address of the tracker or the scheduler if the cluster itself runs it, for start number `start`
   /// (from 0) of the job. The port is 0 if the cluster does not run it with these options.
   std::function<JobHost(const Options&, int start)> own_tracker = nullptr;
+  /// Set if hosts may come and go during an elastic job, whose processes are then given seats: where the
+  /// hosts come from, for messages, e.g. "the host file".
+  std::function<std::string(const Options&)> hosts_from = nullptr;
   /// Sets the options that are left to the cluster, before anything is planned.
   std::function<void(Options&)> complete = nullptr;
   /// Called with the output of `show` before anything is started; making that output reveals errors early,

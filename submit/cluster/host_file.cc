@@ -314,6 +314,10 @@ std::string Host::Login() const {
   return user.empty() ? name : fmt::format("{}@{}", user, name);
 }
 
+std::string Host::Id() const {
+  return port == 0 ? Login() : fmt::format("{}:{}", Login(), port);
+}
+
 std::string Host::Line() const {
   std::string line = fmt::format("{} slots={}", Login(), slots);
   if (max_slots != 0) line += fmt::format(" max_slots={}", max_slots);
@@ -345,16 +349,18 @@ std::vector<Host> ParseHosts(std::string_view text, const std::string& source) {
   return hosts;
 }
 
-std::vector<Host> ReadHosts(const std::string& file) {
-  std::string path = file;
-  if (path.empty()) {
-    const char* named = std::getenv("HOSTFILE");
-    if (named == nullptr || *named == '\0') {
-      throw std::runtime_error(
-          "no hosts are given: use --host-file FILE (one host per line), or set $HOSTFILE");
-    }
-    path = named;
+std::string HostFilePath(const std::string& file) {
+  if (!file.empty()) return file;
+  const char* named = std::getenv("HOSTFILE");
+  if (named == nullptr || *named == '\0') {
+    throw std::runtime_error(
+        "no hosts are given: use --host-file FILE (one host per line), or set $HOSTFILE");
   }
+  return named;
+}
+
+std::vector<Host> ReadHosts(const std::string& file) {
+  const std::string path = HostFilePath(file);
   std::string text;
   try {
     text = ReadWholeFile(path);

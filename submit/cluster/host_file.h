@@ -30,6 +30,8 @@ struct Host {
   bool operator==(const Host&) const = default;
   /// The destination for ssh: "alice@node3".
   std::string Login() const;
+  /// What distinguishes the host from others of the file: "alice@node3:2222".
+  std::string Id() const;
   /// The host's line in a host file: "alice@node3 slots=4 max_slots=8 port=2222". A limit or port that was
   /// not given is left out.
   std::string Line() const;
@@ -39,6 +41,10 @@ struct Host {
 /// text. A host that is named twice has the slots of both lines. `source` names the text in errors. Throws a
 /// std::runtime_error that says which line is wrong and how to correct it.
 std::vector<Host> ParseHosts(std::string_view text, const std::string& source);
+
+/// `file` or, if that is empty, the file that $HOSTFILE names. Throws std::runtime_error if neither names
+/// one.
+std::string HostFilePath(const std::string& file);
 
 /// Reads the hosts from `file` or, if that is empty, from the file that $HOSTFILE names. Throws
 /// std::runtime_error if that fails or neither names a file.

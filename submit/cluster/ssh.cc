@@ -98,16 +98,16 @@ std::string RealName(const Options& options, const Host& host) {
   return host.name;
 }
 
-/// The address at which the other workers find worker 0. If the name of its host means a different machine on
-/// each host, as localhost does, the address is that of dmlc-submit's host, where worker 0 then runs.
-std::string MasterOf(const Options& options, const std::vector<Host>& hosts,
-                     const std::vector<std::size_t>& places) {
+/// The address at which the other workers find worker 0, which runs on `host`. If the name of its host means
+/// a different machine on each host, as localhost does, the address is that of dmlc-submit's host, where
+/// worker 0 then runs.
+std::string MasterOf(const Options& options, const std::vector<Host>& hosts, std::size_t host) {
   const auto is_loopback = [](const std::string& name) {
     return name == "localhost" || name == "::1" || name.starts_with("127.");
   };
-  const std::string name = RealName(options, hosts[places[static_cast<std::size_t>(options.num_servers)]]);
+  const std::string name = RealName(options, hosts[host]);
   const bool all_here =
-      std::all_of(hosts.begin(), hosts.end(), [&](const Host& host) { return is_loopback(host.name); });
+      std::all_of(hosts.begin(), hosts.end(), [&](const Host& one) { return is_loopback(one.name); });
   return is_loopback(name) && !all_here ? RouteToSshHosts(options).address : name;
 }
 
@@ -117,13 +117,56 @@ void StoreHostKeys(Options& options, const std::string& value) {
   options.ssh_host_keys = Choose(value, kChoices);
 }
 
+/// A place's index is that of its process, except in an elastic job; there it is so for the first start.
+std::size_t HostOfWorker0(const Options& options, const std::vector<std::size_t>& places) {
+  return places[static_cast<std::size_t>(options.num_servers)];
+}
+
+std::string HostsFrom(const Options& options) {
+  return options.host_discovery.empty() ? "the host file" : "--host-discovery";
+}
+
+/// Throws std::runtime_error if an elastic job cannot start on the hosts, and none may come by themselves.
+void CheckRoom(const Options& options, const std::vector<HostRoom>& rooms) {
+  const auto least = static_cast<std::size_t>(*options.min_workers);
+  const std::size_t slots = NumSlots(rooms, least);
+  if (slots >= least || !options.host_discovery.empty()) return;
+  throw std::runtime_error(fmt::format(
+      "--num-workers {}:{}: the hosts of the host file have {} slot{}; write 'slots=N' after a host that may run "
+      "N workers, or add hosts",
+      *options.min_workers, options.num_workers, slots, slots == 1 ? "" : "s"));
+}
+
+/// The first lines of --dry-run for an elastic job.
+std::string ShowHosts(const Options& options, const std::vector<Host>& hosts) {
+  std::string text = fmt::format("# hosts from {}, which is read again during the job:{}\n",
+                                 HostsFrom(options), hosts.empty() ? " none yet" : "");
+  for (const Host& host : hosts) text += fmt::format("#   {}\n", host.Line());
+  return text;
+}
+
 std::vector<SshHost> HostsOf(const std::vector<Host>& hosts) {
   std::vector<SshHost> named;
   for (const Host& host : hosts) named.push_back({host.name, host.slots});
   return named;
 }
 
+/// The hosts of an elastic job, by what distinguishes them.
+std::vector<HostRoom> RoomsOf(const std::vector<Host>& hosts) {
+  std::vector<HostRoom> rooms;
+  for (const Host& host : hosts) rooms.push_back({host.Id(), host.slots});
+  return rooms;
+}
+
+/// The index of the host for each slot. In an elastic job all slots that may be used have a place, host by
+/// host.
 std::vector<std::size_t> PlacesFor(const Options& options, const std::vector<Host>& hosts) {
+  if (options.min_workers) {
+    std::vector<std::size_t> places;
+    for (std::size_t i = 0; i < hosts.size(); ++i)
+      places.insert(places.end(), static_cast<std::size_t>(std::min(hosts[i].slots, options.num_workers)), i);
+    return places;
+  }
   return PlacesOn(
       hosts, static_cast<std::size_t>(options.num_workers) + static_cast<std::size_t>(options.num_servers));
 }
@@ -136,14 +179,20 @@ SshCluster::SshCluster(boost::asio::io_context& io, Children& children, const Op
       options_(options),
       events_(std::move(events)),
       job_mark_(NewJobMark()),
-      hosts_(ReadHosts(options.host_file)),
+      hosts_(HostsAtStart(options)),
+      rooms_(RoomsOf(hosts_)),
       places_(PlacesFor(options, hosts_)),
-      master_(MasterOf(options, hosts_, places_)),
+      master_(is_elastic() ? "" : MasterOf(options, hosts_, HostOfWorker0(options, places_))),
       told_not_bound_(hosts_.size()),
       stack_requests_(io),
-      controller_(HostsOf(hosts_), places_, job_mark_, options.sync_dst_dir),
+      controller_(HostsOf(hosts_), places_, job_mark_, options.sync_dst_dir, is_elastic()),
       loop_(io, controller_,
-            [this](const SshAction& action) { std::visit([this](const auto& one) { Do(one); }, action); }) {}
+            [this](const SshAction& action) { std::visit([this](const auto& one) { Do(one); }, action); }) {
+  if (!is_elastic()) return;
+  CheckRoom(options, rooms_);
+  source_.emplace(io, children, options, hosts_,
+                  [this](std::vector<Host> hosts) { TakeHosts(std::move(hosts)); });
+}
 
 SshCluster::~SshCluster() = default;
 
@@ -153,9 +202,44 @@ void SshCluster::Prepare(const std::function<void()>& ready) {
   loop_.RunSoon();
 }
 
+/// Takes over the hosts of an elastic job that a reading has given.
+void SshCluster::TakeHosts(std::vector<Host> hosts) {
+  rooms_ = RoomsOf(hosts);
+  for (Host& host : hosts) {
+    const auto known =
+        std::find_if(hosts_.begin(), hosts_.end(), [&](const Host& one) { return one.Id() == host.Id(); });
+    if (known != hosts_.end()) {
+      known->slots = std::max(known->slots, host.slots);
+    } else {
+      controller_.AddHost({host.name, host.slots});
+      told_not_bound_.push_back(false);
+      hosts_.push_back(std::move(host));
+    }
+  }
+  places_ = PlacesFor(options_, hosts_);
+  events_.hosts_changed(rooms_);
+}
+
+std::size_t SshCluster::HostFor(std::size_t index, const PlannedProcess& process) {
+  if (!process.seat) return controller_.HostFor(PlaceOf(options_, index), steady_clock::now());
+  const auto host = std::find_if(hosts_.begin(), hosts_.end(),
+                                 [&](const Host& one) { return one.Id() == process.seat->host; });
+  const auto found = static_cast<std::size_t>(host - hosts_.begin());
+  slot_of_[index] = {found, process.seat->slot};
+  return found;
+}
+
+/// The place of a process for which HostFor has been called. In an elastic job it may change when hosts come.
+std::size_t SshCluster::PlaceOfProcess(std::size_t index) const {
+  const auto found = slot_of_.find(index);
+  return found == slot_of_.end() ? PlaceOf(options_, index)
+                                 : SeatedPlace(places_, found->second.first, found->second.second);
+}
+
 Started SshCluster::Start(std::size_t index, const PlannedProcess& process, int attempt) {
-  const std::size_t place = PlaceOf(options_, index);
-  const std::size_t host = controller_.HostFor(place);
+  const std::size_t host = HostFor(index, process);
+  const std::size_t place = PlaceOfProcess(index);
+  if (master_.empty()) master_ = MasterOf(options_, hosts_, host);
   PlannedProcess placed = ForHost(process, hosts_[host]);
   AddPlace(options_, places_, place, host, master_, placed);
   std::string script =
@@ -167,12 +251,18 @@ Started SshCluster::Start(std::size_t index, const PlannedProcess& process, int 
 }
 
 void SshCluster::Stop() {
+  if (source_) source_->Stop();
   controller_.Stop(steady_clock::now());
   loop_.RunSoon();
 }
 
 void SshCluster::Kill() {
   controller_.Kill();
+  loop_.RunSoon();
+}
+
+void SshCluster::AskToLeave(std::size_t index) {
+  controller_.AskToLeave(index);
   loop_.RunSoon();
 }
 
@@ -210,6 +300,10 @@ void SshCluster::Do(const StopCopies&) {
 }
 
 void SshCluster::Do(const HostsReady&) {
+  if (source_) {
+    events_.hosts_changed(rooms_);
+    source_->Begin();
+  }
   ready_();
 }
 
@@ -224,7 +318,7 @@ void SshCluster::Do(const ConnectSsh& connect) {
                                   },
                                   [this, ssh](const ExitStatus& status) {
                                     pids_.erase(ssh);
-                                    controller_.Exited(ssh, status);
+                                    controller_.Exited(ssh, status, steady_clock::now());
                                     loop_.Run();
                                   }});
   } catch (const std::runtime_error& error) {
@@ -235,7 +329,7 @@ void SshCluster::Do(const ConnectSsh& connect) {
 }
 
 void SshCluster::Do(const SendCores& send) {
-  const std::size_t place = PlaceOf(options_, send.index);
+  const std::size_t place = PlaceOfProcess(send.index);
   const Host& host = hosts_[send.host];
   const PlaceCores cores = ChooseCores(options_, places_, place, send.host, send.report);
   if (!cores.host.why_not.empty() && !told_not_bound_[send.host]) {
@@ -245,7 +339,8 @@ void SshCluster::Do(const SendCores& send) {
   }
   if (!cores.own.empty()) {
     const bool serves = place < static_cast<std::size_t>(options_.num_servers);
-    const int task_id = static_cast<int>(place) - (serves ? 0 : options_.num_servers);
+    const auto own = static_cast<int>(is_elastic() ? send.index : place);
+    const int task_id = own - (serves ? 0 : options_.num_servers);
     spdlog::debug("{} is bound to {} of {}",
                   ProcessName(serves ? tracker::Role::kServer : tracker::Role::kWorker, task_id),
                   NamedCores(cores.own), host.name);
@@ -284,13 +379,13 @@ void SshCluster::Do(const ClusterEvent& event) {
 
 std::vector<std::string> SshHosts(const Options& options) {
   std::vector<std::string> names;
-  for (const Host& host : ReadHosts(options.host_file)) names.push_back(RealName(options, host));
+  for (const Host& host : HostsAtStart(options)) names.push_back(RealName(options, host));
   return names;
 }
 
 tracker::Reached RouteToSshHosts(const Options& options) {
   std::vector<std::string> names;
-  for (const Host& host : ReadHosts(options.host_file)) {
+  for (const Host& host : HostsAtStart(options)) {
     names.push_back(RealName(options, host));
     tracker::Reached reached = tracker::AddressTowards({names.back()});
     if (!reached.by.empty()) return {std::move(reached.address), host.name};
@@ -299,8 +394,9 @@ tracker::Reached RouteToSshHosts(const Options& options) {
 }
 
 std::string ShowSsh(const Options& options, const std::vector<PlannedProcess>& plan) {
-  const std::vector<Host> hosts = ReadHosts(options.host_file);
+  const std::vector<Host> hosts = HostsAtStart(options);
   std::string text;
+  if (options.min_workers) text += ShowHosts(options, hosts);
   if (!options.sync_dst_dir.empty()) {
     text += "# first, for each host\n";
     for (const Host& host : hosts) text += ShellCommand(CopyTo(options, host)) + '\n';
@@ -312,13 +408,18 @@ std::string ShowSsh(const Options& options, const std::vector<PlannedProcess>& p
         BindName(BindOf(options)));
   }
   const std::vector<std::size_t> places = PlacesFor(options, hosts);
-  const std::string master = MasterOf(options, hosts, places);
+  if (places.empty()) return text;
+  const std::string master = MasterOf(options, hosts, HostOfWorker0(options, places));
   for (std::size_t i = 0; i < plan.size(); ++i) {
     if (plan[i].role == tracker::Role::kScheduler) {
       text += ShowPlan({plan[i]});
       continue;
     }
     const std::size_t own = PlaceOf(options, i);
+    if (own >= places.size()) {
+      text += fmt::format("# {} starts when a host has room\n", ProcessName(plan[i].role, plan[i].task_id));
+      continue;
+    }
     const Host& host = hosts[places[own]];
     PlannedProcess placed = ForHost(plan[i], host);
     AddPlace(options, places, own, places[own], master, placed);
@@ -342,11 +443,32 @@ ClusterEntry SshEntry() {
   entry.show = [](const Options& options, const std::vector<PlannedProcess>& plan, const std::string&) {
     return ShowSsh(options, plan);
   };
-  entry.host = [](const Options& options) { return HostByRoute(RouteToSshHosts(options)); };
+  entry.host = [](const Options& options) {
+    JobHost host = HostByRoute(RouteToSshHosts(options));
+    if (HostsAtStart(options).empty()) host.why = "the default route, since no hosts are known yet";
+    return host;
+  };
   entry.known_hosts = SshHosts;
+  entry.hosts_from = HostsFrom;
+  entry.complete = Discover;
+  entry.check = [](const Options& options) {
+    if (options.host_discovery.empty()) return;
+    if (!options.min_workers)
+      throw UsageError(
+          "--host-discovery needs --num-workers MIN:MAX: other jobs keep the hosts that they start on");
+    if (!options.host_file.empty())
+      throw UsageError("--host-discovery and --host-file both name the hosts; give one of the two");
+  };
   entry.core_sharing = CoreSharing::kTheirHost;
   entry.shared_options = {"--bind", "--host-file"};
   entry.own_options = {
+      {"--host-discovery",
+       "SCRIPT",
+       "",
+       "With --num-workers MIN:MAX: a shell command that prints the hosts, one per line: host, or host:slots. It runs at the start and every 5 s. Workers start on hosts that come, and leave those that go after their round.",
+       Text<&Options::host_discovery>,
+       false,
+       {"--host-discovery-script"}},
       {"--sync-dst-dir", "DIR", "",
        "Copy the current directory to DIR on every host with rsync, and run the processes there.",
        Text<&Options::sync_dst_dir>},

@@ -10,13 +10,16 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "submit/cluster/action_loop.h"
 #include "submit/cluster/cluster.h"
 #include "submit/cluster/host_file.h"
+#include "submit/cluster/host_source.h"
 #include "submit/cluster/ssh_controller.h"
 #include "submit/cluster/stack_requests.h"
 #include "submit/options/options.h"
@@ -28,7 +31,7 @@ namespace warren::submit {
 class SshCluster : public Cluster {
  public:
   /// Reads the host file. Throws std::runtime_error if the file is invalid or its hosts do not have enough
-  /// slots.
+  /// slots. In an elastic job, the file or the discovery script is read again during the job.
   SshCluster(boost::asio::io_context& io, Children& children, const Options& options, ClusterEvents events);
   ~SshCluster() override;
 
@@ -36,9 +39,15 @@ class SshCluster : public Cluster {
   Started Start(std::size_t index, const PlannedProcess& process, int attempt) override;
   void Stop() override;
   void Kill() override;
+  void AskToLeave(std::size_t index) override;
   void Dump(std::size_t index, std::function<void(std::string text)> done) override;
 
  private:
+  bool is_elastic() const { return options_.min_workers.has_value(); }
+  void TakeHosts(std::vector<Host> hosts);
+  std::size_t HostFor(std::size_t index, const PlannedProcess& process);
+  std::size_t PlaceOfProcess(std::size_t index) const;
+
   void Do(const CopyToHost& copy);
   void Do(const StopCopies& stop);
   void Do(const HostsReady& ready);
@@ -55,14 +64,19 @@ class SshCluster : public Cluster {
   const Options& options_;
   ClusterEvents events_;
   std::string job_mark_;
-  std::vector<Host> hosts_;
-  std::vector<std::size_t> places_;   ///< the index of the host for each slot
-  std::string master_;                ///< the address at which the other workers reach worker 0
+  std::vector<Host> hosts_;  ///< in an elastic job with those that have gone, and with the most slots of each
+  std::vector<HostRoom> rooms_;      ///< the hosts of an elastic job now
+  std::vector<std::size_t> places_;  ///< the index of the host for each slot
+  /// In an elastic job: the index of the host, and the slot, of each process that has been started.
+  std::map<std::size_t, std::pair<std::size_t, int>> slot_of_;
+  std::string
+      master_;  ///< the address at which the others reach worker 0; in an elastic job, the first worker
   std::vector<bool> told_not_bound_;  ///< for each host, whether the user was told why no process is bound
   std::function<void()> ready_;
   std::map<SshId, pid_t> pids_;
   std::set<pid_t> copies_;
   StackRequests stack_requests_;
+  std::optional<HostSource> source_;  ///< in an elastic job
   SshController controller_;
   ActionLoop<SshController, SshAction> loop_;
 };

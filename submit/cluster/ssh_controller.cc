@@ -33,8 +33,11 @@ std::string HintFor(std::string_view words) {
 }  // namespace
 
 SshController::SshController(std::vector<SshHost> hosts, std::vector<std::size_t> places,
-                             std::string job_mark, std::string copies_to)
-    : places_(std::move(places)), job_mark_(std::move(job_mark)), copies_to_(std::move(copies_to)) {
+                             std::string job_mark, std::string copies_to, bool copies_when_used)
+    : places_(std::move(places)),
+      job_mark_(std::move(job_mark)),
+      copies_to_(std::move(copies_to)),
+      copies_when_used_(copies_when_used) {
   for (SshHost& host : hosts) hosts_.push_back({std::move(host)});
 }
 
@@ -43,15 +46,25 @@ SshController::SshController(std::vector<SshHost> hosts, std::vector<std::size_t
 void SshController::Prepare() {
   stopping_ = false;
   kill_at_.reset();
-  if (copies_to_.empty()) return Do(HostsReady{});
-  next_copy_ = copied_ = 0;
+  to_copy_.clear();
+  copied_ = 0;
   copy_failed_ = false;
-  while (copying_ < kCopyingAtOnce && next_copy_ < hosts_.size()) CopyNext();
+  for (HostState& host : hosts_) host.files = Files::kMissing;
+  if (copies_to_.empty() || copies_when_used_) return Do(HostsReady{});
+  for (std::size_t host = 0; host < hosts_.size(); ++host) AskForCopy(host);
 }
 
-void SshController::CopyNext() {
-  ++copying_;
-  Do(CopyToHost{next_copy_++});
+void SshController::AskForCopy(std::size_t host) {
+  hosts_[host].files = Files::kComing;
+  to_copy_.push_back(host);
+  CopyAll();
+}
+
+void SshController::CopyAll() {
+  for (; copying_ < kCopyingAtOnce && !to_copy_.empty(); to_copy_.pop_front()) {
+    ++copying_;
+    Do(CopyToHost{to_copy_.front()});
+  }
 }
 
 void SshController::CopyEnded(std::size_t host, const ExitStatus& status, const std::string& said) {
@@ -59,17 +72,37 @@ void SshController::CopyEnded(std::size_t host, const ExitStatus& status, const 
   if (stopping_ || copy_failed_) return;
   const std::string& name = hosts_[host].host.name;
   if (!status.ok()) {
-    copy_failed_ = true;
     const std::string words = LastLine(said);
-    return Tell(JobTroubled{fmt::format("the current directory could not be copied to {} on {}: rsync {}{}{}",
-                                        copies_to_, name, status.Describe(),
-                                        words.empty() ? "" : ": " + words, HintFor(said))});
+    return OnCopyFailed(
+        host, fmt::format("the current directory could not be copied to {} on {}: rsync {}{}{}", copies_to_,
+                          name, status.Describe(), words.empty() ? "" : ": " + words, HintFor(said)));
   }
+  hosts_[host].files = Files::kThere;
   ++copied_;
-  Tell(LogLine{Severity::kInfo, fmt::format("copied the current directory to {} on {} ({} of {} hosts)",
-                                            copies_to_, name, copied_, hosts_.size())});
-  if (next_copy_ < hosts_.size()) return CopyNext();
+  Tell(LogLine{
+      Severity::kInfo,
+      fmt::format("copied the current directory to {} on {}{}", copies_to_, name,
+                  copies_when_used_ ? "" : fmt::format(" ({} of {} hosts)", copied_, hosts_.size()))});
+  CopyAll();
+  if (copies_when_used_) return ConnectNext(host);
   if (copying_ == 0) Do(HostsReady{});
+}
+
+/// Without its files, a host is useless: in an elastic job to the processes that wait for it, otherwise to
+/// all.
+void SshController::OnCopyFailed(std::size_t host, const std::string& why) {
+  if (!copies_when_used_) {
+    copy_failed_ = true;
+    return Tell(JobTroubled{why});
+  }
+  HostState& state = hosts_[host];
+  state.files = Files::kMissing;
+  for (const SshId ssh : std::exchange(state.waiting, {})) {
+    ExitStatus status{kSshFailed, 0, false, fmt::format("could not be started: {}", why)};
+    status.host_lost = true;
+    Finish(ssh, status);
+  }
+  CopyAll();
 }
 
 void SshController::CopyFailed(const std::string& why) {
@@ -79,8 +112,25 @@ void SshController::CopyFailed(const std::string& why) {
 
 // --- starting --------------------------------------------------------------------------------------------
 
-std::size_t SshController::HostFor(std::size_t place) const {
+/// The slots of a host that no process has, running or not.
+std::size_t SshController::FreeSlots(std::size_t host) const {
+  const auto taken = std::count(places_.begin(), places_.end(), host);
+  const auto slots = static_cast<std::ptrdiff_t>(hosts_[host].host.slots);
+  return static_cast<std::size_t>(std::max<std::ptrdiff_t>(slots - taken, 0));
+}
+
+std::size_t SshController::HostFor(std::size_t place, TimePoint now) {
   const std::size_t own = places_[place];
+  const auto is_left_out = [&](std::size_t host) { return losses_.IsLeftOut(hosts_[host].host.name, now); };
+  if (!hosts_[own].gone && is_left_out(own)) {
+    for (std::size_t host = 0; host < hosts_.size(); ++host) {
+      if (hosts_[host].gone || is_left_out(host) || FreeSlots(host) == 0) continue;
+      Tell(LogLine{Severity::kWarning,
+                   fmt::format("{}: one of them moves to {}", LossesStory(hosts_[own].host.name),
+                               hosts_[host].host.name)});
+      return places_[place] = host;
+    }
+  }
   if (!hosts_[own].gone) return own;
   const auto load = [&](std::size_t host) {
     return static_cast<double>(hosts_[host].running) / hosts_[host].host.slots;
@@ -98,11 +148,13 @@ void SshController::Start(std::size_t index, std::size_t host, std::string scrip
   sessions_.emplace(ssh, Session{index, host, std::move(script), AgentMessageReader(job_mark_)});
   ++hosts_[host].running;
   hosts_[host].waiting.push_back(ssh);
+  if (AwaitsFiles(hosts_[host]) && hosts_[host].files == Files::kMissing) AskForCopy(host);
   ConnectNext(host);
 }
 
 void SshController::ConnectNext(std::size_t host) {
   HostState& state = hosts_[host];
+  if (AwaitsFiles(state)) return;
   while (state.connecting < kConnectingAtOnce && !state.waiting.empty()) {
     const SshId ssh = state.waiting.front();
     state.waiting.pop_front();
@@ -162,6 +214,15 @@ void SshController::OnMessage(SshId ssh, Session& session, const AgentMessage& m
   }
 }
 
+void SshController::AskToLeave(std::size_t index) {
+  for (const auto& [ssh, session] : sessions_) {
+    if (session.index != index) continue;
+    if (session.began) return Do(SendLine{ssh, "leave\n"});
+    if (std::erase(hosts_[session.host].waiting, ssh) == 0) return Do(StopSsh{ssh});
+    return Finish(ssh, ExitStatus{0, SIGTERM, false, {}});
+  }
+}
+
 bool SshController::AskForStacks(std::size_t index) {
   for (const auto& [ssh, session] : sessions_) {
     if (session.index != index || !session.began) continue;
@@ -173,8 +234,10 @@ bool SshController::AskForStacks(std::size_t index) {
 
 // --- ends ------------------------------------------------------------------------------------------------
 
-void SshController::Exited(SshId ssh, const ExitStatus& status) {
+void SshController::Exited(SshId ssh, const ExitStatus& status, TimePoint now) {
   Session& session = sessions_.at(ssh);
+  const bool was_killed = session.status && session.status->signal != 0;
+  if (was_killed && !stopping_) losses_.Add(hosts_[session.host].host.name, false, now);
   session.messages.Finish([&](std::string_view text) {
     Tell(ProcessWrote{session.index, Stream::kErr, std::string(text)});
   });
@@ -213,6 +276,7 @@ void SshController::Stop(TimePoint now) {
   stopping_ = true;
   kill_at_ = now + kStopGrace + kLastWordsPatience;
   Do(StopCopies{});
+  to_copy_.clear();
   for (HostState& state : hosts_) {
     for (const SshId ssh : std::exchange(state.waiting, {})) {
       Finish(ssh, ExitStatus{0, SIGTERM, false, {}});

@@ -8,8 +8,13 @@
 // ssh clients to start and stop, lines for the scripts, and reports to the job of where each process runs and
 // how it ended.
 //
+// In an elastic job (copies_when_used), hosts come and go (AddHost), the caller decides where each process
+// runs, and a process may be asked to leave (AskToLeave). The files are copied to a host when it is first
+// used.
+//
 // Each process that Start is called for ends with exactly one ProcessExited. A host that could not be
-// reached, or to which a connection was lost, gets no more processes.
+// reached, or to which a connection was lost, gets no more processes. From a host on which processes are
+// killed again and again, they move to hosts with free slots.
 //
 // A state machine without I/O: processes and clocks are in ssh.h.
 #pragma once
@@ -28,6 +33,7 @@
 
 #include "submit/cluster/agent_messages.h"
 #include "submit/cluster/cluster_event.h"
+#include "submit/cluster/host_losses.h"
 
 namespace warren::submit {
 
@@ -88,19 +94,25 @@ struct SshHost {
 class SshController {
  public:
   /// `places`: the index of the host for each slot. `copies_to`: the directory on each host into which the
-  /// files are copied; empty if nothing is copied.
+  /// files are copied; empty if nothing is copied. `copies_when_used`: not before a process is to start
+  /// there.
   SshController(std::vector<SshHost> hosts, std::vector<std::size_t> places, std::string job_mark,
-                std::string copies_to);
+                std::string copies_to, bool copies_when_used = false);
+
+  /// Adds a host. Its index is the number of hosts before.
+  void AddHost(SshHost host) { hosts_.push_back({std::move(host)}); }
 
   /// HostsReady follows, or JobTroubled.
   void Prepare();
   /// The host to start a process on: the host of its slot or, if that host is gone, the host with the lowest
-  /// load.
-  std::size_t HostFor(std::size_t place) const;
+  /// load. If processes were killed there again and again, the slot moves to a host with a free one for good.
+  std::size_t HostFor(std::size_t place, TimePoint now);
   /// `index`: the process's index in the plan.
   void Start(std::size_t index, std::size_t host, std::string script, TimePoint now);
   void Stop(TimePoint now);
   void Kill() { Do(KillSshs{}); }
+  /// Sends the process SIGTERM, or does not start it if it has not started yet. It ends as any other.
+  void AskToLeave(std::size_t index);
   /// Makes the script report the stacks of its process. Returns false if the process does not run.
   bool AskForStacks(std::size_t index);
 
@@ -108,7 +120,7 @@ class SshController {
   void CopyEnded(std::size_t host, const ExitStatus& status, const std::string& said);
   void CopyFailed(const std::string& why);
   void Wrote(SshId ssh, Stream stream, std::string_view bytes);
-  void Exited(SshId ssh, const ExitStatus& status);
+  void Exited(SshId ssh, const ExitStatus& status, TimePoint now);
   /// ssh could not be started.
   void NotConnected(SshId ssh, const ExitStatus& status);
   void Tick(TimePoint now);
@@ -118,11 +130,13 @@ class SshController {
   std::vector<SshAction> TakeActions() { return std::exchange(actions_, {}); }
 
  private:
+  enum class Files { kMissing, kComing, kThere };
   struct HostState {
     SshHost host;
     int connecting = 0;
     int running = 0;
     bool gone = false;  ///< whether the host was unreachable or a connection to it was lost
+    Files files = Files::kMissing;
     std::deque<SshId> waiting = {};
   };
   /// A process on a host and the ssh that leads to it.
@@ -137,7 +151,13 @@ class SshController {
     std::string words = {};  ///< the end of its standard error, or of ssh's own if the process did not start
   };
 
-  void CopyNext();
+  void CopyAll();
+  void OnCopyFailed(std::size_t host, const std::string& why);
+  bool AwaitsFiles(const HostState& host) const {
+    return copies_when_used_ && !copies_to_.empty() && host.files != Files::kThere;
+  }
+  void AskForCopy(std::size_t host);
+  std::size_t FreeSlots(std::size_t host) const;
   void ConnectNext(std::size_t host);
   void Connected(Session& session);
   void OnMessage(SshId ssh, Session& session, const AgentMessage& message);
@@ -160,11 +180,13 @@ class SshController {
   SshId last_ssh_ = 0;
 
   std::string copies_to_;
-  std::size_t next_copy_ = 0;
+  bool copies_when_used_;
+  std::deque<std::size_t> to_copy_;
   std::size_t copying_ = 0;
   std::size_t copied_ = 0;
   bool copy_failed_ = false;
 
+  HostLosses losses_;  ///< in jobs that are not elastic
   bool stopping_ = false;
   std::optional<TimePoint> kill_at_;
   std::optional<TimePoint> beat_at_;

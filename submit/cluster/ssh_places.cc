@@ -48,6 +48,11 @@ std::size_t PlaceOf(const Options& options, std::size_t index) {
   return options.num_servers > 0 ? index - 1 : index;
 }
 
+std::size_t SeatedPlace(const std::vector<std::size_t>& places, std::size_t host, int slot) {
+  const auto first = std::find(places.begin(), places.end(), host);
+  return static_cast<std::size_t>(first - places.begin()) + static_cast<std::size_t>(slot);
+}
+
 CoreShare ShareOf(const Options& options, const PlannedProcess& process,
                   const std::vector<std::size_t>& places, std::size_t place, std::size_t host) {
   if (process.role != tracker::Role::kWorker || ThreadsOf(options, InheritedNames()) != Threads::kShare)

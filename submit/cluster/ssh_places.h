@@ -16,6 +16,9 @@ namespace warren::submit {
 /// The slot of a process of the plan. The servers have the first slots; the scheduler has no slot.
 std::size_t PlaceOf(const Options& options, std::size_t index);
 
+/// The slot of a process of an elastic job, in which `places` has all slots of a host together.
+std::size_t SeatedPlace(const std::vector<std::size_t>& places, std::size_t host, int slot);
+
 /// How the cores of a host are shared: among the workers placed there, and this worker if it moved there
 /// because its own host is gone. `places`: the index of the host of each slot.
 CoreShare ShareOf(const Options& options, const PlannedProcess& process,

@@ -20,6 +20,7 @@
 
 #include "submit/cluster/clusters.h"
 #include "submit/cluster/host_file.h"
+#include "submit/cluster/host_source.h"
 #include "submit/cluster/shipping.h"
 #include "submit/job/run.h"
 #include "submit/monitor/history.h"
@@ -85,6 +86,12 @@ void SaveJob(const Options& options) {
   Print(fmt::format("wrote '{}'; start the job with: dmlc-submit --job {}\n", path, ShellQuote(path)));
 }
 
+/// Prints the hosts for --show-hosts. Throws std::runtime_error if there is no host file and no script.
+void ShowHosts(Options options) {
+  Discover(options);
+  for (const Host& host : HostsAtStart(options)) Print(host.Line() + '\n');
+}
+
 /// Handles --help and similar requests; returns false if a job is to be run. Throws std::runtime_error if a
 /// host file is invalid or a job file cannot be written.
 bool Answer(const Options& options) {
@@ -111,7 +118,7 @@ bool Answer(const Options& options) {
       Print(CompletionScript(AllOptions(), options.shell));
       return true;
     case Request::kShowHosts:
-      for (const Host& host : ReadHosts(options.host_file)) Print(host.Line() + '\n');
+      ShowHosts(options);
       return true;
     case Request::kVersion:
       Print("dmlc-submit (Warren) " WARREN_VERSION "\n");

@@ -94,9 +94,12 @@ class JobRun : public JobView {
         cluster_(ClusterOf(options).make({io, children_, options, host_.address, EventsOfCluster()})) {
     if (!start.cleanup.empty()) children_.SetCleanupCommand(kCaller, start.cleanup);
     MakePlan();
-    supervisor_.emplace(RestartPolicy{options.num_restarts, options.max_restarts, options.min_workers,
-                                      !ClusterOf(options).runs_here},
-                        plan_, *this);
+    const ClusterEntry& cluster = ClusterOf(options);
+    supervisor_.emplace(
+        RestartPolicy{options.num_restarts, options.max_restarts, options.min_workers, !cluster.runs_here,
+                      options.min_workers && cluster.hosts_from ? cluster.hosts_from(options) : "",
+                      !options.host_discovery.empty()},
+        plan_, *this);
     watch_.emplace(io, console, options, start.began, plan_, server_ != nullptr, token_, tracing_.get(),
                    CallbacksOfWatch());
     OpenOutput();
@@ -292,7 +295,8 @@ class JobRun : public JobView {
 
   void Do(const StartProcess& start) {
     output_->Begin(start.index, start.attempt);
-    const PlannedProcess& process = plan_[start.index];
+    PlannedProcess process = plan_[start.index];
+    process.seat = start.seat;
     try {
       const Started where = RunnerOf(process).Start(start.index, process, start.attempt);
       watch_->monitor().Started(start.index, where, Clock::now());
@@ -301,6 +305,8 @@ class JobRun : public JobView {
       Tell(&Supervisor::StartFailed, start.index, error.exit_code, std::string(error.what()));
     }
   }
+
+  void Do(const AskToLeave& ask) { cluster_->AskToLeave(ask.index); }
 
   void Do(const ResumeSoon&) { TellSoon(&Supervisor::Resume); }
 
@@ -425,6 +431,9 @@ class JobRun : public JobView {
     };
     events.waits = [this] {
       if (server_) server_->WaitAnew();
+    };
+    events.hosts_changed = [this](const std::vector<HostRoom>& hosts) {
+      Tell(&Supervisor::HostsChanged, hosts);
     };
     events.idle = [this] { Tell(&Supervisor::ClusterIdle); };
     events.requeued = [this](const std::string& story) { Tell(&Supervisor::Requeued, story); };

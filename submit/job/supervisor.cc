@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <charconv>
 #include <csignal>
+#include <utility>
 
 #include "submit/process/watchdog.h"
+#include "tracker/unranked_workers.h"
 
 namespace warren::submit {
 namespace {
@@ -35,11 +37,12 @@ std::string ProcessState::Describe() const {
 }
 
 Supervisor::Supervisor(RestartPolicy policy, const std::vector<PlannedProcess>& plan, const JobView& view)
-    : policy_(policy), view_(view), processes_(plan.size()) {
+    : policy_(std::move(policy)), view_(view), processes_(plan.size()) {
   for (std::size_t i = 0; i < plan.size(); ++i) {
     processes_[i].role = plan[i].role;
     processes_[i].task_id = plan[i].task_id;
     processes_[i].name = ProcessName(plan[i].role, plan[i].task_id);
+    processes_[i].left_out = has_seats();
   }
 }
 
@@ -56,6 +59,7 @@ std::optional<TimePoint> Supervisor::NextDeadline() const {
   std::optional<TimePoint> next = patience_;
   const auto consider = [&](TimePoint time) { next = std::min(next.value_or(time), time); };
   if (arbiter_.deadline()) consider(*arbiter_.deadline());
+  if (reseat_at_) consider(*reseat_at_);
   for (const Settling& one : settling_) consider(one.until);
   return next;
 }
@@ -73,6 +77,7 @@ void Supervisor::Resume(TimePoint now) {
   now_ = now;
   // The end is checked first, since the steps below may stop processes, which will end only later.
   if (std::exchange(check_end_soon_, false)) FinishWhenAllAreGone();
+  if (std::exchange(reseat_soon_, false)) Reseat();
   if (std::exchange(start_soon_, false)) StartNext();
   if (std::exchange(check_links_soon_, false)) CheckThatAllCanBeLinkedAgain();
   if (std::exchange(handle_case_soon_, false) && arbiter_.pending()) HandleCase();
@@ -81,6 +86,10 @@ void Supervisor::Resume(TimePoint now) {
 void Supervisor::Tick(TimePoint now) {
   now_ = now;
   if (patience_ && *patience_ <= now) GiveUpWaiting();
+  if (reseat_at_ && *reseat_at_ <= now) {
+    Reseat();
+    TellIfItWaits();
+  }
   for (const Settling& one : std::exchange(settling_, {})) {
     if (one.until > now) {
       settling_.push_back(one);
@@ -103,18 +112,29 @@ void Supervisor::Begin(TimePoint now) {
 
 void Supervisor::Prepared(TimePoint now) {
   now_ = now;
-  StartNext();
+  prepared_ = true;
+  if (!has_seats()) return StartNext();
+  Reseat();
+  TellIfItWaits();
 }
 
 /// Starts one process at a time, so that the tracker, signals and output are served between starts.
 void Supervisor::StartNext() {
-  if (!is_running() || num_started_ == processes_.size()) return;
-  StartOne(num_started_++);
+  if (!is_running()) return;
+  if (has_seats()) {
+    if (seated_.empty()) return;
+    const std::size_t index = seated_.front();
+    seated_.pop_front();
+    StartOne(index);
+  } else {
+    if (num_started_ == processes_.size()) return;
+    StartOne(num_started_++);
+  }
   DoSoon(start_soon_);
 }
 
 void Supervisor::StartOne(std::size_t index) {
-  Do(StartProcess{index, ++processes_[index].attempt});
+  Do(StartProcess{index, ++processes_[index].attempt, processes_[index].seat});
 }
 
 void Supervisor::Started(std::size_t index, const submit::Started& where, TimePoint now) {
@@ -148,7 +168,10 @@ void Supervisor::Exited(std::size_t index, const ExitStatus& status, TimePoint n
   const std::string what = fmt::format("{} {}", process.Describe(), status.Describe());
   Do(LogLine{Severity::kDebug, what});
   if (is_running()) {
-    if (status.ok()) {
+    // One that has left with the others may end after the work is done.
+    if (process.leaving && (!IsOver() || status.ShellCode() == FromSignal(SIGTERM))) {
+      OnLossOfSeat(index, status);
+    } else if (status.ok()) {
       OnSuccess(index);
     } else if (status.was_taken_away() && HasDoneItsPart(process)) {
       Do(LogLine{
@@ -157,7 +180,11 @@ void Supervisor::Exited(std::size_t index, const ExitStatus& status, TimePoint n
               " after all workers had left the job; the job is complete, but the program may not have finished its work after Finalize"});
       OnSuccess(index);
     } else if (IsLoss(status)) {
-      OnLoss(index, status);
+      if (has_seats()) {
+        OnLossOfSeat(index, status);
+      } else {
+        OnLoss(index, status);
+      }
     } else {
       OnFailure(index, status);
     }
@@ -190,24 +217,16 @@ void Supervisor::OnLoss(std::size_t index, const ExitStatus& status) {
   ProcessState& process = processes_[index];
   const std::string what = fmt::format("{} {}", process.Describe(), status.Describe());
   Do(ReportFailure{std::to_string(process.task_id), status.Describe()});
-  const bool again = !status.place_lost && MayStartAgain(process);
+  const std::string& place = policy_.places_are_hosts ? process.where.host : process.name;
+  losses_.Add(place, false, now_);
+  const bool again = !status.place_lost && !losses_.IsLeftOut(place, now_);
   process.left_out = !again;
   const std::size_t left = NumLeft();
-  if (left < static_cast<std::size_t>(*policy_.min_workers)) {
-    culprit_ = index;
-    return FailOrBeginAgain(status.ShellCode(), fmt::format("{}; {} of at least {} workers are left", what,
-                                                            left, *policy_.min_workers));
-  }
-  const std::string others =
-      num_running_ == 1 ? "the other one goes on" : fmt::format("the other {} go on", num_running_);
-  Do(LogLine{Severity::kWarning,
-             fmt::format("{}; {}{}", what, others,
-                         again ? ", and it is started again"
-                         : status.place_lost
-                             ? " without it: its place is gone"
-                             : fmt::format(" without it: {} has lost {} workers within {} minutes",
-                                           policy_.places_are_hosts ? process.where.host : process.name,
-                                           kMostLosses, kLossMemory.count()))});
+  if (left < static_cast<std::size_t>(*policy_.min_workers)) return FailForWantOfWorkers(index, status, left);
+  Do(LogLine{Severity::kWarning, fmt::format("{}; {}{}", what, OthersGoOn(),
+                                             again               ? ", and it is started again"
+                                             : status.place_lost ? " without it: its place is gone"
+                                                                 : " without it: " + LossesStory(place))});
   if (again) {
     ++process.restarts;
     StartOne(index);
@@ -215,19 +234,159 @@ void Supervisor::OnLoss(std::size_t index, const ExitStatus& status) {
   Do(ExpectWorkers{static_cast<int>(left)});
 }
 
-/// Records a loss at the process's place. Returns whether another process may be started there.
-bool Supervisor::MayStartAgain(const ProcessState& process) {
-  std::deque<TimePoint>& losses = losses_[policy_.places_are_hosts ? process.where.host : process.name];
-  losses.push_back(now_);
-  while (now_ - losses.front() > kLossMemory) losses.pop_front();
-  return losses.size() < kMostLosses;
+void Supervisor::FailForWantOfWorkers(std::size_t index, const ExitStatus& status, std::size_t num_left) {
+  culprit_ = index;
+  FailOrBeginAgain(status.ShellCode(),
+                   fmt::format("{} {}; {} of at least {} workers are left", processes_[index].Describe(),
+                               status.Describe(), num_left, *policy_.min_workers));
 }
 
-/// The processes that run or are about to start again.
+std::string Supervisor::OthersGoOn() const {
+  if (num_running_ == 0) return "no other one runs";
+  return num_running_ == 1 ? "the other one goes on" : fmt::format("the other {} go on", num_running_);
+}
+
+/// The processes that run or are about to start again, except those that have been asked to leave.
 std::size_t Supervisor::NumLeft() const {
   return static_cast<std::size_t>(
       std::count_if(processes_.begin(), processes_.end(),
-                    [](const ProcessState& one) { return !one.left_out && !one.succeeded; }));
+                    [](const ProcessState& one) { return !one.left_out && !one.succeeded && !one.leaving; }));
+}
+
+// --- seats -------------------------------------------------------------------------------------------------
+
+void Supervisor::HostsChanged(const std::vector<HostRoom>& hosts, TimePoint now) {
+  now_ = now;
+  if (prepared_ && is_running()) TellOfHosts(hosts);
+  hosts_ = hosts;
+  Reseat();
+  if (prepared_) TellIfItWaits();
+}
+
+void Supervisor::TellOfHosts(const std::vector<HostRoom>& hosts) {
+  std::vector<std::string> changes;
+  const auto find = [](const std::vector<HostRoom>& among, const std::string& name) {
+    return std::find_if(among.begin(), among.end(), [&](const HostRoom& one) { return one.name == name; });
+  };
+  const auto slots = [](int count) { return fmt::format("{} slot{}", count, count == 1 ? "" : "s"); };
+  for (const HostRoom& host : hosts) {
+    const auto before = find(hosts_, host.name);
+    if (before == hosts_.end()) {
+      changes.push_back(fmt::format("{} has come ({})", host.name, slots(host.slots)));
+    } else if (before->slots != host.slots) {
+      changes.push_back(fmt::format("{} has {} instead of {}", host.name, slots(host.slots), before->slots));
+    }
+  }
+  for (const HostRoom& host : hosts_) {
+    if (find(hosts, host.name) == hosts.end()) changes.push_back(fmt::format("{} has gone", host.name));
+  }
+  if (changes.empty()) return;
+  Do(LogLine{Severity::kInfo, fmt::format("{}: {}", policy_.hosts_from, tracker::ListSome(changes))});
+}
+
+SeatChanges Supervisor::FindSeats() const {
+  std::vector<std::optional<SeatedTask>> tasks;
+  for (const ProcessState& one : processes_) {
+    tasks.push_back(one.succeeded ? std::nullopt
+                                  : std::optional(SeatedTask{one.seat, one.last_host, one.rank.has_value(),
+                                                             one.leaving}));
+  }
+  return ChangeSeats(hosts_, tasks, losses_, now_);
+}
+
+void Supervisor::Unseat(ProcessState& process) {
+  process.seat.reset();
+  process.left_out = true;
+}
+
+/// Starts processes on hosts that have room, and asks those to leave whose seats have gone.
+void Supervisor::Reseat() {
+  reseat_at_.reset();
+  if (!has_seats() || !prepared_ || !is_running() || IsOver()) return;
+  for (const std::size_t index : std::exchange(seated_, {})) Unseat(processes_[index]);
+  SeatChanges changes = FindSeats();
+  const bool is_first = std::exchange(is_first_seating_, false);
+  if (is_first && changes.next && changes.num_possible < static_cast<std::size_t>(*policy_.min_workers)) {
+    Do(LogLine{Severity::kWarning,
+               "too few other hosts are left: those that have lost workers are used again"});
+    losses_.Clear();
+    changes = FindSeats();
+  }
+  for (const std::size_t index : changes.leaves) {
+    ProcessState& process = processes_[index];
+    process.leaving = true;
+    Do(LogLine{Severity::kInfo,
+               fmt::format("{} is asked to leave {}", process.Describe(), process.seat->host)});
+    Do(AskToLeave{index});
+  }
+  for (const SeatChanges::Start& start : changes.starts) {
+    processes_[start.task].seat = start.seat;
+    processes_[start.task].left_out = false;
+    seated_.push_back(start.task);
+  }
+  if (!seated_.empty()) DoSoon(start_soon_);
+  if (changes.kept && changes.kept != kept_) {
+    const ProcessState& process = processes_[*changes.kept];
+    Do(LogLine{Severity::kWarning,
+               fmt::format("{} stays on {}, which has gone, until another worker has joined: the training's "
+                           "state would be lost with it",
+                           process.Describe(), process.seat->host)});
+  }
+  kept_ = changes.kept;
+  num_possible_ = changes.num_possible;
+  reseat_at_ = changes.next;
+  const auto num_left = static_cast<int>(NumLeft());
+  if (std::exchange(num_expected_, num_left) != num_left) Do(ExpectWorkers{num_left});
+  if (is_first && num_possible_ < processes_.size() && !hosts_.empty()) {
+    Do(LogLine{Severity::kInfo, fmt::format("{} of at most {} workers start: {} has no more slots",
+                                            num_possible_, processes_.size(), policy_.hosts_from)});
+  }
+}
+
+void Supervisor::TellIfItWaits() {
+  const bool waits =
+      is_running() && !IsOver() && num_possible_ < static_cast<std::size_t>(*policy_.min_workers);
+  if (waits && !told_that_it_waits_) {
+    Do(LogLine{
+        Severity::kWarning,
+        fmt::format("{} of at least {} workers can run: waiting for hosts from {} (--timeout says how long)",
+                    num_possible_, *policy_.min_workers, policy_.hosts_from)});
+  }
+  told_that_it_waits_ = waits;
+}
+
+/// A process has lost its seat, or has left as it was asked to.
+void Supervisor::OnLossOfSeat(std::size_t index, const ExitStatus& status) {
+  ProcessState& process = processes_[index];
+  const std::string what = fmt::format("{} {}", process.Describe(), status.Describe());
+  const bool was_asked = std::exchange(process.leaving, false);
+  process.last_host = process.seat->host;
+  process.rank.reset();
+  Unseat(process);
+  Do(ReportFailure{std::to_string(process.task_id), status.Describe()});
+  const bool host_ends = status.host_lost || status.ShellCode() == FromSignal(SIGTERM);
+  const bool left_out = !was_asked && losses_.Add(process.last_host, host_ends, now_);
+  Reseat();
+  if (!was_asked && num_possible_ < static_cast<std::size_t>(*policy_.min_workers) &&
+      !(policy_.awaits_hosts && num_possible_ > 0)) {
+    return FailForWantOfWorkers(index, status, num_possible_);
+  }
+  std::string then = IsOver() ? " without it" : " without it until a host has room";
+  if (num_running_ == 0) then.clear();
+  if (process.seat && process.seat->host == process.last_host) then = ", and it is started again";
+  if (process.seat && process.seat->host != process.last_host) {
+    then = fmt::format(", and it is started again on {}", process.seat->host);
+  }
+  Do(LogLine{
+      was_asked ? Severity::kInfo : Severity::kWarning,
+      fmt::format("{}{}; {}{}", what, was_asked ? ", as it was asked to leave" : "", OthersGoOn(), then)});
+  if (left_out) {
+    Do(LogLine{Severity::kWarning,
+               fmt::format("{}, and gets no more until {} minutes have passed without a loss",
+                           LossesStory(process.last_host), kLossMemory.count())});
+  }
+  if (process.seat) ++process.restarts;
+  TellIfItWaits();
 }
 
 /// Fails the job if a worker has ended without joining while another waits for it at the tracker: that wait
@@ -409,10 +568,18 @@ void Supervisor::Replanned(TimePoint now) {
   for (ProcessState& process : processes_) {
     process.attempt = attempt;  // all continue from the highest attempt
     process.restarts = 0;
-    process.succeeded = process.left_out = false;
+    process.succeeded = process.leaving = false;
+    process.left_out = has_seats();
+    process.seat.reset();
     process.rank.reset();
   }
-  losses_.clear();
+  if (!has_seats()) losses_.Clear();
+  prepared_ = false;
+  is_first_seating_ = true;
+  seated_.clear();
+  kept_.reset();
+  num_expected_ = 0;
+  told_that_it_waits_ = reseat_soon_ = false;
   num_started_ = num_succeeded_ = 0;
   num_joined_ = 0;
   any_joined_ = false;
@@ -455,6 +622,7 @@ void Supervisor::Joined(int joined, int expected, TimePoint now) {
 void Supervisor::Assigned(const std::string& task_id, int rank, TimePoint now) {
   now_ = now;
   if (const auto index = WorkerOfTask(task_id)) processes_[*index].rank = rank;
+  if (kept_) DoSoon(reseat_soon_);
   DoSoon(check_links_soon_);  // not now, since the tracker is still assigning ranks
 }
 
@@ -565,7 +733,8 @@ void Supervisor::FinishWhenAllAreGone() {
     patience_.reset();
     Do(ShowErrors{culprit_, false});
     Do(Replan{restart_story_, culprit_});
-  } else if (phase_ == Phase::kStopping || num_succeeded_ + num_left_out == processes_.size()) {
+  } else if (phase_ == Phase::kStopping ||
+             (num_succeeded_ + num_left_out == processes_.size() && (!has_seats() || num_succeeded_ > 0))) {
     Finish();
   }
 }

@@ -7,13 +7,14 @@
 #include <chrono>
 #include <cstddef>
 #include <deque>
-#include <map>
 #include <optional>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "submit/cluster/host_losses.h"
+#include "submit/cluster/seats.h"
 #include "submit/job/failure_arbiter.h"
 #include "submit/output/log_line.h"
 #include "submit/process/planned_process.h"
@@ -44,7 +45,12 @@ struct PrepareCluster {};
 /// Starts a process; Started or StartFailed follows, and Exited after Started.
 struct StartProcess {
   std::size_t index;
-  int attempt;  ///< counts from 0
+  int attempt;                    ///< counts from 0
+  std::optional<Seat> seat = {};  ///< where, in an elastic job whose hosts may change
+};
+/// Asks a process to leave the job at its own pace; Exited follows.
+struct AskToLeave {
+  std::size_t index;
 };
 /// Calls Resume after the events that are already pending.
 struct ResumeSoon {};
@@ -96,9 +102,10 @@ struct FinishJob {
   std::string story = {};                   ///< why the job failed; empty if it did not
   std::optional<std::size_t> culprit = {};  ///< the process that made the job fail, if any
 };
-using Action = std::variant<PrepareCluster, StartProcess, ResumeSoon, ReportFailure, ExpectWorkers,
-                            StopTracker, StopAll, KillAll, Replan, LogLine, ShowErrorOf, ShowErrors,
-                            ShowProgress, HideProgress, TellAllAreUp, TellOfSeparatePrograms, FinishJob>;
+using Action =
+    std::variant<PrepareCluster, StartProcess, AskToLeave, ResumeSoon, ReportFailure, ExpectWorkers,
+                 StopTracker, StopAll, KillAll, Replan, LogLine, ShowErrorOf, ShowErrors, ShowProgress,
+                 HideProgress, TellAllAreUp, TellOfSeparatePrograms, FinishJob>;
 
 // --- queries -----------------------------------------------------------------------------------------------
 
@@ -138,7 +145,10 @@ struct ProcessState {
   int restarts = 0;  ///< restarts of this process alone since the job began or was restarted
   bool running = false;
   bool succeeded = false;
-  bool left_out = false;  ///< lost, and not started again
+  bool left_out = false;  ///< lost and not started again, or without a seat
+  std::optional<Seat> seat = {};
+  std::string last_host = {};  ///< the host of its last seat
+  bool leaving = false;        ///< has been asked to leave
   std::optional<int> rank;
 
   /// "worker 1 (rank 2, host vm, pid 4242)"
@@ -153,10 +163,12 @@ struct RestartPolicy {
   std::optional<int> min_workers = {};
   /// Whether a place is a host; otherwise it is the worker, of which all are on one host.
   bool places_are_hosts = false;
+  /// In an elastic job whose hosts may change, where these come from, such as "the host file"; otherwise
+  /// empty. The processes are then given seats (cluster/seats.h), as many as there are.
+  std::string hosts_from = {};
+  /// Whether such a job waits for hosts after a loss that leaves fewer than min_workers, instead of failing.
+  bool awaits_hosts = false;
 };
-
-inline constexpr std::size_t kMostLosses = 3;
-inline constexpr std::chrono::minutes kLossMemory{10};
 
 class Supervisor {
  public:
@@ -166,6 +178,8 @@ class Supervisor {
   // Events. `now` never decreases.
   void Begin(TimePoint now);
   void Prepared(TimePoint now);
+  /// The hosts, if they may change: before Prepared, and whenever they do.
+  void HostsChanged(const std::vector<HostRoom>& hosts, TimePoint now);
   void Started(std::size_t index, const submit::Started& where, TimePoint now);
   void StartFailed(std::size_t index, int exit_code, const std::string& why, TimePoint now);
   /// Reports where the process runs, if Started did not.
@@ -223,9 +237,19 @@ class Supervisor {
   void StartOne(std::size_t index);
 
   void OnSuccess(std::size_t index);
+  bool has_seats() const { return !policy_.hosts_from.empty(); }
+  void Reseat();
+  SeatChanges FindSeats() const;
+  void Unseat(ProcessState& process);
+  void TellOfHosts(const std::vector<HostRoom>& hosts);
+  void TellIfItWaits();
+  void OnLossOfSeat(std::size_t index, const ExitStatus& status);
+
+  bool IsOver() const { return num_succeeded_ > 0 || (view_.has_tracker() && view_.work_is_done()); }
   bool IsLoss(const ExitStatus& status) const;
   void OnLoss(std::size_t index, const ExitStatus& status);
-  bool MayStartAgain(const ProcessState& process);
+  void FailForWantOfWorkers(std::size_t index, const ExitStatus& status, std::size_t num_left);
+  std::string OthersGoOn() const;
   std::size_t NumLeft() const;
   void OnFailure(std::size_t index, const ExitStatus& status);
   void CheckThatJobCanStart();
@@ -270,15 +294,27 @@ class Supervisor {
   int num_joined_ = 0;
   bool any_joined_ = false;  ///< whether a worker has joined since the job began or was restarted
   int job_restarts_ = 0;
-  std::map<std::string, std::deque<TimePoint>> losses_;  ///< by place, in an elastic job
+  HostLosses losses_;  ///< in an elastic job: of hosts, or of workers if all are on one host
   bool linked_ = false;
   std::vector<Settling> settling_;
   std::vector<std::size_t> left_unjoined_;
   std::vector<std::size_t> left_unfinished_;  ///< workers that were linked and succeeded, but did not
                                               ///< announce their shutdown
 
+  // For has_seats().
+  std::vector<HostRoom> hosts_;
+  bool prepared_ = false;
+  bool is_first_seating_ = true;        ///< no seats have been given since the job began or was restarted
+  std::deque<std::size_t> seated_;      ///< processes that have a seat and are to be started
+  std::size_t num_possible_ = 0;        ///< SeatChanges::num_possible
+  std::optional<std::size_t> kept_;     ///< SeatChanges::kept
+  std::optional<TimePoint> reseat_at_;  ///< SeatChanges::next
+  int num_expected_ = 0;                ///< the latest number in ExpectWorkers
+  bool told_that_it_waits_ = false;
+
   // Tasks for Resume.
   bool start_soon_ = false;
+  bool reseat_soon_ = false;
   bool check_links_soon_ = false;
   bool handle_case_soon_ = false;
   bool check_end_soon_ = false;

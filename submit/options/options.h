@@ -112,6 +112,8 @@ struct Options {
   std::string job_name;
   std::string queue;
   std::string host_file;
+  std::string host_discovery;    ///< the command that prints the hosts; empty: none
+  std::string discovered_hosts;  ///< its output at the start of the job
   std::string sync_dst_dir;
   HostKeys ssh_host_keys = HostKeys::kStrict;
   std::vector<std::string> ssh_options;

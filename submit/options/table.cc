@@ -248,7 +248,7 @@ std::vector<Option> MakeRows(const std::vector<ClusterFacts>& clusters) {
            .value = "N",
            .default_value = "",
            .help =
-               "Number of workers to start. Required. With MIN:MAX in place of N, MAX workers are started; one that is killed is started again, and the others go on with its rows or with the new process. The job fails when fewer than MIN are left. For programs that use warren.xgboost.train(..., elastic=True).",
+               "Number of workers to start. Required. With MIN:MAX in place of N, MAX workers are started, with ssh no more than the hosts have slots; one that is killed is started again, and the others go on with its rows or with the new process. The job fails when fewer than MIN are left. For programs that use warren.xgboost.train(..., elastic=True).",
            .store = StoreWorkers,
            .other_names = {"-n", "-np"},
            .other_form = "^[0-9]+:[0-9]+$"},
@@ -444,7 +444,7 @@ std::vector<Option> MakeRows(const std::vector<ClusterFacts>& clusters) {
           {"--completion", "bash|zsh|fish", "", "Print the completion script for that shell.",
            StoreCompletion},
           {"--show-hosts", "", "",
-           "Print the hosts of --host-file as they are understood, one per line, and start nothing.",
+           "Print the hosts of --host-file or --host-discovery as they are understood, one per line, and start nothing.",
            Ask<Request::kShowHosts>},
           {"--version", "", "", "Print the version.", Ask<Request::kVersion>, false, {"-V"}},
       },

@@ -35,7 +35,7 @@ ValueHint HintFor(const Option& option) {
   if (option.value_is_optional)
     return {ValueKind::kFlag};  // on command lines, the next word is not its value
   if (option.value.empty()) return {ValueKind::kFlag};
-  if (option.value == "FILE") return {ValueKind::kFile};
+  if (option.value == "FILE" || option.value == "SCRIPT") return {ValueKind::kFile};
   if (option.value == "DIR") return {ValueKind::kDirectory};
   if (option.value == "PROGRAM") return {ValueKind::kProgram};
   if (option.value == "SECONDS") return {ValueKind::kNumber};

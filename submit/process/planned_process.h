@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,14 @@
 #include "tracker/environment.h"
 
 namespace warren::submit {
+
+/// A place for one process of an elastic job whose hosts may change (cluster/seats.h).
+struct Seat {
+  std::string host;
+  int slot = 0;  ///< below the number of the host's slots
+
+  bool operator==(const Seat&) const = default;
+};
 
 struct PlannedProcess {
   tracker::Role role = tracker::Role::kWorker;
@@ -22,6 +31,7 @@ struct PlannedProcess {
   std::string log_file;                 ///< additional file for its output; empty: none
   CoreList cores = {};                  ///< cores of this machine to which it is bound; empty: not bound
   std::string python_environment = {};  ///< its Python environment on other hosts: see FoundCommand
+  std::optional<Seat> seat = {};        ///< where it is to run, unless the cluster decides
 };
 
 /// An environment variable with a number, under the names that torchrun (for torch.distributed and the like)

@@ -14,6 +14,8 @@ from any_xgboost_test import PYTHON, VERSION, environment
 from warren_testing import AT_NIGHT, BIN
 
 FOLDER = pathlib.Path(__file__).parent
+sys.path.append(str(FOLDER.parent / "submit/cluster"))
+import ssh_hosts  # noqa: E402
 FIRST = (2, 1)
 #: The jobs of elastic/chaos.py, and the first one's seed.
 JOBS = int(os.environ.get("WARREN_ELASTIC_JOBS", "60" if AT_NIGHT else "8"))
@@ -91,14 +93,15 @@ class Pause""").replace("[Pause()]", '[ending], checkpoint=warren.xgboost.Checkp
 class Job:
     """A job, in a folder with its program and rows."""
 
-    def __init__(self, folder, workers, *options, program=PROGRAM, **variables):
+    def __init__(self, folder, workers, *options, program=PROGRAM, cluster=("--cluster", "local", "--port", "0"), enter=list, **variables):
+        """`cluster`: the options that choose the cluster. `enter`: makes the command line that runs another one where dmlc-submit runs."""
         self.folder = folder
         (folder / "train.py").write_text(program, encoding="utf-8")
         rows = [f"{(7 * row) % 11} 1:{row % 13} 2:{row % 17} 3:{(row * row) % 19}" for row in range(400)]
         (folder / "rows.svm").write_text("\n".join(rows) + "\n", encoding="ascii")
         self.output = open(folder / "output", "w+", encoding="utf-8")
         self.process = subprocess.Popen(
-            [str(BIN / "dmlc-submit"), "--cluster", "local", "--port", "0", "--num-workers", workers, *options, PYTHON, "train.py"],
+            enter([str(BIN / "dmlc-submit"), *cluster, "--num-workers", workers, *options, PYTHON, "train.py"]),
             stdout=self.output, stderr=subprocess.STDOUT, cwd=folder, env={**environment(), **variables})
 
     def wait_for(self, name, condition=lambda _: True):
@@ -365,6 +368,34 @@ print("model", hashlib.sha256(b"".join(found)).hexdigest(), "of", size, flush=Tr
         done = subprocess.run([sys.executable, "-B", str(FOLDER / "elastic/chaos.py"), "--jobs", str(JOBS), "--first", str(FIRST_JOB)],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stdout[-20000:])
+
+    @unittest.skipIf(ssh_hosts.why_not(), "needs root and sshd")
+    def test_19_hosts_come_and_go_and_the_model_is_the_same(self):
+        hosts = ssh_hosts.SshHosts(self.folder, 3)
+        self.addCleanup(hosts.close)
+        variables = [f"{name}={environment()[name]}" for name in ("OMP_NUM_THREADS", "WARREN_NATIVE", "PYTHONPATH")]
+        names = self.folder / "hosts"
+
+        def write(text):
+            names.with_suffix(".new").write_text(text, encoding="ascii")
+            names.with_suffix(".new").rename(names)
+
+        write("n0\nn1\n")
+        slowly = PROGRAM.replace("time.sleep(.1)", "time.sleep(.5 if 2 < epoch and not os.path.exists('go') else .01)")
+        job = Job(self.folder, "1:2", *(word for one in variables for word in ("--env", one)), enter=hosts.inside,
+                  cluster=["--cluster", "ssh", "--host-file", "hosts", *hosts.options()], program=slowly)
+        job.wait_for("round-1", lambda text: int(text) >= 3)
+        write("n2\n")  # both hosts go, and one comes
+        job.wait_for("output", lambda text: "generation 4 begins with 1 worker" in text)
+        write("n2\nn0\n")
+        job.wait_for("output", lambda text: "generation 5 begins with 2 workers" in text)
+        (self.folder / "go").touch()
+        text = job.end()
+        self.assertEqual(self.models(text), [(self.model, "2")] * 2, text)
+        self.assertRegex(text, r"worker 0 \(rank \d, host n0, pid \d+\) stays on n0, which has gone, until another worker has joined")
+        for worker in (0, 1):
+            self.assertRegex(text, rf"worker {worker} \(rank \d, host n{worker}, pid \d+\) was killed by signal 15 \(SIGTERM\), as it was asked to leave")
+        self.assertNotIn("is broken", text)
 
 
 if __name__ == "__main__":

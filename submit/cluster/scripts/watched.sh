@@ -63,14 +63,15 @@ DMLC_SUBMIT_MARK="$mark.watch;" setsid sh -c '
   limit=
   ! command -v timeout >/dev/null || limit="timeout 60"
   while :; do
-    $limit sh -c "IFS= read -r word || exit 1; [ -z \"\$word\" ] || exit 3"
+    $limit sh -c "IFS= read -r word || exit 1; case \$word in leave) exit 4 ;; ?*) exit 3 ;; esac"
     case $? in
       0) ;;
       3) kill -USR2 "$2" ;; # a request for the stacks
+      4) kill -TERM "-$3" ;; # a request to leave the job: the command ends when it is ready
       *) break ;;
     esac
   done
-  kill -USR1 "$1"' sh $$ "$observer" <&3 >/dev/null 2>&1 &
+  kill -USR1 "$1"' sh $$ "$observer" "$pid" <&3 >/dev/null 2>&1 &
 exec 3<&-
 await
 {

@@ -19,7 +19,7 @@
 namespace warren::submit {
 namespace {
 
-constexpr char kMark[] = "wmark";
+constexpr char kSshMark[] = "wmark";
 
 class SshWorld : public SimulatedWorld<SshWorld, SshController> {
  public:
@@ -37,7 +37,7 @@ class SshWorld : public SimulatedWorld<SshWorld, SshController> {
       named.push_back({fmt::format("node{}", i), hosts_[i].slots});
     }
     copies_ = Chance(30);
-    controller_.emplace(named, places_, kMark, copies_ ? "/job" : "");
+    controller_.emplace(named, places_, kSshMark, copies_ ? "/job" : "");
   }
 
  private:
@@ -75,7 +75,7 @@ class SshWorld : public SimulatedWorld<SshWorld, SshController> {
   }
 
   void StartProcess(std::size_t index) {
-    const std::size_t host = controller_->HostFor(index);
+    const std::size_t host = controller_->HostFor(index, now_);
     const bool any_left =
         std::any_of(hosts_.begin(), hosts_.end(), [](const HostState& one) { return !one.gone; });
     EXPECT_TRUE(!hosts_[host].gone || !any_left) << "host " << host << " is gone" << Describe();
@@ -119,7 +119,7 @@ class SshWorld : public SimulatedWorld<SshWorld, SshController> {
   void Do(const ProcessSampled& sampled) { EXPECT_TRUE(running_.contains(sampled.index)) << Describe(); }
   void Do(const ProcessWrote& wrote) {
     EXPECT_TRUE(running_.contains(wrote.index)) << Describe();
-    EXPECT_EQ(wrote.bytes.find(kMark), std::string::npos) << "a message is taken for output";
+    EXPECT_EQ(wrote.bytes.find(kSshMark), std::string::npos) << "a message is taken for output";
   }
 
   // --- copies --------------------------------------------------------------------------------------------
@@ -178,7 +178,7 @@ class SshWorld : public SimulatedWorld<SshWorld, SshController> {
 
   /// Delivers a message from the script, sometimes in two pieces.
   void Say(SshId id, const std::string& words) {
-    const std::string message = fmt::format("\036{} {} {}\036\n", kMark, sshs_.at(id).index, words);
+    const std::string message = fmt::format("\036{} {} {}\036\n", kSshMark, sshs_.at(id).index, words);
     const auto cut = static_cast<std::size_t>(Between(0, static_cast<int>(message.size())));
     controller_->Wrote(id, Stream::kErr, std::string_view(message).substr(0, cut));
     controller_->Wrote(id, Stream::kErr, std::string_view(message).substr(cut));
@@ -231,7 +231,7 @@ class SshWorld : public SimulatedWorld<SshWorld, SshController> {
     EndConnecting(sshs_.at(id));
     host_of_.erase(sshs_.at(id).index);
     sshs_.erase(id);
-    controller_->Exited(id, status);
+    controller_->Exited(id, status, now_);
   }
 
   void Do(const SendLine& send) {

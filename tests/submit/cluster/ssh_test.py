@@ -326,6 +326,145 @@ class LostHost(SshCase):
 
 
 @unittest.skipIf(WHY_NOT, WHY_NOT)
+class ChangingHosts(SshCase):
+    """Elastic jobs whose hosts come and go."""
+
+    HOSTS = 3
+
+    def setUp(self):
+        super().setUp()
+        self.discovery = None
+
+    def cluster_options(self):
+        if self.discovery is None:
+            return super().cluster_options()
+        return ["--cluster", "ssh", "--host-discovery", self.discovery, *self.hosts.options()]
+
+    def write(self, path, text):
+        """Replaces a file as editors do."""
+        path.with_suffix(".new").write_text(text)
+        path.with_suffix(".new").rename(path)
+
+    def discover(self, text):
+        """Lets a script print `text` from now on."""
+        self.write(self.file("known"), text)
+        self.discovery = "./discover"
+        self.file("discover").write_text("#!/bin/sh\n[ ! -e broken ] || { echo 'no cloud today' >&2; exit 3; }\ncat known\n")
+        self.file("discover").chmod(0o755)
+
+    def ends_well(self, process):
+        self.file("end").touch()
+        _, err = process.communicate(timeout=LIMIT_S)
+        self.assertEqual(process.returncode, 0, err)
+        return err.decode()
+
+    def host_of(self, name):
+        return self.file(name).read_text().split()[1]
+
+    def test_workers_start_on_hosts_that_are_added_to_the_host_file(self):
+        copy = self.hosts.own_directory / "copy"
+        process = self.start("--num-workers", "1:3", "--sync-dst-dir", copy, *self.in_directory(), hosts="n0\n")
+        self.wait_for_files("met-0-1-of-1")
+        self.write(self.hosts.directory / "hosts", "n0 many\n")
+        said = self.wait_for_text(process.stderr, "keeps the hosts that it knows")
+        self.assertRegex(said, r"hosts:1: 'many' is not understood; .*; the job keeps the hosts that it knows")
+        self.assertIn("1 of at most 3 workers start: the host file has no more slots", said)
+        self.write(self.hosts.directory / "hosts", "n0\nn2 slots=2\n")
+        self.wait_for_all("met-{}-*-of-3", range(3))
+        text = self.ends_well(process)
+        self.assertIn("the host file names hosts again", text)
+        self.assertIn("the host file: n2 has come (2 slots)", text)
+        self.assertRegex(text, r"copied the current directory to \S+ on n2\n")
+
+    def in_directory(self):
+        """MEMBER, with the files of all hosts in the test's directory, and with its own place among the workers of its host."""
+        here = f"import os; os.chdir({str(self.directory)!r}); open('local-' + os.environ['DMLC_TASK_ID'], 'w').write(os.environ['LOCAL_RANK'])\n"
+        return [*MEMBER[:-1], here + MEMBER[-1]]
+
+    def wait_for_all(self, pattern, tasks):
+        """Waits for a file of each task, and returns their names."""
+        found = []
+
+        def are_there():
+            found[:] = [next(iter(self.directory.glob(pattern.format(task))), None) for task in tasks]
+            return all(found)
+
+        wait_for(are_there, LIMIT_S, f"{pattern} of {list(tasks)}")
+        return [path.name for path in found]
+
+    def test_workers_of_hosts_that_go_leave_and_others_come(self):
+        self.discover("n0\nn1:2\n")
+        process = self.start("--num-workers", "1:3", *self.in_directory())
+        self.wait_for_files(*(f"met-{task}-1-of-3" for task in range(3)))
+        self.assertEqual([self.file(f"local-{task}").read_text() for task in range(3)], ["0", "0", "1"])
+        self.discover("n0\n")
+        self.wait_for_all("met-{}-*-of-1", range(1))
+        self.discover("n0\nn2\n")
+        [_, name] = self.wait_for_all("met-{}-*-of-2", range(2))
+        self.assertEqual(self.host_of(name), "n2")
+        text = self.ends_well(process)
+        self.assertIn("--host-discovery: n1 has gone", text)
+        self.assertRegex(text, r"worker 1 \(host n1, pid \d+\) is asked to leave n1")
+        self.assertRegex(text, r"worker 2 \(host n1, pid \d+\) was killed by signal 15 \(SIGTERM\), as it was asked to leave; the other")
+
+    def test_a_script_that_fails_is_reported_once_and_the_hosts_are_kept(self):
+        self.discover("n0\n")
+        process = self.start("--num-workers", "1:2", *MEMBER)
+        self.wait_for_files("met-0-1-of-1")
+        self.file("broken").touch()
+        said = self.wait_for_text(process.stderr, "keeps the hosts that it knows")
+        self.assertIn("--host-discovery: './discover' exited with code 3: no cloud today; the job keeps the hosts that it knows", said)
+        self.discover("n0\nn1\n")
+        self.file("broken").unlink()
+        [name, _] = self.wait_for_all("met-{}-*-of-2", range(2))
+        self.assertEqual(self.host_of(name), "n0")
+        text = self.ends_well(process)
+        self.assertIn("--host-discovery names hosts again", text)
+        self.assertNotIn("keeps the hosts", text)
+
+    def test_a_job_waits_for_its_first_hosts(self):
+        self.discover("")
+        process = self.start("--num-workers", "1:1", "--host-ip", self.hosts.namespaces.middle_address, *MEMBER)
+        said = self.wait_for_text(process.stderr, "waiting for hosts")
+        self.assertIn("0 of at least 1 workers can run: waiting for hosts from --host-discovery (--timeout says how long)", said)
+        self.discover("n1\n")
+        self.wait_for_files("met-0-1-of-1")
+        self.ends_well(process)
+
+    def test_a_host_that_always_fails_is_named_and_left_out(self):
+        fatal = ["sh", "-c", '[ "$DMLC_NODE_HOST" != n1 ] || kill -9 $$; exec "$0" "$@"']
+        [*options, python, flag, program] = MEMBER
+        process = self.start("--num-workers", "2:2", *options, *fatal, python, flag, program, hosts="n0\nn1\nn2\n")
+        [_, name] = self.wait_for_all("met-{}-*-of-2", range(2))
+        self.assertEqual(self.host_of(name), "n2")
+        text = self.ends_well(process)
+        self.assertEqual(len(re.findall("was killed by signal 9", text)), 3, text)
+        self.assertEqual(text.count("n1 has lost 3 workers within 10 minutes, and gets no more until 10 minutes have passed without a loss"), 1)
+
+    def test_a_host_that_always_kills_loses_its_worker_to_one_with_room(self):
+        fatal = 'echo "$DMLC_TASK_ID on $DMLC_NODE_HOST"; [ "$DMLC_NODE_HOST" != n1 ] || kill -9 $$'
+        process = self.submit("--num-workers", 2, "--no-tracker", "--local-num-attempt", 3, "sh", "-c", fatal, hosts="n0\nn1\nn2\n")
+        self.assertEqual(process.returncode, 0, process.err)
+        self.assertEqual(sorted(line.split("] ")[1] for line in process.out.splitlines()), ["0 on n0", *["1 on n1"] * 3, "1 on n2"])
+        self.assertIn("n1 has lost 3 workers within 10 minutes: one of them moves to n2", process.err)
+
+    def test_what_cannot_be_is_refused_and_a_dry_run_shows_the_hosts(self):
+        self.assertIn("the hosts of the host file have 1 slot; write 'slots=N'", self.submit("--num-workers", "2:3", "true", hosts="n0\n").err)
+        self.discover("n0:2\n")
+        process = self.submit("--num-workers", "1:3", "--dry-run", "true")
+        self.assertIn("# hosts from --host-discovery, which is read again during the job:\n#   n0 slots=2\n", process.out)
+        self.assertIn("# worker 2 starts when a host has room", process.out)
+        self.assertEqual(process.out.count("exec sh"), 2, process.out)
+        self.file("broken").touch()
+        self.assertIn("--host-discovery: './discover' exited with code 3", self.submit("--num-workers", "1:3", "--dry-run", "true").err)
+        self.assertIn("--host-discovery needs --num-workers MIN:MAX", self.submit("--num-workers", 2, "true").err)
+        self.assertIn("--host-discovery and --host-file both name the hosts", self.submit("--num-workers", "1:2", "--host-file", "x", "true").err)
+        self.discovery = "./missing"
+        process = self.submit("--num-workers", "1:2", "true")
+        self.assertIn("--host-discovery: './missing' exited with code 127: there is no such command, or it is not executable", process.err)
+
+
+@unittest.skipIf(WHY_NOT, WHY_NOT)
 class SshOverIpv6(SshCase):
     IPV6 = True
 

@@ -301,6 +301,7 @@ class SimulatedJob : public JobView {
     Happened("-> report " + failure.task_id);
     OnReported(failure.task_id);
   }
+  void Do(const AskToLeave&) { Wrong("a process is asked to leave a job with fixed hosts"); }
   void Do(const ExpectWorkers&) { Wrong("a job with a fixed number of workers expects another one"); }
   void Do(const StopTracker&) {
     Happened("-> stop the tracker");

@@ -72,6 +72,9 @@ class SupervisorTest : public testing::Test {
       if (const auto* start = std::get_if<StartProcess>(&*action)) {
         wanted.push_back("start " + std::to_string(start->index));
         attempt_ = start->attempt;
+        last_start_ = *start;
+      } else if (const auto* leave = std::get_if<AskToLeave>(&*action)) {
+        wanted.push_back("leave " + std::to_string(leave->index));
       } else if (std::holds_alternative<StopAll>(*action)) {
         wanted.emplace_back("stop");
       } else if (std::holds_alternative<KillAll>(*action)) {
@@ -108,6 +111,7 @@ class SupervisorTest : public testing::Test {
   std::optional<Supervisor> supervisor_;
   TimePoint now_{};
   int attempt_ = -1;
+  StartProcess last_start_{};
   std::string said_;
   Replan replan_;
 };
@@ -224,6 +228,234 @@ TEST_F(SupervisorTest, AnElasticJobFailsIfAProgramEndsBeforeTheWorkIsDone) {
       said_,
       HasSubstr(
           "worker 1 (host n1, pid 101) exited with code 0 before the job's work was done while others wait for it"));
+}
+
+// --- hosts that come and go --------------------------------------------------------------------------------
+
+class SeatedJobTest : public SupervisorTest {
+ protected:
+  void BeginSeated(int min, int max, const std::vector<HostRoom>& hosts, RestartPolicy policy = {}) {
+    std::vector<PlannedProcess> plan(static_cast<std::size_t>(max));
+    for (int i = 0; i < max; ++i) plan[static_cast<std::size_t>(i)].task_id = i;
+    policy.min_workers = min;
+    policy.places_are_hosts = true;
+    policy.hosts_from = "the host file";
+    supervisor_.emplace(policy, plan, view_);
+    supervisor_->Begin(now_);
+    supervisor_->HostsChanged(hosts, now_);
+    supervisor_->Prepared(now_);
+  }
+
+  /// Carries out all actions: processes start at once. Returns them in short form, with their hosts.
+  std::vector<std::string> Run() {
+    std::vector<std::string> wanted;
+    for (int quiet = 0; quiet < 2; ++quiet) {  // an event may have asked for Resume
+      for (std::string& one : Settle()) {
+        if (one.starts_with("start ")) {
+          const std::size_t index = last_start_.index;
+          one += fmt::format(" on {} {}", last_start_.seat->host, last_start_.seat->slot);
+          supervisor_->Started(index, {-1, last_start_.seat->host}, now_);
+        }
+        wanted.push_back(std::move(one));
+        quiet = -1;
+      }
+      supervisor_->Resume(now_);
+    }
+    return wanted;
+  }
+
+  void Join(std::size_t index) { supervisor_->Assigned(std::to_string(index), 0, now_); }
+  void LoseHost(std::size_t index) {
+    ExitStatus status;
+    status.code = 255;
+    status.host_lost = true;
+    status.story = "was lost with its host";
+    supervisor_->Exited(index, status, now_);
+  }
+};
+
+TEST_F(SeatedJobTest, AsManyWorkersStartAsThereAreSlots) {
+  BeginSeated(1, 3, {{"a", 1}, {"b", 1}});
+  EXPECT_THAT(Run(), ElementsAre("expect 2", "start 0 on a 0", "start 1 on b 0"));
+  EXPECT_EQ(said_, "2 of at most 3 workers start: the host file has no more slots");
+}
+
+TEST_F(SeatedJobTest, AHostThatComesGetsWorkers) {
+  BeginSeated(1, 3, {{"a", 1}});
+  Run();
+  supervisor_->HostsChanged({{"a", 1}, {"b", 4}}, now_);
+  EXPECT_THAT(Run(), ElementsAre("expect 3", "start 1 on b 0", "start 2 on b 1"));
+  EXPECT_EQ(said_, "the host file: b has come (4 slots)");
+}
+
+TEST_F(SeatedJobTest, WorkersOfAHostThatGoesLeaveAndStartElsewhere) {
+  BeginSeated(1, 2, {{"a", 1}, {"b", 1}});
+  Run();
+  supervisor_->HostsChanged({{"a", 1}, {"c", 1}}, now_);
+  EXPECT_THAT(Run(), ElementsAre("leave 1", "expect 1"));
+  EXPECT_EQ(said_, "worker 1 (host b) is asked to leave b");
+  Exit(1, 128 + SIGTERM);
+  EXPECT_THAT(Run(), ElementsAre("report 1", "expect 2", "start 1 on c 0"));
+  EXPECT_EQ(
+      said_,
+      "worker 1 (host b) exited with code 143, as it was asked to leave; the other one goes on, and it is "
+      "started again on c");
+}
+
+TEST_F(SeatedJobTest, AWorkerThatLeavesMayEndWithAnyCode) {
+  for (const int code : {0, 1}) {
+    BeginSeated(1, 2, {{"a", 1}, {"b", 1}});
+    Run();
+    supervisor_->HostsChanged({{"a", 1}}, now_);
+    Run();
+    Exit(1, code);
+    EXPECT_THAT(Run(), ElementsAre("report 1"));
+    supervisor_->Joined(1, 1, now_);
+    view_.done = true;
+    Exit(0, 0);
+    EXPECT_THAT(Run(), ElementsAre("finish 0"));
+    view_.done = false;
+  }
+}
+
+TEST_F(SeatedJobTest, AWorkerThatHasLeftMayEndAfterTheWorkIsDone) {
+  BeginSeated(1, 2, {{"a", 1}, {"b", 1}});
+  Run();
+  supervisor_->Joined(2, 2, now_);
+  supervisor_->HostsChanged({{"a", 1}}, now_);
+  Run();
+  view_.done = true;
+  Exit(0, 0);
+  Exit(1, 128 + SIGTERM);
+  EXPECT_THAT(Run(), ElementsAre("report 1", "finish 0"));
+}
+
+TEST_F(SeatedJobTest, TheLastWorkerThatHasTheStateStaysUntilAnotherHasJoined) {
+  BeginSeated(1, 2, {{"a", 1}});
+  Run();
+  Join(0);
+  Run();
+  supervisor_->HostsChanged({{"b", 1}}, now_);
+  EXPECT_THAT(Run(), ElementsAre("expect 2", "start 1 on b 0"));
+  EXPECT_THAT(said_, HasSubstr("worker 0 (rank 0, host a) stays on a, which has gone, until another worker"));
+  Join(1);
+  EXPECT_THAT(Run(), ElementsAre("leave 0", "expect 1"));
+}
+
+TEST_F(SeatedJobTest, AWorkerOfALostHostStartsOnAnotherOneOrWaitsForItsOwn) {
+  BeginSeated(1, 2, {{"a", 1}, {"b", 1}, {"c", 1}});
+  Run();
+  LoseHost(1);
+  EXPECT_THAT(Run(), ElementsAre("report 1", "start 1 on c 0"));
+  supervisor_->HostsChanged({{"a", 1}, {"c", 1}}, now_);
+  LoseHost(1);
+  EXPECT_THAT(Run(), ElementsAre("report 1", "expect 1"));
+  EXPECT_EQ(
+      said_,
+      "worker 1 (host c) was lost with its host; the other one goes on without it until a host has room");
+  ASSERT_EQ(supervisor_->NextDeadline(), now_ + kHostRest);
+  PassTime(kHostRest);
+  EXPECT_THAT(Run(), ElementsAre("expect 2", "start 1 on c 0"));
+}
+
+TEST_F(SeatedJobTest, AJobWhoseOnlyWorkerIsLostIsNotOver) {
+  BeginSeated(1, 1, {{"a", 1}});
+  Run();
+  LoseHost(0);
+  EXPECT_THAT(Run(), ElementsAre("report 0", "expect 0"));
+  EXPECT_EQ(said_, "worker 0 (host a) was lost with its host; no other one runs");
+  PassTime(kHostRest);
+  EXPECT_THAT(Run(), ElementsAre("expect 1", "start 0 on a 0"));
+}
+
+TEST_F(SeatedJobTest, AHostThatAlwaysFailsIsNamedOnceAndLeftOut) {
+  BeginSeated(1, 3, {{"a", 1}, {"b", 2}});
+  Run();
+  for (int losses = 1; losses < 3; ++losses) {
+    Kill(2, SIGSEGV);
+    EXPECT_THAT(Run(), ElementsAre("report 2", "start 2 on b 1"));
+  }
+  Kill(2, SIGSEGV);
+  EXPECT_THAT(Run(), ElementsAre("report 2", "expect 2"));
+  EXPECT_EQ(
+      said_,
+      "b has lost 3 workers within 10 minutes, and gets no more until 10 minutes have passed without a loss");
+  Kill(1, SIGSEGV);
+  EXPECT_THAT(Run(), ElementsAre("report 1", "expect 1"));
+  EXPECT_THAT(said_, HasSubstr("the other one goes on without it until a host has room"));
+  supervisor_->HostsChanged({{"a", 1}, {"b", 2}, {"c", 1}}, now_);
+  EXPECT_THAT(Run(), ElementsAre("expect 2", "start 1 on c 0"));
+  PassTime(kLossMemory);
+  EXPECT_THAT(Run(), ElementsAre("expect 3", "start 2 on b 0"));
+}
+
+TEST_F(SeatedJobTest, AJobFailsWhenTheHostsThatAreLeftHaveNoRoomForItsLeastNumber) {
+  BeginSeated(2, 2, {{"a", 1}, {"b", 1}});
+  Run();
+  for (int losses = 0; losses < 3; ++losses) {
+    Kill(1, SIGKILL);
+    if (losses < 2) Run();
+  }
+  EXPECT_THAT(Settle(), testing::Contains("stop"));
+  Kill(0, SIGTERM);
+  Settle();
+  supervisor_->Resume(now_);
+  Settle();
+  EXPECT_THAT(said_, HasSubstr("was killed by signal 9 (SIGKILL); 1 of at least 2 workers are left"));
+}
+
+TEST_F(SeatedJobTest, WithDiscoveryItWaitsForHostsUnlessAllHaveFailed) {
+  RestartPolicy policy;
+  policy.awaits_hosts = true;
+  BeginSeated(2, 2, {{"a", 1}, {"b", 1}}, policy);
+  for (int losses = 0; losses < 3; ++losses) {
+    Run();
+    Kill(1, SIGKILL);
+  }
+  EXPECT_THAT(Run(), ElementsAre("report 1", "expect 1"));
+  EXPECT_THAT(said_, HasSubstr("1 of at least 2 workers can run: waiting for hosts from the host file"));
+  for (int losses = 0; losses < 3; ++losses) {
+    Run();
+    Kill(0, SIGKILL);
+  }
+  EXPECT_THAT(Settle(), testing::Contains("stop"));
+}
+
+TEST_F(SeatedJobTest, AJobWithoutHostsWaitsForThem) {
+  BeginSeated(1, 2, {});
+  EXPECT_THAT(Run(), IsEmpty());
+  EXPECT_EQ(
+      said_,
+      "0 of at least 1 workers can run: waiting for hosts from the host file (--timeout says how long)");
+  said_.clear();
+  supervisor_->HostsChanged({}, now_);
+  EXPECT_THAT(Run(), IsEmpty());
+  EXPECT_EQ(said_, "") << "it has been told once";
+  supervisor_->HostsChanged({{"a", 1}}, now_);
+  EXPECT_THAT(Run(), ElementsAre("expect 1", "start 0 on a 0"));
+}
+
+TEST_F(SeatedJobTest, ARestartOfTheJobLeavesAHostOutUnlessItIsNeeded) {
+  for (const bool is_needed : {false, true}) {
+    RestartPolicy policy;
+    policy.max_restarts = 1;
+    BeginSeated(2, 2, {{"a", 1}, {"b", 1}, {"c", is_needed ? 0 : 1}}, policy);
+    for (int losses = 0; losses < 3; ++losses) {
+      Run();
+      if (losses == 2) supervisor_->HostsChanged({{"a", 1}, {"b", 1}}, now_);
+      Kill(1, SIGKILL);
+    }
+    EXPECT_THAT(Settle(), testing::Contains("stop"));
+    Kill(0, SIGTERM);
+    supervisor_->Resume(now_);
+    EXPECT_THAT(Settle(), testing::Contains("replan"));
+    supervisor_->Replanned(now_);
+    Settle();
+    supervisor_->HostsChanged({{"a", 1}, {"b", 1}, {"c", is_needed ? 0 : 1}}, now_);
+    supervisor_->Prepared(now_);
+    EXPECT_THAT(Run(), testing::UnorderedElementsAre("expect 2", "start 0 on a 0",
+                                                     is_needed ? "start 1 on b 0" : "start 1 on c 0"));
+  }
 }
 
 TEST_F(SupervisorTest, AJobThatNoWorkerJoinedIsToldOf) {

@@ -1,0 +1,222 @@
+#include "submit/cluster/host_source.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <sstream>
+#include <stdexcept>
+#include <utility>
+
+#include "submit/output/last_line.h"
+#include "submit/process/capture.h"
+#include "submit/process/command.h"
+#include "submit/process/environment.h"
+#include "submit/process/whole_file.h"
+
+namespace warren::submit {
+namespace {
+
+/// Bytes that are kept of the script's output and of its last errors.
+constexpr std::size_t kMostOutputBytes = 16'000'000;
+constexpr std::size_t kErrorBytes = 2000;
+
+std::vector<std::string> ScriptWords(const Options& options) {
+  return {"sh", "-c", options.host_discovery};
+}
+
+std::string Failed(const Options& options, const ExitStatus& status, const std::string& words) {
+  return fmt::format("'{}' {}{}", options.host_discovery, status.Describe(),
+                     words.empty() ? "" : fmt::format(": {}", words));
+}
+
+/// Turns "node1:4" into a line of a host file. Other lines are returned unchanged.
+std::string WithSlots(std::string line) {
+  const std::size_t comment = line.find('#');
+  if (comment != std::string::npos) line.erase(comment);
+  line.erase(line.find_last_not_of(" \t\r") + 1);
+  const std::size_t colon = line.rfind(':');
+  const bool is_ipv6 = colon != std::string::npos && line.find(':') != colon && line[colon - 1] != ']';
+  if (colon == std::string::npos || colon + 1 == line.size() || is_ipv6 ||
+      line.find_first_not_of("0123456789", colon + 1) != std::string::npos) {
+    return line;
+  }
+  return fmt::format("{} slots={}", line.substr(0, colon), line.substr(colon + 1));
+}
+
+std::vector<Host> ParseText(const Options& options, const std::string& text) {
+  return options.host_discovery.empty() ? ParseHosts(text, HostFilePath(options.host_file))
+                                        : ParseDiscovered(text, "--host-discovery");
+}
+
+}  // namespace
+
+std::vector<Host> ParseDiscovered(std::string_view text, const std::string& source) {
+  std::istringstream lines{std::string(text)};
+  std::string as_file;
+  bool is_empty = true;
+  for (std::string line; std::getline(lines, line);) {
+    line = WithSlots(std::move(line));
+    is_empty = is_empty && line.find_first_not_of(" \t") == std::string::npos;
+    as_file += line + '\n';
+  }
+  return is_empty ? std::vector<Host>() : ParseHosts(as_file, source);
+}
+
+std::vector<Host> HostsAtStart(const Options& options) {
+  if (options.host_discovery.empty()) return ReadHosts(options.host_file);
+  try {
+    return ParseDiscovered(options.discovered_hosts, "--host-discovery");
+  } catch (const std::runtime_error&) {  // HostSource reports it
+    return {};
+  }
+}
+
+void Discover(Options& options) {
+  if (options.host_discovery.empty()) return;
+  const Captured captured = Capture(ScriptWords(options), SearchPath(), kDiscoveryPatience);
+  if (captured.exit_code == kNotExecutable || captured.exit_code == kNotFound) {
+    throw std::runtime_error(
+        fmt::format("--host-discovery: '{}' exited with code {}: there is no such command, or it is not "
+                    "executable (chmod +x)",
+                    options.host_discovery, captured.exit_code));
+  }
+  const bool is_job = options.request == Request::kRun && !options.dry_run;
+  if (captured.exit_code != 0 && !is_job) {
+    throw std::runtime_error(fmt::format("--host-discovery: '{}' exited with code {}", options.host_discovery,
+                                         captured.exit_code));
+  }
+  if (!is_job) ParseDiscovered(captured.out, "--host-discovery");  // throws
+  if (captured.exit_code == 0) options.discovered_hosts = captured.out;
+}
+
+HostReadings::Result HostReadings::Take(const HostReading& reading) {
+  Result result;
+  std::vector<Host> hosts;
+  std::string error = reading.error;
+  try {
+    if (error.empty()) hosts = parse_(reading.text);
+    if (error.empty() && hosts.empty() && !known_.empty()) error = fmt::format("{}: no hosts", what_);
+  } catch (const std::runtime_error& invalid) {
+    error = invalid.what();
+  }
+  if (!error.empty()) {
+    if (!std::exchange(fails_, true)) {
+      result.line = LogLine{
+          Severity::kWarning,
+          fmt::format("{}; {}", error,
+                      known_.empty() ? "the job waits for hosts" : "the job keeps the hosts that it knows")};
+    }
+    return result;
+  }
+  if (std::exchange(fails_, false)) {
+    result.line = LogLine{Severity::kInfo, fmt::format("{} names hosts again", what_)};
+  }
+  if (hosts != known_) {
+    known_ = hosts;
+    result.hosts = std::move(hosts);
+  }
+  return result;
+}
+
+HostSource::HostSource(boost::asio::io_context& io, Children& children, const Options& options,
+                       std::vector<Host> known, std::function<void(std::vector<Host>)> changed)
+    : children_(children),
+      options_(options),
+      changed_(std::move(changed)),
+      readings_(std::move(known), options.host_discovery.empty() ? "the host file" : "--host-discovery",
+                [&options](const std::string& text) { return ParseText(options, text); }),
+      timer_(io),
+      patience_(io) {}
+
+void HostSource::Begin() {
+  if (std::exchange(runs_, true)) return;
+  ReadAfter(is_first_ && readings_.known().empty() ? std::chrono::seconds{0} : interval());
+  is_first_ = false;
+}
+
+void HostSource::Stop() {
+  runs_ = false;
+  timer_.cancel();
+  patience_.cancel();
+  if (script_) children_.Stop({*script_});
+}
+
+std::chrono::seconds HostSource::interval() const {
+  return has_script() ? kDiscoveryInterval : kHostFileInterval;
+}
+
+void HostSource::ReadAfter(std::chrono::seconds wait) {
+  if (!runs_) return;
+  timer_.expires_after(wait);
+  timer_.async_wait([this](const boost::system::error_code& error) {
+    if (error || !runs_) return;
+    if (has_script()) {
+      RunScript();
+    } else {
+      ReadFile();
+    }
+  });
+}
+
+void HostSource::ReadFile() {
+  try {
+    std::string text = ReadWholeFile(HostFilePath(options_.host_file));
+    if (text != last_text_) Take({text});
+    last_text_ = std::move(text);
+  } catch (const std::runtime_error& error) {
+    last_text_.clear();
+    Take({{}, fmt::format("the host file: {}", error.what())});
+  }
+  ReadAfter(interval());
+}
+
+void HostSource::RunScript() {
+  const auto out = std::make_shared<std::string>();
+  const auto err = std::make_shared<std::string>();
+  const auto late = std::make_shared<bool>(false);
+  try {
+    script_ = children_.Start(
+        {FindCommand("sh", SearchPath()).file, ScriptWords(options_), InheritedWith({}, {})},
+        {[out, err](Stream stream, std::string_view bytes) {
+           if (stream == Stream::kOut) {
+             *out += bytes.substr(0, kMostOutputBytes - std::min(kMostOutputBytes, out->size()));
+           } else {
+             *err += bytes;
+             if (err->size() > kErrorBytes) err->erase(0, err->size() - kErrorBytes);
+           }
+         },
+         [this, out, err, late](const ExitStatus& status) {
+           script_.reset();
+           patience_.cancel();
+           if (!runs_) return;
+           if (*late) {
+             Take({{},
+                   fmt::format("--host-discovery: '{}' took longer than {} s, and was killed",
+                               options_.host_discovery, kDiscoveryPatience.count())});
+           } else if (!status.ok()) {
+             Take({{}, fmt::format("--host-discovery: {}", Failed(options_, status, LastLine(*err)))});
+           } else {
+             Take({*out});
+           }
+           ReadAfter(interval());
+         }});
+  } catch (const std::runtime_error& error) {
+    Take({{}, fmt::format("--host-discovery: {}", error.what())});
+    return ReadAfter(interval());
+  }
+  patience_.expires_after(kDiscoveryPatience);
+  patience_.async_wait([this, late](const boost::system::error_code& error) {
+    if (error || !script_) return;
+    *late = true;
+    children_.Kill({*script_});
+  });
+}
+
+void HostSource::Take(const HostReading& reading) {
+  HostReadings::Result result = readings_.Take(reading);
+  if (result.line) Write(*result.line);
+  if (result.hosts) changed_(std::move(*result.hosts));
+}
+
+}  // namespace warren::submit

@@ -1,0 +1,100 @@
+// Where the hosts of a job come from: a host file, or a script that prints them (--host-discovery). In an
+// elastic job both are read again while the job runs.
+//
+// HostReadings decides what a reading means, without I/O; HostSource reads.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "submit/cluster/host_file.h"
+#include "submit/options/options.h"
+#include "submit/output/log_line.h"
+#include "submit/process/children.h"
+
+namespace warren::submit {
+
+/// How often the script runs, from the end of one run to the start of the next.
+inline constexpr std::chrono::seconds kDiscoveryInterval{5};
+/// A script that takes longer than this is killed.
+inline constexpr std::chrono::seconds kDiscoveryPatience{20};
+/// How often the host file is read.
+inline constexpr std::chrono::seconds kHostFileInterval{1};
+
+/// Parses the output of a discovery script: lines as in a host file, except that "node1:4" means four slots,
+/// as with Horovod. Throws std::runtime_error, like ParseHosts, but not if there are no hosts.
+std::vector<Host> ParseDiscovered(std::string_view text, const std::string& source);
+
+/// The hosts at the start of the job. With --host-discovery, those that Discover has found, if any.
+std::vector<Host> HostsAtStart(const Options& options);
+
+/// Runs the discovery script, if the options name one, for HostsAtStart. Throws std::runtime_error if there
+/// is no such script, and, unless a job is to run, if the script fails; otherwise that is left to HostSource.
+void Discover(Options& options);
+
+/// The output of a script, or the content of a file.
+struct HostReading {
+  std::string text;
+  std::string error = {};  ///< the reason why there is no text; empty if there is one
+};
+
+class HostReadings {
+ public:
+  using Parse = std::function<std::vector<Host>(const std::string& text)>;
+  /// `parse` throws std::runtime_error. `what` names the source: "the host file", "--host-discovery".
+  HostReadings(std::vector<Host> known, std::string what, Parse parse)
+      : known_(std::move(known)), what_(std::move(what)), parse_(std::move(parse)) {}
+
+  struct Result {
+    std::optional<std::vector<Host>> hosts;  ///< the hosts, if they have changed
+    std::optional<LogLine> line;             ///< a message to the user
+  };
+  /// A reading that fails, or names no hosts, leaves the hosts as they are; the first of several such
+  /// readings is reported, and so is the end of them.
+  Result Take(const HostReading& reading);
+  const std::vector<Host>& known() const { return known_; }
+
+ private:
+  std::vector<Host> known_;
+  std::string what_;
+  Parse parse_;
+  bool fails_ = false;
+};
+
+class HostSource {
+ public:
+  /// `changed` is called from the io_context with the new hosts. `options` must outlive this object.
+  HostSource(boost::asio::io_context& io, Children& children, const Options& options, std::vector<Host> known,
+             std::function<void(std::vector<Host>)> changed);
+
+  /// Reads the hosts again and again, until Stop.
+  void Begin();
+  void Stop();
+
+ private:
+  bool has_script() const { return !options_.host_discovery.empty(); }
+  std::chrono::seconds interval() const;
+  void ReadAfter(std::chrono::seconds wait);
+  void ReadFile();
+  void RunScript();
+  void Take(const HostReading& reading);
+
+  Children& children_;
+  const Options& options_;
+  std::function<void(std::vector<Host>)> changed_;
+  HostReadings readings_;
+  std::string last_text_;  ///< the latest content of the host file
+  boost::asio::steady_timer timer_;
+  boost::asio::steady_timer patience_;
+  std::optional<pid_t> script_;
+  bool runs_ = false;
+  bool is_first_ = true;
+};
+
+}  // namespace warren::submit

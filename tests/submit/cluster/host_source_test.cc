@@ -1,0 +1,96 @@
+// Readings of the hosts during a job. ssh_test.py has scripts and host files.
+#include "submit/cluster/host_source.h"
+
+#include <gmock/gmock.h>
+
+#include <stdexcept>
+
+namespace warren::submit {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+std::vector<std::string> Discovered(std::string_view text) {
+  std::vector<std::string> lines;
+  for (const Host& host : ParseDiscovered(text, "script")) lines.push_back(host.Line());
+  return lines;
+}
+
+TEST(ParseDiscovered, ANumberAfterAColonIsTheNumberOfSlotsAsWithHorovod) {
+  EXPECT_THAT(Discovered("node1\nnode2:4 \n\n  node3:1\r\n"),
+              ElementsAre("node1 slots=1", "node2 slots=4", "node3 slots=1"));
+}
+
+TEST(ParseDiscovered, OtherFormsAreThoseOfTheHostFile) {
+  EXPECT_THAT(Discovered("me@node1:2  # fast\nnode2 slots=3 port=2222\nnode[5-6]:2\nfe80::12\n[fe80::1]:2\n"),
+              ElementsAre("me@node1 slots=2", "node2 slots=3 port=2222", "node5 slots=2", "node6 slots=2",
+                          "fe80::12 slots=1", "fe80::1 slots=2"));
+}
+
+TEST(ParseDiscovered, NothingIsNoHost) {
+  EXPECT_THAT(Discovered(""), IsEmpty());
+  EXPECT_THAT(Discovered(" \n# none\n"), IsEmpty());
+}
+
+TEST(ParseDiscovered, WhatIsNoHostIsRefusedWithItsLine) {
+  try {
+    Discovered("node1\nno such cluster!\n");
+    FAIL();
+  } catch (const std::runtime_error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("script:2: 'such' is not understood"));
+  }
+  EXPECT_THROW(Discovered("node1:0"), std::runtime_error);
+  EXPECT_THROW(Discovered("node1:1000000"), std::runtime_error);
+}
+
+class HostReadingsTest : public testing::Test {
+ protected:
+  HostReadings::Result Take(const std::string& text) { return readings_.Take({text}); }
+
+  HostReadings readings_{ParseDiscovered("a\nb:2\n", "script"), "script",
+                         [](const std::string& text) { return ParseDiscovered(text, "script"); }};
+};
+
+TEST_F(HostReadingsTest, OnlyChangesArePassedOn) {
+  EXPECT_EQ(Take("a\nb:2\n").hosts, std::nullopt);
+  const auto result = Take("a\n\nc\n");
+  ASSERT_TRUE(result.hosts);
+  EXPECT_EQ(result.hosts->at(1).name, "c");
+  EXPECT_FALSE(result.line);
+  EXPECT_EQ(Take("a\nc\n").hosts, std::nullopt);
+}
+
+TEST_F(HostReadingsTest, AFailureKeepsTheHostsAndIsReportedOnce) {
+  auto result = readings_.Take({"a\n", "the script exited with code 3"});
+  EXPECT_FALSE(result.hosts);
+  ASSERT_TRUE(result.line);
+  EXPECT_EQ(result.line->text, "the script exited with code 3; the job keeps the hosts that it knows");
+  EXPECT_EQ(result.line->severity, Severity::kWarning);
+  EXPECT_FALSE(readings_.Take({"", "the script exited with code 4"}).line);
+  EXPECT_FALSE(Take("not a host!").line);
+  result = Take("a\nb:2\n");
+  EXPECT_FALSE(result.hosts);
+  ASSERT_TRUE(result.line);
+  EXPECT_EQ(result.line->text, "script names hosts again");
+  EXPECT_TRUE(Take("not a host!").line) << "another failure";
+}
+
+TEST_F(HostReadingsTest, NoHostsAtAllAreTakenForAFailure) {
+  const auto result = Take("\n");
+  EXPECT_FALSE(result.hosts);
+  ASSERT_TRUE(result.line);
+  EXPECT_EQ(result.line->text, "script: no hosts; the job keeps the hosts that it knows");
+}
+
+TEST(HostReadings, AJobWithoutHostsWaitsForThem) {
+  HostReadings readings({}, "script",
+                        [](const std::string& text) { return ParseDiscovered(text, "script"); });
+  EXPECT_FALSE(readings.Take({""}).line);
+  EXPECT_EQ(readings.Take({"", "script failed"}).line->text, "script failed; the job waits for hosts");
+  EXPECT_TRUE(readings.Take({"a"}).hosts);
+}
+
+}  // namespace
+}  // namespace warren::submit

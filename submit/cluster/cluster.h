@@ -17,6 +17,7 @@
 #include "submit/options/cluster_facts.h"
 #include "submit/options/options.h"
 #include "submit/process/children.h"
+#include "submit/process/kept_job.h"
 #include "submit/process/planned_process.h"
 #include "submit/process/process.h"
 #include "submit/process/sample.h"
@@ -44,6 +45,8 @@ struct ClusterEvents {
   /// The queue has ended all processes and will start them again. The job must be stopped and restarted;
   /// Start then takes over the new processes.
   std::function<void(const std::string& story)> requeued;
+  /// The cluster keeps these for the job now; it would keep them without dmlc-submit.
+  std::function<void(const std::vector<KeptJob>& jobs)> keeps;
   /// Cluster::busy() has become false.
   std::function<void()> idle;
   /// The hosts of an elastic job are these now, in the order in which they are filled. Only from clusters

@@ -79,6 +79,7 @@ struct GangCluster::Gang {
   Launch launch;
   std::unique_ptr<TemporaryFiles> files;
   pid_t launcher = -1;
+  std::optional<KeptJob> kept = {};
 };
 
 GangCluster::GangCluster(asio::io_context& io, Children& children, const Options& options,
@@ -152,7 +153,7 @@ void GangCluster::LaunchGang(GangId id) {
       PlanGang(options_, gang.example, controller_.FirstOf(id), controller_.CountOf(id), context));
   gang.files =
       std::make_unique<TemporaryFiles>(gang.launch.files, gang.launch.directory, gang.launch.needs_directory);
-  Do(SetCleanup{id, {}});
+  Do(SetKept{id, std::nullopt});
   const std::vector<std::string> words = gang.files->Named(gang.launch.words);
   SpawnRequest request{FindCommand(words.front(), SearchPath()).file, words,
                        InheritedWith(gang.launch.environment, gang.example.unset),
@@ -188,12 +189,20 @@ void GangCluster::Do(const RemoveFiles& remove) {
 }
 
 /// The cleanup also removes the launcher's files, if any.
-void GangCluster::Do(const SetCleanup& cleanup) {
-  const auto& files = gangs_[cleanup.gang].files;
+void GangCluster::Do(const SetKept& kept) {
+  const auto& files = gangs_[kept.gang].files;
   std::string commands;
   if (files && !files->directory().empty()) commands = ShellCommand({"rm", "-r", files->directory()});
-  if (!cleanup.words.empty()) commands += (commands.empty() ? "" : "; ") + ShellCommand(cleanup.words);
-  children_.SetCleanupCommand(fmt::format("gang {}", controller_.FirstOf(cleanup.gang)), commands);
+  if (kept.job) commands += (commands.empty() ? "" : "; ") + ShellCommand(kept.job->cancel);
+  children_.SetCleanupCommand(fmt::format("gang {}", controller_.FirstOf(kept.gang)), commands);
+  std::optional<KeptJob>& known = gangs_[kept.gang].kept;
+  if (known.has_value() == kept.job.has_value() && (!known || known->name == kept.job->name)) return;
+  known = kept.job;
+  std::vector<KeptJob> jobs;
+  for (const Gang& gang : gangs_) {
+    if (gang.kept) jobs.push_back(*gang.kept);
+  }
+  events_.keeps(jobs);
 }
 
 void GangCluster::Do(const RunCommand& run) {

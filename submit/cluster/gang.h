@@ -46,7 +46,7 @@ class GangCluster : public Cluster {
   void Do(const StopLauncher& stop);
   void Do(const KillLauncher& kill);
   void Do(const RemoveFiles& remove);
-  void Do(const SetCleanup& cleanup);
+  void Do(const SetKept& kept);
   void Do(const RunCommand& run);
   void Do(const LaunchProcess& launch);
   void Do(const EndAgent& end);

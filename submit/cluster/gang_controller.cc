@@ -137,15 +137,19 @@ void GangController::Launched(GangId id, const Launch& launch) {
   }
   gang.launcher_runs = gang.launched = true;
   gang.stopped = gang.gone = false;
-  SetCleanupOf(gang);
+  SetKeptOf(gang);
 }
 
 void GangController::LauncherFailed(GangId /*gang*/, const std::string& why) {
   Tell(JobTroubled{why});
 }
 
-void GangController::SetCleanupOf(const Gang& gang) {
-  Do(SetCleanup{gang.id, gang.job.empty() ? std::vector<std::string>() : gang.queue->cancel(gang.job)});
+void GangController::SetKeptOf(const Gang& gang) {
+  if (gang.job.empty()) return Do(SetKept{gang.id, std::nullopt});
+  const Queue& queue = *gang.queue;
+  Do(SetKept{gang.id,
+             KeptJob{fmt::format("job {} of {}", gang.job, queue.name),
+                     queue.ask ? queue.ask(gang.job) : std::vector<std::string>(), queue.cancel(gang.job)}});
 }
 
 void GangController::LauncherWrote(GangId id, Stream stream, std::string_view bytes) {
@@ -155,7 +159,7 @@ void GangController::LauncherWrote(GangId id, Stream stream, std::string_view by
   if (gang.queue && !gang.queue->returns && gang.job.empty()) {
     if (const auto job = gang.queue->id(gang.words)) {
       gang.job = *job;
-      SetCleanupOf(gang);
+      SetKeptOf(gang);
       Tell(LogLine{Severity::kInfo, fmt::format("this is job {} of {}", gang.job, gang.queue->name)});
     }
   } else if (gang.Submits() && stream == Stream::kOut) {
@@ -190,7 +194,7 @@ void GangController::LauncherExited(GangId id, const ExitStatus& status, TimePoi
                    now);
   }
   gang.job = *job;
-  SetCleanupOf(gang);
+  SetKeptOf(gang);
   if (gang.stopped) return CancelJob(gang);  // stopped while it was being submitted
   Tell(
       LogLine{Severity::kInfo, fmt::format("{} job {} of {}", gang.of_workers ? "this is" : "the servers are",
@@ -203,7 +207,7 @@ void GangController::EndGang(Gang& gang, const ExitStatus& status, TimePoint now
   gang.launched = gang.requeued = false;
   gang.job.clear();
   Do(RemoveFiles{gang.id});
-  SetCleanupOf(gang);
+  SetKeptOf(gang);
   gang.ask_at.reset();
   gang.cancel_at.reset();
   if (gang.stopped && !stopping_) return LaunchIfAllAreWanted(gang, now);

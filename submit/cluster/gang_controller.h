@@ -30,6 +30,7 @@
 #include "submit/cluster/cluster_event.h"
 #include "submit/cluster/launch.h"
 #include "submit/output/line_splitter.h"
+#include "submit/process/kept_job.h"
 
 namespace warren::submit {
 
@@ -58,10 +59,11 @@ struct KillLauncher {
 struct RemoveFiles {
   GangId gang;
 };
-/// Set the command to run if dmlc-submit dies; no command if `words` is empty.
-struct SetCleanup {
+/// Set what the cluster keeps of the gang, and with it the command to run if dmlc-submit dies; nullopt:
+/// nothing.
+struct SetKept {
   GangId gang;
-  std::vector<std::string> words;
+  std::optional<KeptJob> job;
 };
 /// Run a command; CommandEnded follows.
 struct RunCommand {
@@ -77,8 +79,8 @@ struct LaunchProcess {
 struct EndAgent {
   std::size_t index;
 };
-using GangAction = std::variant<StartLauncher, StopLauncher, KillLauncher, RemoveFiles, SetCleanup,
-                                RunCommand, LaunchProcess, EndAgent, ClusterEvent>;
+using GangAction = std::variant<StartLauncher, StopLauncher, KillLauncher, RemoveFiles, SetKept, RunCommand,
+                                LaunchProcess, EndAgent, ClusterEvent>;
 
 class GangController {
  public:
@@ -188,7 +190,7 @@ class GangController {
   void EndWithoutPlace(const Gang& gang, std::size_t index, TimePoint now);
   void Relaunch(Gang& gang, TimePoint now);
   void LaunchIfAllAreWanted(Gang& gang, TimePoint now);
-  void SetCleanupOf(const Gang& gang);
+  void SetKeptOf(const Gang& gang);
   void TellLauncherLine(const Gang& gang, Stream stream, std::string_view piece);
   void EndGang(Gang& gang, const ExitStatus& status, TimePoint now);
 

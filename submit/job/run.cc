@@ -436,6 +436,7 @@ class JobRun : public JobView {
       Tell(&Supervisor::HostsChanged, hosts);
     };
     events.idle = [this] { Tell(&Supervisor::ClusterIdle); };
+    events.keeps = [this](const std::vector<KeptJob>& jobs) { watch_->ClusterKeeps(jobs); };
     events.requeued = [this](const std::string& story) { Tell(&Supervisor::Requeued, story); };
     events.tracker_failed = [this](const std::string& story) { Tell(&Supervisor::TrackerFailed, story); };
     events.trouble = [this](const std::string& story) { Tell(&Supervisor::Trouble, story); };

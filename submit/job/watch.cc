@@ -277,6 +277,10 @@ void JobWatch::OnTrackerPrint(int rank, std::string_view text) {
   }
 }
 
+void JobWatch::ClusterKeeps(const std::vector<KeptJob>& jobs) {
+  if (history_ && runs_) history_->SetKeptJobs(jobs);
+}
+
 void JobWatch::OnLog(const LogLine& line) {
   if (timeline_ && line.severity != Severity::kDebug) timeline_->Mark(line.text, Clock::now());
   if (line.severity != Severity::kDebug) monitor_.Said(SeverityName(line.severity), line.text, Clock::now());

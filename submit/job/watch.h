@@ -64,6 +64,8 @@ class JobWatch {
   void OnOutput(std::size_t index, Stream stream, std::string_view piece);
   /// Handles a text that a worker has printed by way of the tracker.
   void OnTrackerPrint(int rank, std::string_view text);
+  /// Records what the cluster keeps of the job now.
+  void ClusterKeeps(const std::vector<KeptJob>& jobs);
   /// Shows on the terminal how many workers have connected, until StopShowingJoining.
   void ShowJoining(int joined, int expected);
   void StopShowingJoining();

@@ -142,6 +142,8 @@ std::string RecordText(const JobRecord& record, bool locked) {
                {"log_dir", TextOrNull(record.log_dir)}};
   if (record.detached) json["detached"] = true;
   if (!record.dashboard.empty()) json["dashboard"] = record.dashboard;
+  for (const KeptJob& kept : record.kept_jobs)
+    json["kept_jobs"].push_back({{"name", kept.name}, {"ask", kept.ask}, {"cancel", kept.cancel}});
   if (locked) json["locked"] = true;
   if (const auto& end = record.end) {
     json["seconds"] = std::round(end->seconds * 1000) / 1000;
@@ -198,6 +200,12 @@ History::History(JobRecord record) : record_(std::move(record)) {
 void History::End(RecordedEnd end) {
   record_.end = std::move(end);
   record_.dashboard.clear();
+  record_.kept_jobs.clear();
+  Write();
+}
+
+void History::SetKeptJobs(std::vector<KeptJob> jobs) {
+  record_.kept_jobs = std::move(jobs);
   Write();
 }
 

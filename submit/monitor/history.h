@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "posix/descriptor.h"
+#include "submit/process/kept_job.h"
 
 namespace warren::submit {
 
@@ -51,7 +52,9 @@ struct JobRecord {
   std::string cluster;
   int workers = 0;
   std::chrono::system_clock::time_point began;
-  std::string log_dir;    ///< absolute path; empty: none
+  std::string log_dir;  ///< absolute path; empty: none
+  /// What the cluster keeps of the job while it runs, and would keep without dmlc-submit.
+  std::vector<KeptJob> kept_jobs;
   std::string dashboard;  ///< address of the page while the job runs; empty: none
   bool detached = false;  ///< its output is in kLauncherLog in log_dir
   std::optional<RecordedEnd> end;
@@ -82,6 +85,8 @@ class History {
   /// `jobs` in that directory.
   explicit History(JobRecord record);
   void End(RecordedEnd end);
+  /// Records what the cluster keeps of the job now.
+  void SetKeptJobs(std::vector<KeptJob> jobs);
   /// Writes the job's evaluations (EvaluationsJson in page_state.h) next to its record in the user's history,
   /// from where the pages of other jobs read them.
   void KeepEvaluations(const std::string& json) const;

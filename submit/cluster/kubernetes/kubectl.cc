@@ -49,6 +49,10 @@ std::vector<std::string> Kubectl::GetWords(int start) const {
                 fmt::format("{}={},{}={}", kJobLabel, options_.job_name, kStartLabel, start), "-o", "json"});
 }
 
+std::vector<std::string> Kubectl::ShowWords() const {
+  return Words({"get", "pods,jobs", "--selector", fmt::format("{}={}", kJobLabel, options_.job_name)});
+}
+
 std::vector<std::string> Kubectl::DeleteWords() const {
   return Words({"delete", "jobs,services,secrets", "--selector",
                 fmt::format("{}={}", kJobLabel, options_.job_name), "--ignore-not-found", "--wait=false"});

@@ -32,6 +32,8 @@ class Kubectl {
   std::vector<std::string> ApplyWords(const std::string& manager) const;
   /// The command that gets the pods and Jobs of start number `start` of the job.
   std::vector<std::string> GetWords(int start) const;
+  /// The command that shows a person the pods and Jobs of the job.
+  std::vector<std::string> ShowWords() const;
   /// The command that deletes all objects of the job.
   std::vector<std::string> DeleteWords() const;
   /// A shell command that deletes all objects of the job after dmlc-submit has died.

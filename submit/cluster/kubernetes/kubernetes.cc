@@ -174,6 +174,10 @@ void KubernetesCluster::Do(const DeleteObjects&) {
 
 void KubernetesCluster::Do(const SetDeletion& deletion) {
   children_.SetCleanupCommand(kObjects, deletion.left ? kubectl_.CleanupCommand() : "");
+  events_.keeps(deletion.left ? std::vector<KeptJob>{{fmt::format("the objects of job {} on Kubernetes",
+                                                                  options_.job_name),
+                                                      kubectl_.ShowWords(), kubectl_.DeleteWords()}}
+                              : std::vector<KeptJob>());
 }
 
 void KubernetesCluster::Do(const KillAsk&) {

@@ -338,7 +338,7 @@ class ClusterBehaviour(ClusterCase):
 
     def warren(self, *words):
         """Runs `warren ...`; returns it with its output."""
-        environment = {"PYTHONPATH": str(SOURCE / "python/src"), "WARREN_NATIVE": str(BIN.parent)}
+        environment = {"PYTHONPATH": str(SOURCE / "python/src"), "WARREN_NATIVE": str(BIN.parent), **self.cluster_environment()}
         return subprocess.run(["/usr/bin/python3", "-m", "warren", *words], env=self.environment(environment), capture_output=True, text=True,
                               timeout=LIMIT_S, check=False)
 
@@ -360,6 +360,29 @@ class ClusterBehaviour(ClusterCase):
         self.assertNotEqual(self.warren("wait", name).returncode, 0)
         self.assertIn("interrupted", self.warren("status", name).stdout)
         self.check_nothing_is_left()
+
+    @staticmethod
+    def record_of(name):
+        """The file of a job's record."""
+        return pathlib.Path(os.environ.get("XDG_STATE_HOME") or pathlib.Path.home() / ".local/state", f"warren/jobs/{name}.json")
+
+    def lose_launcher(self, *words):
+        """Starts a job that is left, and kills its launcher with all that would clean up, as a power failure does. Returns its ID. `words`:
+        options and the command."""
+        started = self.start("--detach", *words)
+        out, error = started.communicate(timeout=2 * LIMIT_S)
+        self.assertEqual(started.returncode, 0, error)
+        name = out.decode().strip()
+        record = self.record_of(name)
+        wait_for(lambda: "kept_jobs" in record.read_text(), LIMIT_S, "what the cluster keeps")
+        launcher = int(name.rpartition("-")[2])
+        os.kill(launcher, signal.SIGSTOP)
+        for process in (int(path.name) for path in pathlib.Path("/proc").iterdir() if path.name.isdigit()):
+            with contextlib.suppress(OSError):
+                if f"PPid:\t{launcher}\n" in pathlib.Path(f"/proc/{process}/status").read_text(encoding="ascii", errors="replace"):
+                    os.kill(process, signal.SIGKILL)
+        os.kill(launcher, signal.SIGKILL)
+        return name
 
     def test_a_killed_worker_of_an_elastic_job_is_replaced(self):
         if not self.IS_ELASTIC:

@@ -205,9 +205,7 @@ class GangWorld : public SimulatedWorld<GangWorld, GangController> {
   }
   void Do(const KillLauncher&) { FAIL() << "nobody said Kill"; }
   void Do(const RemoveFiles&) {}
-  void Do(const SetCleanup& cleanup) {
-    gangs_[cleanup.gang].cleanup = cleanup.words.empty() ? "" : cleanup.words.back();
-  }
+  void Do(const SetKept& kept) { gangs_[kept.gang].cleanup = kept.job ? kept.job->cancel.back() : ""; }
 
   /// Checks that no job is cancelled while its processes are ending: what they still print and save would be
   /// lost.

@@ -64,6 +64,17 @@ class KubernetesBehaviour(ClusterBehaviour, KubernetesCase):
 
     IS_ELASTIC = False
 
+    def test_kubernetes_is_asked_about_a_job_whose_launcher_is_lost_and_ends_it(self):
+        name = self.lose_launcher("--num-workers", 1, "sh", "-c", READY)
+        self.wait_for_files("ready-0")
+        status = self.warren("status", name)
+        self.assertEqual(status.returncode, 1, status.stderr)
+        (pod,) = self.pods()
+        self.assertRegex(status.stdout, rf"kept +the objects of job \S+ on Kubernetes: .*{pod} +Running")
+        cancelled = self.warren("cancel", name)
+        self.assertEqual(cancelled.returncode, 0, cancelled.stderr)
+        self.assertIn(" ended the objects of job", cancelled.stdout)
+
     def test_a_pod_that_is_lost_is_replaced(self):
         code = "echo attempt $DMLC_NUM_ATTEMPT; [ $DMLC_TASK_ID.$DMLC_NUM_ATTEMPT = 0.1 ] || exec sleep 600"
         process = self.start("--num-workers", 1, "--local-num-attempt", 1, "sh", "-c", code)

@@ -1,5 +1,6 @@
 """dmlc-submit --cluster slurm on a real Slurm: srun inside an allocation, sbatch outside one."""
 
+import json
 import os
 import signal
 import time
@@ -138,6 +139,25 @@ class Sbatch(ClusterBehaviour, SlurmCase):
         self.assertEqual(process.returncode, 0, err)
         self.assertIn(f"job {job} was put back into the queue of Slurm; starting all 2 processes again", err.decode())
         self.assertEqual(sorted(out.decode().splitlines()), [f"[{task}] attempt 1" for task in (0, 1)])
+
+    def test_slurm_is_asked_about_a_job_whose_launcher_is_lost_and_ends_it(self):
+        name = self.lose_launcher("--num-workers", 2, "--slurm-args", "--begin=now+1hour", "true")
+        (job,) = self.jobs()
+        status = self.warren("status", name)
+        self.assertEqual(status.returncode, 1, status.stderr)
+        self.assertIn("the launcher (dmlc-submit) was killed", status.stdout)
+        self.assertIn(f"job {job} of Slurm: PENDING|BeginTime", status.stdout)
+        self.assertEqual(json.loads(self.warren("status", "--json", name).stdout)["kept"], [[f"job {job} of Slurm", "PENDING|BeginTime"]])
+        record = self.record_of(name)
+        record.chmod(0o620)
+        refused = self.warren("cancel", name)
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn(f"others may write its record '{record}', so the commands in it are not run: scancel {job} ends", refused.stderr)
+        record.chmod(0o600)
+        cancelled = self.warren("cancel", name)
+        self.assertEqual(cancelled.returncode, 0, cancelled.stderr)
+        self.assertIn(f"scancel {job} ended job {job} of Slurm", cancelled.stdout)
+        wait_for(lambda: not self.jobs(), LIMIT_S, "the end of the job")
 
     def start_again(self, job, has_begun):
         """Waits until a job that was put back into the queue has begun."""

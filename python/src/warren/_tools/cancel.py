@@ -1,7 +1,8 @@
 """`warren cancel`: ends a running job through its dmlc-submit."""
 import argparse
+import shlex
 import signal
-from typing import Sequence
+from typing import Any, Dict, List, Sequence
 
 from warren._system.printable import printable
 from warren._tools import one_job as _one_job
@@ -11,13 +12,16 @@ def parser() -> argparse.ArgumentParser:
     """Returns the parser for `warren cancel`'s arguments."""
     made = _one_job.make_parser(
         "cancel", "Sends SIGTERM to a running job's dmlc-submit, which ends all processes of the job, and waits for its end. The exit code "
-        "is 0 if the job has ended, now or before.")
+        "is 0 if the job has ended, now or before. If its dmlc-submit was killed, ends what the cluster keeps of the job.")
     made.add_argument("--no-wait", action="store_true", help="do not wait for the job's end")
     return made
 
 
 def _cancel(one: _one_job.OneJob, options: argparse.Namespace) -> int:
     job = one.job
+    kept = _one_job.kept_jobs(one)
+    if kept:
+        return _cancel_kept(one, kept)
     if job.state not in ("running", "unknown"):
         print(printable(f"job {job.id} had already ended: it {_one_job.outcome(job)}"))
         return 0
@@ -33,6 +37,17 @@ def _cancel(one: _one_job.OneJob, options: argparse.Namespace) -> int:
         return 0
     print(printable(f"job {job.id} {_one_job.outcome(_one_job.wait_for_end(one, launcher))}"))
     return 0
+
+
+def _cancel_kept(one: _one_job.OneJob, kept: List[Dict[str, Any]]) -> int:
+    """Ends what the cluster keeps of a job whose launcher is gone."""
+    failed = 0
+    for found in kept:
+        code, said = _one_job.run_kept(one, found["cancel"])
+        failed |= code != 0
+        print(printable(f"job {one.job.id} {_one_job.outcome(one.job)}; {shlex.join(map(str, found['cancel']))} "
+                        f"{'ended' if code == 0 else 'failed for'} {found['name']}{': ' if said else ''}{said}"))
+    return int(failed)
 
 
 def run(words: Sequence[str]) -> int:

@@ -4,16 +4,21 @@ import dataclasses
 import os
 import pathlib
 import select
+import shlex
 import signal
 import socket
+import subprocess
 import sys
-from typing import Callable, Optional, Sequence
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from warren._system import locks as _locks
 from warren._system.printable import printable
 from warren._tools import jobs as _jobs
 
 _NAME = "the job: its ID, a prefix of it, the pid of its dmlc-submit, or the --jobname of the only running job, else of the newest"
+
+#: How long a command that asks or ends what a cluster keeps may take.
+_ASK_S = 60
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,6 +83,30 @@ def _why_unknown(job: _jobs.Job) -> str:
 def exit_code(job: _jobs.Job) -> int:
     """The job's own exit code; 1 if its record has none."""
     return int(job.values["exit_code"]) if "how" in job.values else 1
+
+
+def kept_jobs(one: OneJob) -> List[Dict[str, Any]]:
+    """What the cluster keeps of a job whose launcher is gone: `name`, and the commands `ask` and `cancel`. Empty for other jobs. Raises
+    ValueError if others may have written the record, since its commands are run."""
+    found = one.job.values.get("kept_jobs") or [] if one.job.state == "killed" else []
+    if not found:
+        return []
+    status = one.record.stat()
+    if status.st_uid != os.geteuid() or status.st_mode & 0o022:
+        raise ValueError(f"job {one.job.id}: others may write its record '{one.record}', so the commands in it are not run: "
+                         f"{'; '.join(shlex.join(map(str, kept['cancel'])) for kept in found)} ends what {one.job.values['cluster']} keeps of it")
+    return list(found)
+
+
+def run_kept(one: OneJob, words: Sequence[str]) -> Tuple[int, str]:
+    """Runs a command of `kept_jobs` in the job's directory. Returns its exit code and what it printed, or why it did not run."""
+    directory = one.job.values["directory"]
+    try:
+        done = subprocess.run([str(word) for word in words], cwd=directory if os.path.isdir(directory) else None, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=_ASK_S, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return 1, str(error)
+    return done.returncode, done.stdout.decode(errors="replace").strip()
 
 
 class Launcher:

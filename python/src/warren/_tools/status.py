@@ -31,11 +31,21 @@ def _last_output(one: _one_job.OneJob) -> Tuple[str, List[str]]:
     return what + (", last lines:" if output else " is empty"), output
 
 
+def _kept(one: _one_job.OneJob) -> List[Tuple[str, str]]:
+    """The names of what the cluster keeps of a job whose launcher is gone, each with what the cluster says of it."""
+    try:
+        jobs = _one_job.kept_jobs(one)
+    except (OSError, ValueError) as error:
+        return [("", str(error))]
+    return [(kept["name"], _one_job.run_kept(one, kept["ask"])[1] if kept["ask"] else "") for kept in jobs]
+
+
 def _show(one: _one_job.OneJob, options: argparse.Namespace) -> int:
     job, values = one.job, one.job.values
     what, output = _last_output(one)
+    kept = _kept(one)
     if options.json:
-        print(json.dumps({"id": job.id, "state": job.state, "outcome": _one_job.outcome(job), "output": output, **values}, indent=2))
+        print(json.dumps({"id": job.id, "state": job.state, "outcome": _one_job.outcome(job), "output": output, "kept": kept, **values}, indent=2))
     else:
         now = datetime.datetime.now(datetime.timezone.utc)
         age = (now - job.began).total_seconds()
@@ -43,7 +53,11 @@ def _show(one: _one_job.OneJob, options: argparse.Namespace) -> int:
         print(_jobs.lines([("job", f"{job.id} ({_jobs.name_of(job)})"), ("state", state),
                            ("began", f"{values['began']} ({_jobs.ago(age)})"), ("workers", f"{values['workers']} on {values['cluster']}"),
                            ("from", f"{values['host']}, pid {values['pid']}"), ("logs", values.get("log_dir")),
-                           ("page", _jobs.page(job))]), end="")  # fmt: skip
+                           ("page", _jobs.page(job)),
+                           *(("kept", " ".join(f"{name}: {said or 'it may still run'}".split())) for name, said in kept if name),
+                           *(("kept", said) for name, said in kept if not name)]), end="")  # fmt: skip
+        if any(name for name, _ in kept):
+            print(f"`warren cancel {job.id}` ends what {values['cluster']} keeps of it")
         print(printable(what) + "".join(f"\n  {printable(line)}" for line in output))
     return 0 if job.state in ("running", "succeeded") else 1
 

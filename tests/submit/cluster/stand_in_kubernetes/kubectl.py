@@ -205,13 +205,15 @@ class Kubectl:
 
     def get(self):
         output = self.flags.get("--output")
-        if output not in ("json", "name"):
-            raise Refused("error: the stand-in's `get` needs -o json or -o name")
+        if output not in ("json", "name", None):
+            raise Refused("error: the stand-in's `get` knows -o json, -o name, and a table for people")
         with self.cluster.changed:
             found, single = self._selected("get")
             found = copy.deepcopy(found)
         if output == "name":
             self.out("".join(f"{_name(thing)}\n" for thing in found))
+        elif output is None:
+            self.out("".join(f"{_name(thing)}   {thing.get('status', {}).get('phase', '')}\n" for thing in found))
         elif found or not single:
             self.out(_json(found[0] if single else _list(found)))
 

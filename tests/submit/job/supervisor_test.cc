@@ -1,6 +1,7 @@
 // The supervisor, rule by rule: events in, actions out. supervisor_simulation_test.cc runs whole jobs.
 #include "submit/job/supervisor.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <csignal>

@@ -366,15 +366,16 @@ class ClusterBehaviour(ClusterCase):
         """The file of a job's record."""
         return pathlib.Path(os.environ.get("XDG_STATE_HOME") or pathlib.Path.home() / ".local/state", f"warren/jobs/{name}.json")
 
-    def lose_launcher(self, *words):
+    def lose_launcher(self, *words, files=()):
         """Starts a job that is left, and kills its launcher with all that would clean up, as a power failure does. Returns its ID. `words`:
-        options and the command."""
+        options and the command. `files`: those that the job has written before."""
         started = self.start("--detach", *words)
         out, error = started.communicate(timeout=2 * LIMIT_S)
         self.assertEqual(started.returncode, 0, error)
         name = out.decode().strip()
         record = self.record_of(name)
         wait_for(lambda: "kept_jobs" in record.read_text(), LIMIT_S, "what the cluster keeps")
+        self.wait_for_files(*files)
         launcher = int(name.rpartition("-")[2])
         os.kill(launcher, signal.SIGSTOP)
         for process in (int(path.name) for path in pathlib.Path("/proc").iterdir() if path.name.isdigit()):

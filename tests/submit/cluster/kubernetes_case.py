@@ -65,8 +65,7 @@ class KubernetesBehaviour(ClusterBehaviour, KubernetesCase):
     IS_ELASTIC = False
 
     def test_kubernetes_is_asked_about_a_job_whose_launcher_is_lost_and_ends_it(self):
-        name = self.lose_launcher("--num-workers", 1, "sh", "-c", READY)
-        self.wait_for_files("ready-0")
+        name = self.lose_launcher("--num-workers", 1, "sh", "-c", READY, files=["ready-0"])
         status = self.warren("status", name)
         self.assertEqual(status.returncode, 1, status.stderr)
         (pod,) = self.pods()

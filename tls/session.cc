@@ -193,7 +193,7 @@ struct Context::Impl {
                                          : ssl.SSL_CTX_load_verify_file(context, authorities.c_str())) == 1;
     if (!ok) {
       const char* reason = ssl.ERR_reason_error_string(ssl.ERR_peek_error());
-      const std::string why = reason == nullptr ? "unknown error" : reason;
+      const std::string why = reason != nullptr ? reason : "there is no such file, or it has no certificates";
       ssl.ERR_clear_error();
       ssl.SSL_CTX_free(context);
       throw std::runtime_error(fmt::format("cannot read the certificates of authorities{}: {}",

@@ -31,9 +31,11 @@ constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 constexpr std::string_view kForms = "a line is a host, optionally followed by slots=N, max_slots=N or port=N";
 
-/// `text` in quotes, without terminal control characters.
+/// The first 100 bytes of `text` in quotes, without terminal control characters.
 std::string Quoted(std::string_view text) {
-  return fmt::format("'{}'", wire::PrintableLine(text));
+  constexpr std::size_t kMostBytes = 100;
+  return fmt::format("'{}{}'", wire::PrintableLine(text.substr(0, kMostBytes)),
+                     text.size() > kMostBytes ? "..." : "");
 }
 
 bool IsNumber(std::string_view text) {
@@ -55,6 +57,11 @@ std::uint16_t ParsePort(std::string_view text) {
 }
 
 /// The settings after a host's name.
+/// A word with more digits is no number of slots.
+constexpr std::size_t kMostDigits = 9;
+/// Longer lines are refused: they are no list of hosts.
+constexpr std::size_t kMostLineBytes = 1 << 20;
+
 struct LineOptions {
   std::optional<int> slots;
   int max_slots = 0;
@@ -80,9 +87,9 @@ LineOptions ParseLineOptions(std::istringstream& words, const std::string& host)
     } else if (equals != std::string::npos && key == "port") {
       once(options.port == 0, "port=");
       options.port = ParsePort(value);
-    } else if (IsNumber(word)) {
-      throw std::runtime_error(
-          fmt::format("'{0}' is not understood; for {0} slots write: {1} slots={0}", word, host));
+    } else if (IsNumber(word) && word.size() <= kMostDigits) {
+      throw std::runtime_error(fmt::format("'{0}' is not understood; for {0} slots write: {1} slots={0}",
+                                           word, host.size() <= kMaxNameLength ? host : "HOST"));
     } else {
       throw std::runtime_error(fmt::format("{} is not understood; {}", Quoted(word), kForms));
     }
@@ -336,6 +343,7 @@ std::vector<Host> ParseHosts(std::string_view text, const std::string& source) {
     std::string first;
     if (!(words >> first)) continue;
     try {
+      if (line.size() > kMostLineBytes) throw std::runtime_error("the line is too long");
       const LineOptions options = ParseLineOptions(words, first);
       for (const std::string_view word : SplitAtCommas(first)) {
         for (Host& host : ParseHostWord(word, options)) list.Add(std::move(host));

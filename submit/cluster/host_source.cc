@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <sstream>
 #include <stdexcept>
+#include <system_error>
 #include <utility>
 
 #include "submit/output/last_line.h"
@@ -18,7 +20,7 @@ namespace warren::submit {
 namespace {
 
 /// Bytes that are kept of the script's output and of its last errors.
-constexpr std::size_t kMostOutputBytes = 16'000'000;
+constexpr std::size_t kMostOutputBytes = std::size_t{4} << 20;
 constexpr std::size_t kErrorBytes = 2000;
 
 std::vector<std::string> ScriptWords(const Options& options) {
@@ -30,18 +32,33 @@ std::string Failed(const Options& options, const ExitStatus& status, const std::
                      words.empty() ? "" : fmt::format(": {}", words));
 }
 
-/// Turns "node1:4" into a line of a host file. Other lines are returned unchanged.
+/// Turns "node1:4 port=22" into a line of a host file. Other lines lose their comments only. A host with 0
+/// slots has no line.
 std::string WithSlots(std::string line) {
   const std::size_t comment = line.find('#');
   if (comment != std::string::npos) line.erase(comment);
   line.erase(line.find_last_not_of(" \t\r") + 1);
-  const std::size_t colon = line.rfind(':');
-  const bool is_ipv6 = colon != std::string::npos && line.find(':') != colon && line[colon - 1] != ']';
-  if (colon == std::string::npos || colon + 1 == line.size() || is_ipv6 ||
-      line.find_first_not_of("0123456789", colon + 1) != std::string::npos) {
+  const std::string host =
+      line.substr(0, std::min(line.find_first_of(" \t", line.find_first_not_of(" \t")), line.size()));
+  const std::size_t colon = host.rfind(':');
+  const bool is_ipv6 = colon != std::string::npos && host.find(':') != colon && host[colon - 1] != ']';
+  if (colon == std::string::npos || colon + 1 == host.size() || is_ipv6 ||
+      host.find_first_not_of("0123456789", colon + 1) != std::string::npos) {
     return line;
   }
-  return fmt::format("{} slots={}", line.substr(0, colon), line.substr(colon + 1));
+  if (host.find_first_not_of('0', colon + 1) == std::string::npos) return {};
+  return fmt::format("{} slots={}{}", host.substr(0, colon), host.substr(colon + 1),
+                     line.substr(host.size()));
+}
+
+std::string TooLate(const Options& options) {
+  return fmt::format("--host-discovery: '{}' took longer than {} s, and was killed", options.host_discovery,
+                     kDiscoveryPatience.count());
+}
+
+std::string TooMuch(const Options& options) {
+  return fmt::format("--host-discovery: '{}' printed more than {} MiB", options.host_discovery,
+                     kMostOutputBytes >> 20);
 }
 
 std::vector<Host> ParseText(const Options& options, const std::string& text) {
@@ -82,6 +99,11 @@ void Discover(Options& options) {
                     options.host_discovery, captured.exit_code));
   }
   const bool is_job = options.request == Request::kRun && !options.dry_run;
+  const bool is_too_much = captured.out.size() > kMostOutputBytes;
+  if (captured.is_late || is_too_much) {
+    if (!is_job) throw std::runtime_error(is_too_much ? TooMuch(options) : TooLate(options));
+    return;
+  }
   if (captured.exit_code != 0 && !is_job) {
     throw std::runtime_error(fmt::format("--host-discovery: '{}' exited with code {}", options.host_discovery,
                                          captured.exit_code));
@@ -161,6 +183,11 @@ void HostSource::ReadAfter(std::chrono::seconds wait) {
 
 void HostSource::ReadFile() {
   try {
+    // Opening a pipe would wait for its writer.
+    if (std::error_code error; !std::filesystem::is_regular_file(HostFilePath(options_.host_file), error)) {
+      throw std::runtime_error(
+          fmt::format("'{}' is not a regular file that can be read again", HostFilePath(options_.host_file)));
+    }
     std::string text = ReadWholeFile(HostFilePath(options_.host_file));
     if (text != last_text_) Take({text});
     last_text_ = std::move(text);
@@ -180,7 +207,7 @@ void HostSource::RunScript() {
         {FindCommand("sh", SearchPath()).file, ScriptWords(options_), InheritedWith({}, {})},
         {[out, err](Stream stream, std::string_view bytes) {
            if (stream == Stream::kOut) {
-             *out += bytes.substr(0, kMostOutputBytes - std::min(kMostOutputBytes, out->size()));
+             if (out->size() <= kMostOutputBytes) *out += bytes;
            } else {
              *err += bytes;
              if (err->size() > kErrorBytes) err->erase(0, err->size() - kErrorBytes);
@@ -191,9 +218,9 @@ void HostSource::RunScript() {
            patience_.cancel();
            if (!runs_) return;
            if (*late) {
-             Take({{},
-                   fmt::format("--host-discovery: '{}' took longer than {} s, and was killed",
-                               options_.host_discovery, kDiscoveryPatience.count())});
+             Take({{}, TooLate(options_)});
+           } else if (out->size() > kMostOutputBytes) {
+             Take({{}, TooMuch(options_)});
            } else if (!status.ok()) {
              Take({{}, fmt::format("--host-discovery: {}", Failed(options_, status, LastLine(*err)))});
            } else {

@@ -74,15 +74,17 @@ SeatChanges ChangeSeats(const std::vector<HostRoom>& hosts,
   FreeSlots free(hosts, tasks);
   std::vector<std::size_t> waiting;
   std::size_t num_seated = 0;
+  std::size_t num_leaving = 0;
   for (std::size_t i = 0; i < tasks.size(); ++i) {
     if (!tasks[i]) continue;
     if (!tasks[i]->seat) {
       waiting.push_back(i);
-    } else if (!tasks[i]->leaving) {
-      ++num_seated;
+    } else {
+      ++(tasks[i]->leaving ? num_leaving : num_seated);
     }
   }
   num_seated -= changes.leaves.size();
+  num_leaving += changes.leaves.size();
   const auto may_use = [&](const std::string& host) {
     return free.Has(host) && !losses.AvoidedUntil(host, now);
   };
@@ -108,7 +110,10 @@ SeatChanges ChangeSeats(const std::vector<HostRoom>& hosts,
     changes.next = std::min(changes.next.value_or(*until), *until);
     if (!losses.IsLeftOut(one.name, now)) later += free.Count(one.name);
   }
-  changes.num_possible = num_seated + changes.starts.size() + std::min(waiting.size(), later);
+  std::size_t room = 0;  // for those that are leaving
+  for (const HostRoom& one : hosts) room += may_use(one.name) ? free.Count(one.name) : 0;
+  changes.num_possible =
+      num_seated + changes.starts.size() + std::min(waiting.size(), later) + std::min(num_leaving, room);
   return changes;
 }
 

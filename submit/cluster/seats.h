@@ -38,7 +38,7 @@ struct SeatChanges {
   /// The task whose seat has gone, but which stays until another one has joined, since the training's state
   /// would leave with it.
   std::optional<std::size_t> kept;
-  /// How many tasks have a seat, get one, or will get one when a host has rested.
+  /// How many tasks have a seat, get one, or will get one when a host has rested or they have left theirs.
   std::size_t num_possible = 0;
   std::optional<TimePoint> next;  ///< when a host that is avoided now may be used again
 };

@@ -372,14 +372,20 @@ class JobRun : public JobView {
     if (!story.empty()) Do(LogLine{Severity::kWarning, story});
   }
 
+  /// What follows the end of the job, such as waiting for the collector of traces, ends with the next signal.
+  void EndWithNextSignal() {
+    signals_.async_wait([this](const boost::system::error_code& error, int signal) {
+      if (error) return;
+      if (signal == kDumpSignal) return EndWithNextSignal();
+      io_.stop();
+    });
+  }
+
   void Do(const FinishJob& finish) {
     output_->ShowRest();
     result_ = finish.result;
     signals_.cancel();
-    // What still follows, such as waiting for the collector of traces, ends with the next signal.
-    signals_.async_wait([this](const boost::system::error_code& error, int signal) {
-      if (!error && signal != kDumpSignal) io_.stop();
-    });
+    EndWithNextSignal();
     input_.reset();
     watch_->Finish(finish.result, finish.story, finish.culprit, [this] { io_.stop(); });
   }

@@ -98,7 +98,7 @@ PageSources JobWatch::SourcesOfPage(const wire::JobToken& token) {
   page.output = &output_;
   page.usage = &usage_;
   page.cancel = [this] {
-    spdlog::warn("the job was cancelled on its page");
+    Say("the job was cancelled on its page");
     callbacks_.cancel();
   };
   page.dump = [this](std::size_t index) {

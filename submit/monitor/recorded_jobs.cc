@@ -27,6 +27,9 @@ namespace fs = std::filesystem;
 /// Larger files are not read: dmlc-submit does not write any.
 constexpr std::size_t kMostBytes = std::size_t{64} << 20;
 
+/// A list does not become longer than this, however long the commands of the jobs are.
+constexpr std::size_t kMostListBytes = std::size_t{8} << 20;
+
 /// Opens a regular file of this user. Returns an empty descriptor if there is no such file.
 posix::Descriptor OpenOwn(const std::string& path) {
   posix::Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
@@ -81,7 +84,7 @@ std::string RecordedJobsJson(const std::string& folder, std::size_t most) {
     const posix::Descriptor file = OpenOwn(PathOf(folder, id, kRecordEnding));
     const std::optional<std::string> text = file ? TextOf(file) : std::nullopt;
     if (!text) continue;  // no record, or one that has been removed since
-    if (++listed > most) break;
+    if (++listed > most || json.size() + text->size() > kMostListBytes) break;
     const std::optional<bool> is_held = IsHeld(file);
     json += json.back() == '[' ? "{\"id\":" : ",{\"id\":";
     AppendJson(json, std::string_view(id));

@@ -9,7 +9,7 @@
 
 namespace warren::submit {
 
-/// The newest records, at most `most`, newest first:
+/// The newest records, at most `most` and 8 MiB, newest first:
 ///   [{"id": "20261127T010203Z-4242", "held": true, "curves": false, "record": "{\"format\": 1, ...}"}, ...]
 /// "held": whether the job's dmlc-submit holds the lock on its record; null if the file system has no locks.
 /// "curves": whether evaluations are kept. "record": the text of the file. Empty list if the folder cannot be

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <optional>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "submit/monitor/page/texts.h"
@@ -28,6 +29,13 @@ Number NumberOf(std::string_view text, Number otherwise) {
   return number;
 }
 
+/// The index of a process; SIZE_MAX, which no process has, if the text is not a number.
+std::size_t IndexOf(std::string_view text) {
+  std::size_t index = SIZE_MAX;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), index);
+  return error == std::errc() && end == text.data() + text.size() ? index : SIZE_MAX;
+}
+
 WebResponse NotFound() {
   return Refuse(http::status::not_found, "there is no such page");
 }
@@ -39,8 +47,7 @@ WebResponse Act(const PageSources& sources, const WebTarget& target) {
     return Respond(http::status::accepted, kJson, "{}");
   }
   if (target.path == "/stack" && sources.dump) {
-    if (sources.dump(NumberOf<std::size_t>(target.Value("worker"), SIZE_MAX)))
-      return Respond(http::status::accepted, kJson, "{}");
+    if (sources.dump(IndexOf(target.Value("worker")))) return Respond(http::status::accepted, kJson, "{}");
     return Refuse(http::status::conflict, "this worker is not running");
   }
   return Refuse(http::status::method_not_allowed, "only /cancel and /stack accept POST");
@@ -84,7 +91,7 @@ std::string LogsJson(const OutputHistory* output, const WebTarget& target) {
   if (output == nullptr) return OutputHistory(0).Json({});
   OutputQuery query;
   const std::string_view worker = target.Value("worker");
-  if (!worker.empty()) query.process = NumberOf<std::size_t>(worker, SIZE_MAX);
+  if (!worker.empty()) query.process = IndexOf(worker);
   query.before = NumberOf(target.Value("before"), query.before);
   query.after = NumberOf(target.Value("after"), query.after);
   query.limit = std::min(NumberOf(target.Value("limit"), query.limit), kMaxLines);

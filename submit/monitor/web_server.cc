@@ -7,9 +7,7 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/thread_pool.hpp>
 #include <chrono>
-#include <exception>
 #include <map>
 #include <set>
 #include <stdexcept>
@@ -17,6 +15,7 @@
 #include <variant>
 #include <vector>
 
+#include "submit/monitor/file_reader.h"
 #include "submit/monitor/open_metrics.h"
 #include "submit/monitor/page_state.h"
 #include "submit/monitor/web_connection.h"
@@ -71,7 +70,7 @@ class WebServer::Impl : public std::enable_shared_from_this<WebServer::Impl> {
   }
 
   void Stop() {
-    if (reader_) reader_->join();
+    reader_.reset();
     timer_.cancel();
     for (const auto& listener : listeners_) listener->acceptor.close();
     for (const auto& connection : std::exchange(connections_, {})) connection->Close();
@@ -266,18 +265,11 @@ class WebServer::Impl : public std::enable_shared_from_this<WebServer::Impl> {
     return std::get<WebResponse>(std::move(answer));
   }
 
-  /// Answers once another thread has read files: a slow file system must not delay the tracker.
+  /// Answers once another thread has read files, if the connection is still there.
   void ReadLater(WebConnection& connection, std::function<WebResponse()> read) {
-    if (!reader_) reader_.emplace(1);
-    asio::post(*reader_, [this, kept = connection.shared_from_this(), read = std::move(read)]() mutable {
-      auto response = std::make_shared<WebResponse>();
-      try {
-        *response = read();
-      } catch (const std::exception& error) {
-        *response = Refuse(http::status::internal_server_error, error.what());
-      }
-      // The connection ends in the thread of the server.
-      asio::post(io_, [kept = std::move(kept), response] { kept->Respond(std::move(*response)); });
+    if (!reader_) reader_.emplace(io_);
+    reader_->Read(std::move(read), [weak = connection.weak_from_this()](WebResponse response) {
+      if (const auto kept = weak.lock()) kept->Respond(std::move(response));
     });
   }
 
@@ -351,7 +343,7 @@ class WebServer::Impl : public std::enable_shared_from_this<WebServer::Impl> {
   const std::string token_;
   const WebServerCallbacks callbacks_;
   const std::array<std::pair<std::string, Rights>, 2> tokens_;
-  std::optional<asio::thread_pool> reader_;  ///< reads files; made when first needed
+  std::optional<FileReader> reader_;  ///< made when first needed
   std::vector<std::unique_ptr<Listener>> listeners_;
   std::set<std::shared_ptr<WebConnection>> connections_;
   std::shared_ptr<const JobSnapshot> newest_;

@@ -33,13 +33,16 @@ std::vector<char*> Pointers(std::vector<std::string>& words) {
   return pointers;
 }
 
-/// Reads until the end of file or the deadline; returns whether the end was reached.
+/// Reads until the end of file, the deadline, or more than kMostCaptured; returns whether the end was
+/// reached.
 bool ReadUntil(int fd, Clock::time_point deadline, std::string& text) {
   std::array<char, 4096> buffer{};
   for (;;) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
     pollfd wait{fd, POLLIN, 0};
-    if (left.count() <= 0 || poll(&wait, 1, static_cast<int>(left.count())) == 0) return false;
+    if (left.count() <= 0 || text.size() > kMostCaptured ||
+        poll(&wait, 1, static_cast<int>(left.count())) == 0)
+      return false;
     const ssize_t count = read(fd, buffer.data(), buffer.size());
     if (count == 0) return true;
     if (count > 0) text.append(buffer.data(), static_cast<std::size_t>(count));
@@ -95,7 +98,8 @@ Captured Capture(const std::vector<std::string>& words, const std::string& path,
   write_end.reset();
   if (!ReadUntil(read_end.get(), Clock::now() + patience, captured.out)) {
     kill(pid, SIGKILL);
-    captured.out.clear();
+    captured.is_late = captured.out.size() <= kMostCaptured;
+    if (captured.is_late) captured.out.clear();
   }
   int status = 0;
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -9,8 +10,12 @@ namespace warren::submit {
 
 struct Captured {
   int exit_code = 127;
-  std::string out;  ///< standard output
+  std::string out;       ///< standard output; at most a little more than kMostCaptured
+  bool is_late = false;  ///< it took longer than the caller's patience, and was killed
 };
+
+/// A command that prints more is killed.
+inline constexpr std::size_t kMostCaptured = std::size_t{64} << 20;
 
 /// Runs a command, looked up on `path` (a value of PATH), without standard input and standard error. Returns
 /// no output if it cannot be started or takes longer than `patience`. Throws std::runtime_error if this

@@ -7,6 +7,8 @@
 #include <iterator>
 #include <utility>
 
+#include "wire/printable.h"
+
 namespace warren::submit {
 namespace {
 
@@ -28,6 +30,9 @@ bool IsTransient(unsigned status) {
   return status == 429 || (status >= 502 && status <= 504);
 }
 
+/// Longer words of a collector are cut.
+constexpr std::size_t kMostReasonBytes = 300;
+
 double Seconds(std::chrono::milliseconds time) {
   return std::chrono::duration<double>(time).count();
 }
@@ -47,10 +52,12 @@ TraceExporter::~TraceExporter() {
 }
 
 void TraceExporter::Send(std::vector<Span> spans) {
-  const std::size_t room = kMostWaitingSpans - std::min(waiting_.size(), kMostWaitingSpans);
-  if (spans.size() > room) {
-    Lose("the collector takes fewer spans than the job has");
-    spans.resize(room);
+  if (waiting_.size() + spans.size() > kMostWaitingSpans) {
+    Lose(fmt::format("more than {} spans wait to be sent; rounds are left out", kMostWaitingSpans));
+    // The spans of the job and its attempts, below which the others hang, stay.
+    const auto is_round = [](const Span& span) { return span.name == kRoundSpan; };
+    std::erase_if(spans, is_round);
+    if (waiting_.size() + spans.size() > kMostWaitingSpans) std::erase_if(waiting_, is_round);
   }
   std::move(spans.begin(), spans.end(), std::back_inserter(waiting_));
   if (batch_.empty()) SendNext();
@@ -104,7 +111,8 @@ void TraceExporter::Lose(const std::string& why) {
     spdlog::debug("spans of the job are lost: {}", why);
     return;
   }
-  spdlog::warn("spans of the job are lost, which does not affect it otherwise: {}: {}", settings_.url, why);
+  spdlog::warn("spans of the job are lost, which does not affect it otherwise: {}: {}", settings_.url,
+               wire::PrintableLine(why.substr(0, kMostReasonBytes)));
 }
 
 void TraceExporter::Finish(std::chrono::milliseconds limit, std::function<void()> done) {

@@ -37,8 +37,13 @@ std::string TextOf(const PostRequest& post) {
 
 HttpPost::HttpPost(asio::io_context& io, PostRequest request)
     : request_(std::move(request)), unsent_(TextOf(request_)), lookup_(io), socket_(io), timer_(io) {
-  parser_.body_limit(kMostAnswerBytes);
-  parser_.eager(true);
+  ExpectAnswer();
+}
+
+void HttpPost::ExpectAnswer() {
+  parser_.emplace();
+  parser_->body_limit(kMostAnswerBytes);
+  parser_->eager(true);
 }
 
 void HttpPost::Start(const std::optional<tls::Context>& tls, std::chrono::milliseconds limit, Done done) {
@@ -125,16 +130,18 @@ bool HttpPost::ReceiveSome() {
   if (!count) return false;
   error = {};
   if (*count == 0) {
-    if (parser_.got_some()) parser_.put_eof(error);
-    if (!error && !parser_.is_done()) error = http::error::end_of_stream;
+    if (parser_->got_some()) parser_->put_eof(error);
+    if (!error && !parser_->is_done()) error = http::error::end_of_stream;
   } else {
     unparsed_.append(bytes.data(), *count);
-    unparsed_.erase(0, parser_.put(asio::buffer(unparsed_), error));
-    if (error == http::error::need_more) error = {};
+    do {
+      unparsed_.erase(0, parser_->put(asio::buffer(unparsed_), error));
+      if (error == http::error::need_more) error = {};
+    } while (!error && SkipInterim());
   }
   if (error) {
     Fail(error.message());
-  } else if (parser_.is_done()) {
+  } else if (parser_->is_done()) {
     OnEnd();
   }
   return done_ != nullptr;
@@ -151,8 +158,15 @@ void HttpPost::Wait() {
                      });
 }
 
+/// After an interim response, such as 100 Continue, expects another one, and returns true.
+bool HttpPost::SkipInterim() {
+  if (!parser_->is_done() || parser_->get().result_int() >= 200) return false;
+  ExpectAnswer();
+  return true;
+}
+
 void HttpPost::OnEnd() {
-  auto& answer = parser_.get();
+  auto& answer = parser_->get();
   Finish({.error = {},
           .connected = true,
           .status = answer.result_int(),

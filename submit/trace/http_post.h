@@ -61,6 +61,8 @@ class HttpPost : public std::enable_shared_from_this<HttpPost> {
   bool SendSome();
   bool ReceiveSome();
   void Wait();
+  void ExpectAnswer();
+  bool SkipInterim();
   void OnEnd();
   void Fail(const std::string& error);
   void Finish(const PostResult& result);
@@ -73,7 +75,7 @@ class HttpPost : public std::enable_shared_from_this<HttpPost> {
   Socket socket_;
   std::optional<tls::Session> session_;  ///< with TLS, once connected
   boost::asio::steady_timer timer_;
-  boost::beast::http::response_parser<boost::beast::http::string_body> parser_;
+  std::optional<boost::beast::http::response_parser<boost::beast::http::string_body>> parser_;
   bool connected_ = false;
   Done done_;  ///< null once the request is over
 };

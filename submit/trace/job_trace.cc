@@ -214,7 +214,7 @@ void JobTrace::Evaluated(std::int64_t round, std::int64_t rounds, const Metrics&
   if (!attempt_) return;
   if (begins || round != round_number_) EndRound();
   if (!round_) {
-    round_ = Begin("round", rounds_parent_, std::exchange(round_begins_, now));
+    round_ = Begin(kRoundSpan, rounds_parent_, std::exchange(round_begins_, now));
     round_->end_ns = NanosecondsAt(now);
     round_number_ = round;
   }

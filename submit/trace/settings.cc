@@ -179,8 +179,10 @@ class Finder {
 
   bool IsOff() const {
     if (Lower(look_up_("OTEL_SDK_DISABLED").value_or("")) == "true") return true;
-    const auto exporters = look_up_("OTEL_TRACES_EXPORTER");
-    return exporters && exporters->find("otlp") == std::string::npos;
+    auto exporters = look_up_("OTEL_TRACES_EXPORTER");
+    if (!exporters) return false;
+    std::erase(*exporters, ' ');
+    return fmt::format(",{},", *exporters).find(",otlp,") == std::string::npos;
   }
 
   void FindTarget() {

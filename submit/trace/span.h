@@ -10,6 +10,9 @@
 
 namespace warren::submit {
 
+/// The name of the span of a round: of these a job may have very many.
+inline constexpr const char* kRoundSpan = "round";
+
 using AttributeValue = std::variant<std::string, std::int64_t, double, bool>;
 /// Names with their values.
 using Attributes = std::vector<std::pair<std::string, AttributeValue>>;

@@ -77,6 +77,10 @@ class Records(unittest.TestCase):
                 _jobs.read(NAME, text, ("node1", ""), lambda: None)
         with self.assertRaisesRegex(_jobs.BrokenRecord, f"^{NAME}: 'seconds' is nan"):
             _jobs.read(NAME, json.dumps({**FAILED, "seconds": float("nan")}), ("node1", ""), lambda: None)
+        for kept in (5, "abc", [1], [{}], {"a": 1}, [{"name": "n", "ask": None, "cancel": ["true"]}], [{"name": "n", "ask": [], "cancel": []}],
+                     [{"name": "n", "ask": [], "cancel": [1]}]):
+            with self.assertRaisesRegex(_jobs.BrokenRecord, "'kept_jobs' is"):
+                job(kept_jobs=kept)
         for failed_by in ("worker 3", [1], 7):
             with self.assertRaisesRegex(_jobs.BrokenRecord, "'failed_by' is"):
                 job(failed_by=failed_by)

@@ -27,6 +27,11 @@ class Controller:
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_POST(self):
                 body = self.rfile.read(int(self.headers["Content-Length"]))
+                if self.path.endswith("/moved"):
+                    self.send_response(302)
+                    self.send_header("Location", PATH)
+                    self.end_headers()
+                    return
                 is_ours = self.path == PATH and self.headers["Authorization"] == f"Bearer {TOKEN}"
                 if refuses or not is_ours or self.headers["Content-Type"] != "application/json":
                     controller.refused += 1
@@ -34,6 +39,10 @@ class Controller:
                     return
                 controller.statuses.append(json.loads(body)["trainerStatus"])
                 self.answer(200, json.loads(body))
+
+            def do_GET(self):
+                controller.refused += 1  # a redirect was followed, with the token
+                self.answer(403, {})
 
             def answer(self, code, value):
                 text = json.dumps(value).encode()

@@ -1,5 +1,7 @@
 """The progress of a Kubeflow TrainJob: rank 0 of a job reports it to a stand-in for the controller, over HTTPS."""
+import contextlib
 import datetime
+import io
 import os
 import pathlib
 import socket
@@ -10,7 +12,7 @@ import time
 import unittest
 
 from kubeflow_stand_in import Controller
-from warren._rounds import kubeflow
+from warren._rounds import kubeflow, sinks
 from warren_testing import BIN, at_night, wait_for
 
 ARROW_PYTHON = os.environ.get("WARREN_ARROW_PYTHON", "")
@@ -172,6 +174,24 @@ class TrainJob(unittest.TestCase):
         controller, output = self.run_program(OWN_LOOP, workers=2, change=lambda environment: {**environment, "KUBEFLOW_TRAINER_SERVER_CA_CERT": ""})
         self.assertIn("certificate verify failed", output)
         self.assertEqual((controller.statuses, controller.refused), ([], 0))
+
+    def test_the_token_goes_nowhere_else(self):
+        name = "KUBEFLOW_TRAINER_SERVER_URL"
+        for changed, said in ((lambda url: f"{url}/moved", "HTTP 302"), (lambda url: url.replace("https:", "http:"), "not https")):
+            with self.subTest(said):
+                controller, output = self.run_program(OWN_LOOP, workers=2,
+                                                      change=lambda found, changed=changed: {**found, name: changed(found[name])})
+                self.assertIn(said, output)
+                self.assertEqual((controller.statuses, controller.refused), ([], 0))
+
+    def test_a_fork_does_not_wait_for_a_report_and_a_server_does_not_command_the_terminal(self):
+        program = "import os, time, warren; warren.progress(1, 10); begin = time.time()\nif os.fork() == 0: raise SystemExit\n" \
+                  "os.wait(); print('the fork took', time.time() - begin < 2)"
+        _, output = self.run_program(program)
+        self.assertIn("the fork took True", output)
+        with contextlib.redirect_stderr(io.StringIO()) as written:
+            sinks.say("\x1b[2Jwords\nof a server")
+        self.assertEqual(written.getvalue(), "warren: \\x1b[2Jwords\\x0aof a server\n")
 
     def check_programs(self, *programs):
         for program, workers, name in programs:

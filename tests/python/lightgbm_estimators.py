@@ -62,10 +62,19 @@ def of_files(frame, y, three, weight, folder):
           files={"X": path, "y": "y", "group": "q", "eval_set": [(saved("queries part", slice(300), y=three, q=np.arange(len(y)) // 30), "y")],
                  "eval_group": ["q"]})
     in_job = {**HOW, "num_workers": 2}
+    path = saved("weighed", y=y, w=weight)
+    results = [warren.lightgbm.LGBMRegressor(**in_job).fit(path, "y", eval_set=[(path, "y")], **more).evals_result_["training" if not more else "valid_0"]["l2"]
+               for more in ({}, {"eval_sample_weight": ["w"]})]
+    print("DIFFERENT, the weights of an evaluation set are left out" if results[0] == results[1] else "same", "weights of training rows")
     for what, make, error, said in (
             ("files alone", lambda: warren.lightgbm.LGBMRegressor().fit(path, "y"), ValueError, "num_workers is missing"),
             ("labels that are no classes", lambda: warren.lightgbm.LGBMClassifier(**in_job).fit(folder / "y.parquet", "y"), ValueError,
              "expected the classes 0, 1, 2"),
+            ("a class without rows", lambda: warren.lightgbm.LGBMClassifier(**in_job).fit(saved("gap", y=np.where(y > 0, 7, 0)), "y"), ValueError,
+             "up to 7, and no row has the class 1"),
+            ("labels that are infinite", lambda: warren.lightgbm.LGBMClassifier(**in_job).fit(saved("inf", y=np.where(y > 0, np.inf, 0)), "y"),
+             ValueError, "the label inf"),
+            ("no column of labels", lambda: warren.lightgbm.LGBMRegressor(**in_job).fit(path, None), TypeError, "found None"),
             ("an array with files", lambda: warren.lightgbm.LGBMRegressor(**in_job).fit(path, y), TypeError, "y is the name of a column"),
             ("rows with files", lambda: warren.lightgbm.LGBMRegressor(**in_job).fit(path, "y", eval_set=[(frame, y)]), TypeError,
              "eval_set has a DataFrame"),

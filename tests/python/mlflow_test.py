@@ -108,6 +108,27 @@ if sys.argv[1:] == ["start"]:
     job.result()
 """
 
+OWN_RUNS = """
+import mlflow.xgboost, os, warren
+def function():
+    if os.environ["DMLC_TASK_ID"] == "0":
+        with mlflow.start_run(run_name="inner", nested=True):
+            mlflow.log_metric("m", 1)
+mlflow.xgboost.autolog()
+with mlflow.start_run(run_name="outer") as run:
+    warren.run(function, num_workers=2, port=0)
+    print("after the job", mlflow.get_run(run.info.run_id).info.status)
+"""
+
+REFUSED = ROWS + """
+import mlflow.xgboost, xgboost, warren.xgboost
+mlflow.xgboost.autolog()
+with warren.xgboost.communicator():
+    rank = warren.xgboost.get_rank()
+    matrix = xgboost.DMatrix(X[rank::2], y[rank::2])
+    xgboost.train(params, matrix, 2, evals=[(matrix, "./bad"), (matrix, "good")])
+"""
+
 ESTIMATORS = ROWS + """
 import mlflow.lightgbm, mlflow.xgboost, warren
 mlflow.xgboost.autolog()
@@ -123,7 +144,8 @@ with mlflow.start_run():
 class WithoutMLflow(unittest.TestCase):
     def test_names_of_metrics_are_those_of_autologging_or_allowed(self):
         self.assertEqual(mlflow_runs.metric_name("valid-ndcg@3"), "valid-ndcg_at_3")
-        self.assertEqual(mlflow_runs.metric_name("my data (2)/größe-auc.1"), "my data _2_/gr__e-auc.1")
+        self.assertEqual(mlflow_runs.metric_name("my data (2)/größe-auc.1"), "my data _2_/größe-auc.1")
+        self.assertEqual(mlflow_runs.metric_name("训练:1-auc"), "训练:1-auc")
 
     def test_a_program_without_mlflow_tells_its_jobs_nothing(self):
         self.assertNotIn("mlflow", sys.modules)
@@ -221,6 +243,16 @@ class Runs(unittest.TestCase):
         self.check_one(found, "train-logloss", [0, 1, 2])
         self.assertEqual((found[0]["name"], found[0]["params"]["num_boost_round"]), ("mine", "3"))
         self.assertIn("after the job RUNNING", output)
+
+    def test_runs_that_a_function_makes_by_itself_are_its_own(self):
+        found, output = self.runs(OWN_RUNS)
+        self.assertEqual(sorted((one["name"], one["status"]) for one in found), [("inner", "FINISHED"), ("outer", "FINISHED")], output)
+        self.assertIn("after the job RUNNING", output)
+
+    def test_a_metric_that_mlflow_refuses_does_not_take_the_others_with_it(self):
+        found, output = self.runs(REFUSED, workers="2")
+        self.assertEqual(output.count("does not get"), 1, output)
+        self.check_one(found, "good-logloss", [0, 1])
 
     def test_a_store_of_this_machine_is_named_to_those_who_start_jobs_elsewhere(self):
         program = ("import mlflow.xgboost; from warren._rounds import mlflow_runs; mlflow.xgboost.autolog(); "

@@ -261,6 +261,29 @@ class OfOtherJobs(OneJob):
         (self.records / "20261127T010203Z-1.json").write_text("{")
         self.assertIn("Z-1.json: it is not JSON", self.warren("status", "20261127T010203Z-1", code=1))
 
+    def test_what_a_cluster_keeps_of_a_killed_job_is_asked_and_ended(self):
+        kept = [{"name": "job 12 of a queue", "ask": ["sh", "-c", "echo it waits; pwd"], "cancel": ["sh", "-c", "touch ended; echo bye"]}]
+        file = self.keep(directory=str(self.folder), kept_jobs=kept)
+        job = file.stem
+        self.assertIn(f"job 12 of a queue: it waits {self.folder}", self.warren("status", job, code=1))
+        self.assertIn("ended job 12 of a queue: bye", self.warren("cancel", job))
+        self.assertTrue((self.folder / "ended").exists())
+
+    def test_commands_of_records_in_other_folders_or_of_other_hosts_are_shown_and_not_run(self):
+        kept = [{"name": "job 12 of a queue", "ask": ["touch", "asked"], "cancel": ["touch", "ended"]}]
+        file = self.keep(directory=str(self.folder), kept_jobs=kept)
+        copy = self.folder / "logs/jobs" / file.name
+        copy.parent.mkdir(parents=True)
+        copy.write_text(file.read_text())
+        where = ("--log-dir", self.folder / "logs", file.stem)
+        self.assertIn("`touch asked` asks about it, `touch ended` ends it", self.warren("status", *where, code=1))
+        self.assertIn("`touch ended` ends it", self.warren("cancel", *where, code=1))
+        self.keep(directory=str(self.folder), kept_jobs=kept, host="a-node-that-died", boot="another")
+        self.assertIn("`touch asked` asks about it, `touch ended` ends it", self.warren("status", file.stem, code=1))
+        self.assertIn("type there: warren cancel", self.warren("cancel", file.stem, code=1))
+        file.chmod(0o620)
+        self.assertFalse((self.folder / "asked").exists() or (self.folder / "ended").exists())
+
     def test_a_reader_that_has_seen_enough_is_no_error(self):
         self.keep(log_dir=str(self.folder))
         (self.folder / "worker-0.log").write_text("a line\n" * 100_000)

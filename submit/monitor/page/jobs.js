@@ -74,18 +74,19 @@ selection.listeners.push(() => {
 
 // The record of a job as `warren jobs` understands it: with its state and its times.
 function readRecord({id, held, curves, record}, own) {
-  let values = {};
+  let values = null;
   try {
     values = JSON.parse(record);
   } catch (error) {
-    return null;  // not written by dmlc-submit
+    // Not written by dmlc-submit, like a text that is no object.
   }
+  if (values === null || typeof values !== 'object') return null;
   const isNear = own && (values.host === own.host || (values.boot && values.boot === own.boot));
   const state = values.how || (values.locked !== true ? 'unknown' : held ? 'running' : held === false && isNear ? 'killed' : 'unknown');
   return {id, curves, state, ...values};
 }
 
-const nameOfJob = (one) => one.name || (one.command || [])[0] || 'job';
+const nameOfJob = (one) => String(one.name || (Array.isArray(one.command) && one.command[0]) || 'job');
 const beganOf = (one) => new Date(one.began).toLocaleString();
 
 function jobRow(one) {
@@ -141,7 +142,7 @@ async function loadCompared() {
     return;  // what is shown stays
   }
   if (id !== compared.id) return;
-  compared.evaluations = found;
+  compared.evaluations = Array.isArray(found) ? found.filter((one) => Array.isArray(one) && one[2] !== null && typeof one[2] === 'object') : [];
   drawEvaluation();
 }
 

@@ -27,6 +27,9 @@ TEST(ParseDiscovered, OtherFormsAreThoseOfTheHostFile) {
   EXPECT_THAT(Discovered("me@node1:2  # fast\nnode2 slots=3 port=2222\nnode[5-6]:2\nfe80::12\n[fe80::1]:2\n"),
               ElementsAre("me@node1 slots=2", "node2 slots=3 port=2222", "node5 slots=2", "node6 slots=2",
                           "fe80::12 slots=1", "fe80::1 slots=2"));
+  EXPECT_THAT(Discovered("me@node1:4 port=2222\n node2:8 max_slots=9\nnode3:0\nnode4:00 port=22\n"),
+              ElementsAre("me@node1 slots=4 port=2222", "node2 slots=8 max_slots=9"));
+  EXPECT_THROW(Discovered("node1:2222 slots=2"), std::runtime_error);
 }
 
 TEST(ParseDiscovered, NothingIsNoHost) {
@@ -41,8 +44,20 @@ TEST(ParseDiscovered, WhatIsNoHostIsRefusedWithItsLine) {
   } catch (const std::runtime_error& error) {
     EXPECT_THAT(error.what(), HasSubstr("script:2: 'such' is not understood"));
   }
-  EXPECT_THROW(Discovered("node1:0"), std::runtime_error);
+  EXPECT_THAT(Discovered("node1:0"), IsEmpty());
   EXPECT_THROW(Discovered("node1:1000000"), std::runtime_error);
+}
+
+TEST(ParseDiscovered, AMessageAboutBinaryOutputIsShort) {
+  for (const std::string& text : {std::string(10'000'000, '\0'), "a " + std::string(900'000, '9'),
+                                  std::string(900'000, '%') + ",b", std::string(900'000, '9') + " 7"}) {
+    try {
+      Discovered(text);
+      FAIL();
+    } catch (const std::runtime_error& error) {
+      EXPECT_LT(std::string(error.what()).size(), 1000U);
+    }
+  }
 }
 
 class HostReadingsTest : public testing::Test {

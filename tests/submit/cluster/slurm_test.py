@@ -152,7 +152,7 @@ class Sbatch(ClusterBehaviour, SlurmCase):
         record.chmod(0o620)
         refused = self.warren("cancel", name)
         self.assertEqual(refused.returncode, 1)
-        self.assertIn(f"others may write its record '{record}', so the commands in it are not run: scancel {job} ends", refused.stderr)
+        self.assertIn(f"`scancel {job}` ends it; others may have written its record, so this is not done here", refused.stderr)
         record.chmod(0o600)
         cancelled = self.warren("cancel", name)
         self.assertEqual(cancelled.returncode, 0, cancelled.stderr)

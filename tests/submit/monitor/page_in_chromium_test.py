@@ -16,7 +16,7 @@ import unittest
 
 import chromium
 from warren_testing import BIN
-from watching_test import Served, keep_job
+from watching_test import JOB, Served, keep_job
 
 DESKTOP = (1280, 1000)
 PHONE = (360, 740)
@@ -197,8 +197,14 @@ class PageTest(unittest.TestCase):
     def test_other_jobs_are_listed_opened_and_compared(self):
         with tempfile.TemporaryDirectory(prefix="warren-state-") as state:
             keep_job(state)
+            for name, text in (("1", "null"), ("2", "[1]"), ("3", "{"), ("4", '{"command": 7, "name": {"a": 1}}')):
+                pathlib.Path(state, f"warren/jobs/20261128T010203Z-{name}.json").write_text(text, encoding="ascii")
+            pathlib.Path(state, f"warren/jobs/{JOB}.evaluations.json").write_text(
+                '{"evaluations": [null, 5, [1, 0.5, null], [1, 0.5, {"train-rmse": 0.9}], [2, 1.0, {"train-rmse": 0.7}]]}', encoding="ascii")
             _, page = self.open(state_home=state)
-            page.wait_for("document.querySelectorAll('#jobs-table tbody tr').length === 1")
+            page.wait_for("document.querySelectorAll('#jobs-table tbody tr').length === 3")
+            page.value("[...document.querySelectorAll('#jobs-table tbody tr')].slice(0, 2).forEach((row) => row.remove())")
+            self.assertTrue(page.value("document.getElementById('cancel').checkVisibility()"))
             self.assertIn("rate-0.3\nsucceeded", page.value("document.querySelector('#jobs-table tbody tr').innerText").replace("\t", "\n"))
             before = page.value("document.querySelectorAll('#evaluation-chart .series').length")
             page.value("(() => { const box = document.getElementById('compare'); box.selectedIndex = 1; box.dispatchEvent(new Event('change')); })()")

@@ -9,13 +9,16 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/write.hpp>
 #include <chrono>
+#include <future>
 #include <initializer_list>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <tuple>
 #include <vector>
 
+#include "submit/monitor/file_reader.h"
 #include "submit/monitor/web_request.h"
 #include "submit/monitor/web_seats.h"
 #include "tests/submit/monitor/synthetic_job.h"
@@ -75,6 +78,34 @@ TEST(WebServer, TheAddressOfAllInterfacesIsNotInAUrl) {
                          Callbacks(output));
   EXPECT_EQ(server.PageUrl().find("0.0.0.0"), std::string::npos) << server.PageUrl();
   EXPECT_TRUE(server.PageUrl().starts_with("http://")) << server.PageUrl();
+}
+
+TEST(FileReader, ASlowFileSystemIsNotWaitedForAtTheEnd) {
+  asio::io_context io;
+  std::promise<void> answered;
+  const std::shared_future<void> answer = answered.get_future().share();
+  std::promise<void> asked;
+  int done = 0;
+  {
+    FileReader reader(io);
+    const auto count = [&done](const WebResponse&) { ++done; };
+    reader.Read(
+        [&asked, answer] {
+          asked.set_value();
+          answer.wait();
+          return Refuse(boost::beast::http::status::not_found, "");
+        },
+        count);
+    asked.get_future().wait();
+    for (std::size_t i = 0; i <= FileReader::kMostWaiting; ++i)
+      reader.Read([]() -> WebResponse { throw std::runtime_error("never called"); }, count);
+    io.run();
+    EXPECT_EQ(done, 1) << "one more than may wait";
+  }
+  answered.set_value();
+  io.restart();
+  io.run();
+  EXPECT_EQ(done, 1);
 }
 
 std::vector<WebSeat> Seats(std::initializer_list<std::tuple<bool, bool, int>> seats) {

@@ -67,6 +67,16 @@ TEST(TraceSettings, TheEndpointOfTracesIsUsedAsItIsAndTakesPrecedence) {
   EXPECT_EQ(Find({{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://c:4318"}}).settings->target, "/");
 }
 
+TEST(TraceSettings, OnlyTheExporterCalledOtlpTurnsThemOn) {
+  const auto sends = [](const std::string& exporters) {
+    return Find({{"OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:1"}, {"OTEL_TRACES_EXPORTER", exporters}}).settings.has_value();
+  };
+  EXPECT_TRUE(sends("otlp"));
+  EXPECT_TRUE(sends("console, otlp"));
+  EXPECT_FALSE(sends("notlp"));
+  EXPECT_FALSE(sends("none"));
+}
+
 TEST(TraceSettings, EndpointsThatAreNoUrlsAreRefused) {
   for (const char* endpoint :
        {"c:4318", "http://", "http://:4318", "http://c:0", "http://c:65536", "http://c:4318x",

@@ -28,6 +28,9 @@ class StandInCollector:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 collector.requests.append((self.path, dict(self.headers), body))
                 status, text = collector.answers.pop(0) if len(collector.answers) > 1 else collector.answers[0]
+                if status == 100:
+                    self.wfile.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+                    status = 200
                 self.send_response(status)
                 self.end_headers()
                 self.wfile.write(text.encode())

@@ -1,5 +1,6 @@
 """Traces of whole jobs, which dmlc-submit sends to a stand-in for an OpenTelemetry collector."""
 
+import json
 import os
 import pathlib
 import shutil
@@ -139,6 +140,28 @@ class Jobs(Traced):
         self.assertGreaterEqual(len(collector.requests), 4)
 
     @unittest.skipIf(os.environ.get("WARREN_SANITIZE"), "its workers load librabit into Python")
+    def test_of_too_many_rounds_some_are_left_out_and_the_job_is_not(self):
+        with StandInCollector() as collector:
+            job = self.traced(collector.url, "--num-workers", 1, "--jobname", "many", *python(
+                "print('\\n'.join(f'[{i}]\\ttrain-rmse:{1 / (i + 1)}' for i in range(20000)))"))
+        self.assertEqual(job.returncode, 0, job.err)
+        self.assertIn("more than 16384 spans wait to be sent; rounds are left out", job.err)
+        spans = collector.spans()
+        root = self.one(spans, "many")
+        self.assertEqual(self.one(spans, "attempt").parent, root.id)
+
+    def test_an_interim_answer_is_not_the_answer(self):
+        with StandInCollector((100, "{}")) as collector:
+            job = self.traced(collector.url, "--num-workers", 1, "true")
+        self.assertNotIn("lost", job.err)
+
+    def test_words_of_a_collector_are_short_and_printable(self):
+        said = json.dumps({"partialSuccess": {"rejectedSpans": "1", "errorMessage": "\x1b[31mred\n" + "x" * 900_000}})
+        with StandInCollector((200, said)) as collector:
+            job = self.traced(collector.url, "--num-workers", 1, "true")
+        self.assertIn(r"1 span rejected: \x1b[31mred xxx", job.err)
+        self.assertLess(len(job.err), 2000)
+
     def test_rounds_that_workers_report(self):
         with StandInCollector() as collector:
             job = self.traced(collector.url, "--num-workers", 2, "--hang-timeout", 0, sys.executable, WATCHED_WORKER, "rounds", 3, "0.01",

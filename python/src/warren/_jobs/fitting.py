@@ -13,6 +13,9 @@ from warren.data._peers import Peers
 ARGUMENTS = ("num_workers", "cluster", "host_file", "reproducible", "job_options")
 
 
+#: Labels with more values than this are taken for a mistake.
+_MOST_CLASSES = 10_000
+
 #: Stands for the labels of files in the `fit` of a library that wants to see the classes.
 CLASSES = np.array([0, 1])
 
@@ -44,7 +47,11 @@ def named(files: Any) -> Any:
 
 
 def columns(given: Mapping[str, Any]) -> Dict[str, str]:
-    """Returns the names of columns among these arguments of `fit`, without those that are None. Raises TypeError for arrays."""
+    """Returns the names of columns among these arguments of `fit`, without those that are None. Raises TypeError for arrays, and if the
+    first one, the labels, is None."""
+    label = next(iter(given))
+    if given[label] is None:
+        raise TypeError(f"the rows are in files, so {label} is the name of the column with the labels; found None")
     found = {}
     for name, value in given.items():
         if isinstance(value, str):
@@ -62,13 +69,20 @@ def features_like(names: Any) -> Dict[str, Any]:
 
 
 def number_of_classes(labels: Any, peers: Peers) -> int:
-    """The number of classes of all workers' rows, whose labels are 0, 1, ... A collective call. Raises ValueError for other labels."""
-    wrong = labels[(labels < 0) | (labels != np.floor(labels))]
-    found = peers.allgather((float(wrong[0]) if len(wrong) else None, float(labels.max()) if len(labels) else -1.0))
+    """The number of classes of all workers' rows, whose labels are 0, 1, ... without a gap. A collective call. Raises ValueError for other
+    labels."""
+    wrong = labels[~np.isfinite(labels) | (labels < 0) | (labels != np.floor(labels))]
+    found = peers.allgather((float(wrong[0]) if len(wrong) else None, [] if len(wrong) else np.unique(labels)[:_MOST_CLASSES + 1].tolist()))
     for rank, (label, _) in enumerate(found):
         if label is not None:
             raise ValueError(f"rank {rank} has read the label {label}, expected the classes 0, 1, 2, ...: number the classes in the files")
-    return max(2, int(max(greatest for _, greatest in found)) + 1)
+    classes = sorted({one for _, of_rank in found for one in of_rank})
+    if len(classes) > _MOST_CLASSES:
+        raise ValueError(f"the labels have more than {_MOST_CLASSES} values: are they classes?")
+    missing = next((number for number, one in enumerate(classes) if one != number), None)
+    if missing is not None:
+        raise ValueError(f"the labels go up to {classes[-1]:g}, and no row has the class {missing}: number the classes in the files 0, 1, 2, ...")
+    return max(2, len(classes))
 
 
 # --- the job -------------------------------------------------------------------------------------------------------------------------------

@@ -154,10 +154,11 @@ class _Fit(_fitting.Fitting):
         for number, (X, y) in enumerate(_pairs(given.get("eval_set"))):
             if not _fitting.is_files(X):
                 raise TypeError(f"eval_set has a {type(X).__name__}, and the training rows are in files: so are those of eval_set")
-            if _fitting.named(X) == self._files[0].files and y == given["y"]:
+            more = [_one_of(given.get(f"eval_{name}"), number) for name in ("sample_weight", "init_score", "group")]
+            of_training = list(map(given.get, ("sample_weight", "init_score", "group")))
+            if _fitting.named(X) == self._files[0].files and y == given["y"] and (more == of_training or not any(more)):
                 evals.append((rows, _fitting.CLASSES))  # the training rows
                 continue
-            more = (_one_of(given.get(f"eval_{name}"), number) for name in ("sample_weight", "init_score", "group"))
             self._files.append(_Files(X, _columns(y, *more)))
             evals.append((rows[:], _fitting.CLASSES))
         withheld = {"sample_weight", "init_score", "eval_sample_weight", "eval_init_score", "categorical_feature"}

@@ -42,11 +42,18 @@ def status(number: int, of: Optional[int], metrics: Mapping[str, float], rounds:
     return {"trainerStatus": found}
 
 
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """The token is for the controller alone."""
+
+    def redirect_request(self, *_: Any) -> None:
+        """Makes a redirect an error."""
+
+
 class Poster:
     """Sends statuses in a separate thread. Thread-safe."""
 
     def __init__(self, url: str, ca_file: str, token_file: str) -> None:
-        self._url, self._ca_file, self._token_file = url, ca_file, token_file
+        self._url, self._ca_file, self._token_file, self._process = url, ca_file, token_file, os.getpid()
         self._changed = threading.Condition()
         self._newest: Optional[Dict[str, Any]] = None  # not sent yet
         self._is_last = self._is_sending = self._has_failed = False
@@ -80,11 +87,14 @@ class Poster:
 
     def _send(self, body: Any) -> None:
         try:
+            if not self._url.startswith("https://"):
+                raise ValueError("its address is not https, and the token would be readable on the way")
             with open(self._token_file, encoding="utf-8") as file:  # Kubernetes replaces it from time to time
                 token = file.read().strip()
             request = urllib.request.Request(self._url, json.dumps(body).encode(), method="POST",
                                              headers={"Authorization": f"Bearer {token}", "Content-Type": "application/json"})
-            with urllib.request.urlopen(request, timeout=_TIMEOUT_S, context=ssl.create_default_context(cafile=self._ca_file or None)):
+            context = ssl.create_default_context(cafile=self._ca_file or None)
+            with urllib.request.build_opener(_NoRedirects, urllib.request.HTTPSHandler(context=context)).open(request, timeout=_TIMEOUT_S):
                 pass
         except Exception as error:  # pylint: disable=broad-except  # a training does not end for a report
             if not self._has_failed:
@@ -93,6 +103,8 @@ class Poster:
                     "later reports are tried without another message")
 
     def _wait_for_last(self) -> None:
+        if os.getpid() != self._process:  # a fork, which has no thread
+            return
         with self._changed:
             self._is_last = True
             self._changed.notify_all()

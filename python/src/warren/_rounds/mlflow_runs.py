@@ -61,7 +61,8 @@ def tell(told: Optional[Dict[str, Any]]) -> None:
     """To be called in a process of a job, with what of_driver has returned."""
     global _told  # pylint: disable=global-statement
     _told = told
-    os.environ.update({} if told is None else told["variables"])
+    # With MLFLOW_RUN_ID, every start_run() of the function would go on with the caller's run, and end it.
+    os.environ.update({} if told is None else {name: value for name, value in told["variables"].items() if name != _RUN_ID})
 
 
 def _settings_here(library: str) -> Optional[Dict[str, Any]]:
@@ -121,7 +122,7 @@ def resting(world: int) -> Iterator[None]:
         try:
             yield
         finally:
-            if finder in sys.meta_path:
+            if finder in (sys.meta_path or ()):  # None while the interpreter ends
                 sys.meta_path.remove(finder)
 
 
@@ -155,7 +156,7 @@ class _Run(Sink):
         self._client, self._run_id = mlflow.MlflowClient(), mlflow.active_run().info.run_id
         self._waiting: List[Any] = []
         self._next = 0.0
-        self._has_failed = False
+        self._has_failed = self._has_been_refused = False
         self._rounds = about.begun
 
     @staticmethod
@@ -226,7 +227,11 @@ class _Run(Sink):
         while self._waiting:
             batch = self._waiting[:_MOST_METRICS]
             if not self._try("metrics", lambda batch=batch: self._client.log_batch(self._run_id, metrics=batch)):  # type: ignore[misc]
-                return  # they are sent with the next ones
+                if not self._has_been_refused:
+                    return  # they are sent with the next ones
+                for name in {one.key for one in batch}:  # one of the names may be the reason
+                    of_name = [one for one in batch if one.key == name]
+                    self._try(f"the metric {name!r}", lambda of_name=of_name: self._client.log_batch(self._run_id, metrics=of_name))  # type: ignore[misc]
             del self._waiting[:len(batch)]
 
     def _log(self, model: Any) -> None:
@@ -242,6 +247,7 @@ class _Run(Sink):
             work()
             return True
         except Exception as error:  # pylint: disable=broad-except  # a training does not end for its log
+            self._has_been_refused = getattr(error, "error_code", "") == "INVALID_PARAMETER_VALUE"
             if not self._has_failed:
                 say(f"MLflow's run {self._run_id} does not get {what} of this training, which continues: {error}")
             self._has_failed = True
@@ -250,13 +256,17 @@ class _Run(Sink):
 
 def metric_name(name: str) -> str:
     """The name that MLflow's autologging gives to a metric, without other characters that MLflow refuses."""
-    return re.sub(r"[^\w./ -]", "_", name.replace("@", "_at_"), flags=re.ASCII)
+    return re.sub(r"[^\w.:/ -]", "_", name.replace("@", "_at_"))
 
 
 def _tag(about: About) -> str:
-    """Names the training in all attempts of its job; empty without a job."""
+    """Names the training in all attempts of its job: by its number and its parameters, since a later attempt may leave out trainings. Empty
+    without a job."""
     token = os.environ.get("DMLC_JOB_TOKEN", "")
-    return f"{hashlib.sha256(f'warren training {token}'.encode()).hexdigest()[:16]}/{about.number}" if token else ""
+    if not token:
+        return ""
+    words = repr((token, about.library, sorted((str(name), str(value)) for name, value in about.params.items())))
+    return f"{hashlib.sha256(f'warren training {words}'.encode()).hexdigest()[:16]}/{about.number}"
 
 
 def _found(tag: str) -> Any:

@@ -2,6 +2,8 @@
 import sys
 from typing import Any, Mapping, NamedTuple, Optional
 
+from warren._system.printable import printable
+
 
 class About(NamedTuple):
     """A training."""
@@ -29,4 +31,4 @@ class Sink:
 
 def say(words: str) -> None:
     """Tells the user."""
-    print(f"warren: {words}", file=sys.stderr, flush=True)
+    print(f"warren: {printable(words)}", file=sys.stderr, flush=True)

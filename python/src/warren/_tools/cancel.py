@@ -2,7 +2,7 @@
 import argparse
 import shlex
 import signal
-from typing import Any, Dict, List, Sequence
+from typing import Sequence
 
 from warren._system.printable import printable
 from warren._tools import one_job as _one_job
@@ -20,16 +20,19 @@ def parser() -> argparse.ArgumentParser:
 def _cancel(one: _one_job.OneJob, options: argparse.Namespace) -> int:
     job = one.job
     kept = _one_job.kept_jobs(one)
-    if kept:
+    how = "".join(f"; the cluster may still have {found.name}: {found.how()}" for found in kept)
+    if kept and _one_job.runs_kept(one):
         return _cancel_kept(one, kept)
+    if kept and job.state == "killed":
+        raise ValueError(f"job {job.id} {_one_job.outcome(job)}{how}; others may have written its record, so this is not done here")
     if job.state not in ("running", "unknown"):
         print(printable(f"job {job.id} had already ended: it {_one_job.outcome(job)}"))
         return 0
     try:
         launcher = _one_job.Launcher(one)
-    except ValueError:
+    except ValueError as error:
         if one.again().job.state == job.state:
-            raise
+            raise ValueError(f"{error}{how}") from None
         return _cancel(one.again(), options)  # it has ended since its record was read
     launcher.send(signal.SIGTERM)
     if options.no_wait:
@@ -39,14 +42,14 @@ def _cancel(one: _one_job.OneJob, options: argparse.Namespace) -> int:
     return 0
 
 
-def _cancel_kept(one: _one_job.OneJob, kept: List[Dict[str, Any]]) -> int:
+def _cancel_kept(one: _one_job.OneJob, kept: Sequence[_one_job.Kept]) -> int:
     """Ends what the cluster keeps of a job whose launcher is gone."""
     failed = 0
     for found in kept:
-        code, said = _one_job.run_kept(one, found["cancel"])
+        code, said = _one_job.run_kept(one, found.cancel)
         failed |= code != 0
-        print(printable(f"job {one.job.id} {_one_job.outcome(one.job)}; {shlex.join(map(str, found['cancel']))} "
-                        f"{'ended' if code == 0 else 'failed for'} {found['name']}{': ' if said else ''}{said}"))
+        print(printable(f"job {one.job.id} {_one_job.outcome(one.job)}; {shlex.join(found.cancel)} {'ended' if code == 0 else 'failed for'} "
+                        f"{found.name}{': ' if said else ''}{said}"))
     return int(failed)
 
 

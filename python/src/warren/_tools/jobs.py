@@ -84,6 +84,8 @@ def read(name: str, text: str, here: Tuple[str, str], is_held: IsHeld) -> Job:
                                values else f"{name}: it has no '{field}'")
     if not isinstance(values.get("failed_by") or {}, dict):
         raise BrokenRecord(f"{name}: 'failed_by' is {values['failed_by']!r}")
+    if not _are_kept_jobs(values.get("kept_jobs", [])):
+        raise BrokenRecord(f"{name}: 'kept_jobs' is {values['kept_jobs']!r}")
     if has_ended and not math.isfinite(values["seconds"]):
         raise BrokenRecord(f"{name}: 'seconds' is {values['seconds']!r}")
     try:
@@ -95,6 +97,15 @@ def read(name: str, text: str, here: Tuple[str, str], is_held: IsHeld) -> Job:
     state = _state(values, here, is_held)
     restarted = state == "killed" and values.get("boot") not in (None, "", here[1]) and here[1] != ""
     return Job(name[:-len(".json")] if name.endswith(".json") else name, began, state, values, restarted)
+
+
+def _are_kept_jobs(found: Any) -> bool:
+    """Whether `found` is a list of objects with a name, and with commands that ask about it (perhaps none) and cancel it."""
+    def is_command(words: Any) -> bool:
+        return isinstance(words, list) and all(isinstance(word, str) for word in words)
+
+    return isinstance(found, list) and all(isinstance(one, dict) and isinstance(one.get("name"), str) and is_command(one.get("ask")) and
+                                           is_command(one.get("cancel")) and one["cancel"] for one in found)
 
 
 def _state(values: Dict[str, Any], here: Tuple[str, str], is_held: IsHeld) -> str:

@@ -9,7 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Callable, List, NamedTuple, Optional, Sequence, Tuple
 
 from warren._system import locks as _locks
 from warren._system.printable import printable
@@ -18,7 +18,7 @@ from warren._tools import jobs as _jobs
 _NAME = "the job: its ID, a prefix of it, the pid of its dmlc-submit, or the --jobname of the only running job, else of the newest"
 
 #: How long a command that asks or ends what a cluster keeps may take.
-_ASK_S = 60
+_ASK_S = 20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,6 +26,7 @@ class OneJob:
     """A job and the file of its record."""
     job: _jobs.Job
     record: pathlib.Path
+    is_own: bool = False  # in the folder of jobs that only the user writes
 
     def again(self) -> "OneJob":
         """The job as its record is now. Raises BrokenRecord or OSError."""
@@ -50,7 +51,7 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str], act: Callable[[On
             job = _jobs.find(jobs, options.name)
         except ValueError as error:
             raise ValueError("; ".join([str(error), *errors])) from None
-        return act(OneJob(job, folder / f"{job.id}.json"), options)
+        return act(OneJob(job, folder / f"{job.id}.json", options.log_dir is None), options)
     except BrokenPipeError:
         raise
     except (OSError, ValueError) as error:
@@ -85,26 +86,38 @@ def exit_code(job: _jobs.Job) -> int:
     return int(job.values["exit_code"]) if "how" in job.values else 1
 
 
-def kept_jobs(one: OneJob) -> List[Dict[str, Any]]:
-    """What the cluster keeps of a job whose launcher is gone: `name`, and the commands `ask` and `cancel`. Empty for other jobs. Raises
-    ValueError if others may have written the record, since its commands are run."""
-    found = one.job.values.get("kept_jobs") or [] if one.job.state == "killed" else []
-    if not found:
+class Kept(NamedTuple):
+    """What a cluster keeps of a job, also without its launcher: `name`, and the commands that ask about it (perhaps none) and end it."""
+    name: str
+    ask: List[str]
+    cancel: List[str]
+
+    def how(self) -> str:
+        """What a person can type."""
+        return (f"`{shlex.join(self.ask)}` asks about it, " if self.ask else "") + f"`{shlex.join(self.cancel)}` ends it"
+
+
+def kept_jobs(one: OneJob) -> List[Kept]:
+    """What the cluster may keep of a job whose launcher is gone, or is on another host."""
+    if one.job.state not in ("killed", "unknown"):
         return []
-    status = one.record.stat()
-    if status.st_uid != os.geteuid() or status.st_mode & 0o022:
-        raise ValueError(f"job {one.job.id}: others may write its record '{one.record}', so the commands in it are not run: "
-                         f"{'; '.join(shlex.join(map(str, kept['cancel'])) for kept in found)} ends what {one.job.values['cluster']} keeps of it")
-    return list(found)
+    return [Kept(kept["name"], kept["ask"], kept["cancel"]) for kept in one.job.values.get("kept_jobs", [])]
+
+
+def runs_kept(one: OneJob) -> bool:
+    """Whether the commands of the job's record may be run: it is in the user's own folder of jobs, which nobody else writes, and the job's
+    launcher is gone."""
+    status = one.record.lstat()
+    return one.is_own and one.job.state == "killed" and status.st_uid == os.geteuid() and not status.st_mode & 0o022
 
 
 def run_kept(one: OneJob, words: Sequence[str]) -> Tuple[int, str]:
-    """Runs a command of `kept_jobs` in the job's directory. Returns its exit code and what it printed, or why it did not run."""
+    """Runs a command of a Kept in the job's directory. Returns its exit code and what it printed, or why it did not run."""
     directory = one.job.values["directory"]
     try:
-        done = subprocess.run([str(word) for word in words], cwd=directory if os.path.isdir(directory) else None, stdin=subprocess.DEVNULL,
+        done = subprocess.run(words, cwd=directory if os.path.isdir(directory) else None, stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=_ASK_S, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
+    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
         return 1, str(error)
     return done.returncode, done.stdout.decode(errors="replace").strip()
 

@@ -32,12 +32,10 @@ def _last_output(one: _one_job.OneJob) -> Tuple[str, List[str]]:
 
 
 def _kept(one: _one_job.OneJob) -> List[Tuple[str, str]]:
-    """The names of what the cluster keeps of a job whose launcher is gone, each with what the cluster says of it."""
-    try:
-        jobs = _one_job.kept_jobs(one)
-    except (OSError, ValueError) as error:
-        return [("", str(error))]
-    return [(kept["name"], _one_job.run_kept(one, kept["ask"])[1] if kept["ask"] else "") for kept in jobs]
+    """The names of what the cluster may keep of the job, each with what the cluster says of it, or with how to ask it."""
+    runs = _one_job.runs_kept(one)
+    return [(kept.name, kept.how() if not runs else _one_job.run_kept(one, kept.ask)[1] if kept.ask else "it may still run")
+            for kept in _one_job.kept_jobs(one)]
 
 
 def _show(one: _one_job.OneJob, options: argparse.Namespace) -> int:
@@ -54,9 +52,8 @@ def _show(one: _one_job.OneJob, options: argparse.Namespace) -> int:
                            ("began", f"{values['began']} ({_jobs.ago(age)})"), ("workers", f"{values['workers']} on {values['cluster']}"),
                            ("from", f"{values['host']}, pid {values['pid']}"), ("logs", values.get("log_dir")),
                            ("page", _jobs.page(job)),
-                           *(("kept", " ".join(f"{name}: {said or 'it may still run'}".split())) for name, said in kept if name),
-                           *(("kept", said) for name, said in kept if not name)]), end="")  # fmt: skip
-        if any(name for name, _ in kept):
+                           *(("kept", " ".join(f"{name}: {said}".split())) for name, said in kept)]), end="")  # fmt: skip
+        if kept and _one_job.runs_kept(one):
             print(f"`warren cancel {job.id}` ends what {values['cluster']} keeps of it")
         print(printable(what) + "".join(f"\n  {printable(line)}" for line in output))
     return 0 if job.state in ("running", "succeeded") else 1

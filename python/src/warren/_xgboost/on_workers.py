@@ -97,6 +97,7 @@ def trained(training: _Training, ours: Ours) -> Any:
             is_hist = params.get("tree_method") in (None, "auto", "hist") and params.get("booster") != "gblinear"
             sets: List[Any] = []
             for one in training.sets:
+                _check_columns(one, sets)
                 sets.append(one.load(ours, sets[0] if sets else None, bool(training.reproducible), is_hist))
             if training.finds_classes:
                 params.update(params_of(sets[0].get_label(), _peers.current()))
@@ -104,6 +105,15 @@ def trained(training: _Training, ours: Ours) -> Any:
                                reproducible=training.reproducible, evals_result=evals_result, **options)
             categories = getattr(sets[0], "warren_categories", None) if training.sets[0].rows is None else None
         return (model, evals_result, options.get("callbacks"), categories) if int(collective().get_rank()) == 0 else None
+
+
+def _check_columns(one: _Matrix, sets: Sequence[Any]) -> None:
+    """Raises ValueError if a column of an evaluation set, such as its weights, is a feature of the training rows, sets[0]."""
+    known = (sets[0].feature_names or ()) if sets else ()
+    for what, name in one.columns.items():
+        if name in known:
+            raise ValueError(f"column {name!r} is the {what} of an evaluation set, and a feature of the training rows: name it as their "
+                             f"{what}, too, or leave it out of the files")
 
 
 def _parameters_for(classes: int, params: Mapping[str, Any]) -> Dict[str, Any]:
@@ -302,6 +312,8 @@ def estimator(name: str, train: Callable[[_Training], Any]) -> Any:
             """Fits the model as the library's own estimator does, with workers if there are any."""
             if not _fitting.is_wanted(self, X):
                 return super().fit(X, y, *more, **named)
+            if self.reproducible and VERSION < (2, 1):
+                raise ValueError(f"reproducible=True needs XGBoost 2.1; found {xgb.__version__}: pass reproducible=False")
             with _in_job(_Fit(self, y, train)):
                 is_stand_in = _fitting.is_files(X) and issubclass(base, xgb.XGBClassifier)
                 return super().fit(X, _fitting.CLASSES if is_stand_in else y, *more, **named)

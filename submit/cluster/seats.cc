@@ -110,7 +110,7 @@ SeatChanges ChangeSeats(const std::vector<HostRoom>& hosts,
     changes.next = std::min(changes.next.value_or(*until), *until);
     if (!losses.IsLeftOut(one.name, now)) later += free.Count(one.name);
   }
-  std::size_t room = 0;  // for those that are leaving
+  std::size_t room = 0;  // free slots for the tasks that are leaving
   for (const HostRoom& one : hosts) room += may_use(one.name) ? free.Count(one.name) : 0;
   changes.num_possible =
       num_seated + changes.starts.size() + std::min(waiting.size(), later) + std::min(num_leaving, room);

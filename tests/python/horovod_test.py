@@ -11,6 +11,7 @@ import textwrap
 import unittest
 
 import forking
+from warren.horovod.runner import _line
 from warren_testing import BIN, SOURCE
 
 WORKER = pathlib.Path(__file__).with_name("horovod_worker.py")
@@ -145,6 +146,30 @@ class Horovod(unittest.TestCase):
         """)
         code, said = self.submit(2, late, HOROVOD_STALL_CHECK_TIME_SECONDS="0.5", HOROVOD_STALL_SHUTDOWN_TIME_SECONDS="1.5")
         self.assertRegex(said, r"\[0\] .*'allreduce.late' .* has been ready on rank 0 but not on rank 1")
+
+    def test_run_calls_a_function_in_new_processes(self):
+        script = self.script("""
+            import horovod
+            import horovod.torch as hvd
+            import torch
+
+            def train(factor, more=0):
+                hvd.init()
+                total = hvd.allreduce(torch.ones(1) * factor, op=hvd.Sum).item()
+                return hvd.rank(), hvd.size(), total + more
+
+            print(horovod.run(train, args=(3,), kwargs={"more": 1}, np=2, verbose=2))
+            print(horovod.run(train, args=(3,), np=1))
+        """)
+        done = subprocess.run([PYTHON, "-m", "warren.compat", script], env=self.ENVIRONMENT, text=True, timeout=LIMIT_S, check=False,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertIn("[(0, 2, 7.0), (1, 2, 7.0)]", done.stdout)
+        self.assertIn("[(0, 1, 3.0)]", done.stdout)
+        self.assertIn("UserWarning: horovod.run: verbose without effect", done.stdout)
+
+    def test_hosts_are_those_of_horovod(self):
+        self.assertEqual([_line(host) for host in ("node1:2", " node2", "me@node3:10")], ["node1 slots=2\n", "node2\n", "me@node3 slots=10\n"])
 
     def test_a_script_for_horovod_runs_as_it_is(self):
         script = self.script("""

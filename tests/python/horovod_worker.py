@@ -489,8 +489,8 @@ def refused():
     refuses(NotImplementedError, "Adasum is only for allreduce", hvd.reducescatter, torch.ones(2), op=hvd.Adasum)
     refuses(ValueError, "Adasum takes float16, float32, float64, not int32", hvd.allreduce, torch.ones(1, dtype=torch.int32),
             op=hvd.Adasum)
-    refuses(NotImplementedError, "cannot call train in 4 new processes. Call train(...) at the end of a script, and start that with "
-            "dmlc-submit --num-workers 4 python SCRIPT", horovod_run, train, np=4)
+    refuses(RuntimeError, "is a worker of a job already", horovod_run, train, np=4)
+    refuses(TypeError, "no argument 'nodes'", horovod_run, train, nodes=4)
     refuses(ImportError, "not for mxnet", hvd.check_extension, "horovod.mxnet", "HOROVOD_WITH_MXNET", __file__, "mpi_lib")
     hvd.check_extension("horovod.torch", "HOROVOD_WITH_PYTORCH", __file__, "mpi_lib_v2")
     refuses(ValueError, "give only `op`", hvd.allreduce, torch.ones(1), average=True, op=hvd.Sum)

@@ -210,7 +210,8 @@ TEST_F(HistoryFiles, ThePageOfAnotherJobReadsRecordsNewestFirst) {
 TEST_F(HistoryFiles, TheListOfRecordsHasALimit) {
   fs::create_directories(jobs());
   for (int pid = 0; pid < 20; ++pid) {
-    std::ofstream(jobs() / ("20250101T000000Z-" + std::to_string(pid + 10) + ".json")) << std::string(1 << 20, ' ');
+    std::ofstream(jobs() / ("20250101T000000Z-" + std::to_string(pid + 10) + ".json"))
+        << std::string(1 << 20, ' ');
   }
   const std::string listed = RecordedJobsJson(jobs().string(), 200);
   EXPECT_LT(listed.size(), std::size_t{9} << 20);

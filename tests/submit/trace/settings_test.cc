@@ -69,7 +69,8 @@ TEST(TraceSettings, TheEndpointOfTracesIsUsedAsItIsAndTakesPrecedence) {
 
 TEST(TraceSettings, OnlyTheExporterCalledOtlpTurnsThemOn) {
   const auto sends = [](const std::string& exporters) {
-    return Find({{"OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:1"}, {"OTEL_TRACES_EXPORTER", exporters}}).settings.has_value();
+    return Find({{"OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:1"}, {"OTEL_TRACES_EXPORTER", exporters}})
+        .settings.has_value();
   };
   EXPECT_TRUE(sends("otlp"));
   EXPECT_TRUE(sends("console, otlp"));

@@ -11,7 +11,6 @@ import textwrap
 import unittest
 
 import forking
-from warren.horovod.runner import _line
 from warren_testing import BIN, SOURCE
 
 WORKER = pathlib.Path(__file__).with_name("horovod_worker.py")
@@ -160,16 +159,16 @@ class Horovod(unittest.TestCase):
 
             print(horovod.run(train, args=(3,), kwargs={"more": 1}, np=2, verbose=2))
             print(horovod.run(train, args=(3,), np=1))
+            from warren.horovod.runner import _line
+            print([_line(host) for host in ("node1:2", " node2", "me@node3:10")])
         """)
         done = subprocess.run([PYTHON, "-m", "warren.compat", script], env=self.ENVIRONMENT, text=True, timeout=LIMIT_S, check=False,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.assertEqual(done.returncode, 0, done.stdout)
         self.assertIn("[(0, 2, 7.0), (1, 2, 7.0)]", done.stdout)
         self.assertIn("[(0, 1, 3.0)]", done.stdout)
+        self.assertIn(repr(["node1 slots=2\n", "node2\n", "me@node3 slots=10\n"]), done.stdout)
         self.assertIn("UserWarning: horovod.run: verbose without effect", done.stdout)
-
-    def test_hosts_are_those_of_horovod(self):
-        self.assertEqual([_line(host) for host in ("node1:2", " node2", "me@node3:10")], ["node1 slots=2\n", "node2\n", "me@node3 slots=10\n"])
 
     def test_a_script_for_horovod_runs_as_it_is(self):
         script = self.script("""

@@ -204,10 +204,8 @@ class SeatedWorld : public JobView {
     }
   }
 
-  /// If nothing happens any more, all slots that there are get used, and the job ends.
-  void Converge() {
-    hosts_ = {{"h0", 2}, {"new", 3}};
-    Tell([this] { supervisor_.HostsChanged(hosts_, now_); });
+  /// The tasks that were asked to leave end as SIGTERM ends them.
+  void EndThoseThatLeave() {
     for (std::size_t i = 0; i < tasks_.size(); ++i) {
       if (!tasks_[i].leaving) continue;
       tasks_[i] = {};
@@ -215,18 +213,19 @@ class SeatedWorld : public JobView {
       status.code = 143;
       Tell([&] { supervisor_.Exited(i, status, now_); });
     }
+  }
+
+  /// If nothing happens any more, all slots that there are get used, and the job ends.
+  void Converge() {
+    hosts_ = {{"h0", 2}, {"new", 3}};
+    Tell([this] { supervisor_.HostsChanged(hosts_, now_); });
+    EndThoseThatLeave();
     Advance(20 * 60'000);
     // One that has the state may have stayed on a host that has gone.
     for (std::size_t i = 0; i < tasks_.size(); ++i) {
       if (tasks_[i].running) Tell([&] { supervisor_.Assigned(std::to_string(i), 0, now_); });
     }
-    for (std::size_t i = 0; i < tasks_.size(); ++i) {
-      if (!tasks_[i].leaving) continue;
-      tasks_[i] = {};
-      ExitStatus status;
-      status.code = 143;
-      Tell([&] { supervisor_.Exited(i, status, now_); });
-    }
+    EndThoseThatLeave();
     const auto running =
         std::count_if(tasks_.begin(), tasks_.end(), [](const Task& one) { return one.running; });
     EXPECT_EQ(running, std::min(max_, 5)) << "of " << max_;

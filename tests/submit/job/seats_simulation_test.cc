@@ -86,7 +86,7 @@ class SeatedWorld : public JobView {
       more = false;
       while (const auto action = supervisor_.NextAction()) {
         more = true;
-        std::visit([this](const auto& one) { Do(one); }, *action);
+        std::visit([this](const auto& one) { this->Do(one); }, *action);
       }
       supervisor_.Resume(now_);
     }

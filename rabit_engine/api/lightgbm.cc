@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -129,6 +130,31 @@ std::vector<std::size_t> OffsetsOfBlocks(Session& session, const Call& call, con
   return offsets;
 }
 
+/// A mean that LightGBM computes from this worker's rows, of which it takes the mean over the workers, and
+/// what to send in its place.
+struct Correction {
+  double own = 0;
+  double tolerance = 0;
+  double replacement = 0;
+
+  bool IsOf(double value) const {
+    if (std::isnan(own)) return std::isnan(value);
+    return value == own || std::fabs(value - own) <= tolerance;
+  }
+};
+
+thread_local std::optional<Correction> correction;
+
+/// Applies `correction` to this worker's block, if it is for this block.
+void Correct(char* own, std::int32_t bytes) {
+  double value = 0;
+  if (!correction || bytes != sizeof(value)) return;
+  std::memcpy(&value, own, sizeof(value));
+  if (!correction->IsOf(value)) return;
+  std::memcpy(own, &correction->replacement, sizeof(value));
+  correction.reset();
+}
+
 }  // namespace
 
 #define WARREN_C_API extern "C" __attribute__((visibility("default")))
@@ -164,5 +190,19 @@ WARREN_C_API void WarrenLightGBMAllgather(char* input, std::int32_t /*input_size
   const auto offsets = OffsetsOfBlocks(*session, call, block_start, block_len, num_block, 1);
   const int rank = session->rank();
   std::memmove(output + block_start[rank], input, static_cast<std::size_t>(block_len[rank]));
+  Correct(output + block_start[rank], block_len[rank]);
   session->Run(call, Operation::Allgather(output, offsets));
+}
+
+/// Makes this thread's next allgather of one double, if that is `own` within `tolerance` (or both are NaN),
+/// send `replacement`.
+WARREN_C_API void WarrenLightGBMCorrect(double own, double tolerance, double replacement) {
+  correction = Correction{own, tolerance, replacement};
+}
+
+/// Ends what WarrenLightGBMCorrect has begun. Returns 1 if a value has been replaced, otherwise 0.
+WARREN_C_API int WarrenLightGBMCorrected() {
+  const bool is_replaced = !correction;
+  correction.reset();
+  return is_replaced ? 1 : 0;
 }

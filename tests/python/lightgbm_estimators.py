@@ -66,6 +66,7 @@ def of_files(frame, y, three, weight, folder):
     results = [warren.lightgbm.LGBMRegressor(**in_job).fit(path, "y", eval_set=[(path, "y")], **more).evals_result_["training" if not more else "valid_0"]["l2"]
                for more in ({}, {"eval_sample_weight": ["w"]})]
     print("DIFFERENT, the weights of an evaluation set are left out" if results[0] == results[1] else "same", "weights of training rows")
+    start_score("files", steep := np.repeat([1., 9], [300, 2]), {"X": saved("steep", slice(302), y=np.resize(steep, len(y))), "y": "y"})
     for what, make, error, said in (
             ("files alone", lambda: warren.lightgbm.LGBMRegressor().fit(path, "y"), ValueError, "num_workers is missing"),
             ("labels that are no classes", lambda: warren.lightgbm.LGBMClassifier(**in_job).fit(folder / "y.parquet", "y"), ValueError,
@@ -85,6 +86,19 @@ def of_files(frame, y, three, weight, folder):
             ("feature_name", lambda: warren.lightgbm.LGBMRegressor(**in_job).fit(path, "y", feature_name=list("abcdefgh")), ValueError,
              "the names of their columns")):  # fmt: skip
         refuse(what, make, error, said)
+
+
+def start_score(name, y, files=None, weight=None, **how):
+    """Compares the scores that LightGBM starts from: those of one process are of all rows. The trees have no splits."""
+    how = {**HOW, "n_estimators": 1, "min_child_samples": len(y), **how}
+    X = np.zeros((len(y), 1))
+    alone = lightgbm.LGBMRegressor(**how).fit(X, y, sample_weight=weight).predict(X[:1], raw_score=True)
+    three = warren.lightgbm.LGBMRegressor(num_workers=3, **how).fit(**files or {"X": X, "y": y, "sample_weight": weight})
+    if files:
+        X = np.zeros((1, three.n_features_in_))
+    three = three.predict(X[:1], raw_score=True)
+    is_same = np.allclose(alone, three, rtol=1e-13, atol=0)
+    print("same" if is_same else f"DIFFERENT {alone, three}", "start score,", name, flush=True)
 
 
 def refuse(what, make, kind, said):
@@ -113,6 +127,12 @@ def main():
     stopped = warren.lightgbm.LGBMRegressor(**{**HOW, "n_estimators": 500}, num_workers=2).fit(
         X[:2000], y[:2000], eval_set=[(X[2000:], y[2000:])], callbacks=[lightgbm.early_stopping(2, verbose=False)])
     print("same" if 1 < stopped.best_iteration_ < 500 else "DIFFERENT", "early stopping", stopped.best_iteration_)
+    steep = np.repeat([1., 2, 9], 100)
+    start_score("regression with weights", steep, weight=np.linspace(0, 1, 300))
+    start_score("a worker whose rows weigh nothing", steep, weight=np.repeat([0, 1., 1], 100))
+    start_score("regression of roots", -steep, reg_sqrt=True)
+    start_score("poisson", steep, objective="poisson")
+    start_score("cross-entropy", steep / 10, objective="cross_entropy")
     for what, make, said in (("elastic", lambda: warren.lightgbm.LGBMRegressor(num_workers=(1, 2)).fit(X, y), "cannot go on without"),
                              ("reproducible", lambda: warren.lightgbm.LGBMRegressor(num_workers=2, reproducible=True).fit(X, y),
                               "estimate the number of rows"),

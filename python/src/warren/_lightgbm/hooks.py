@@ -13,6 +13,7 @@ import numpy as np
 from warren import rabit
 from warren._frameworks import same_rows as _same_rows
 from warren._frameworks.replacing import replaced
+from warren._lightgbm import start as _start
 from warren._rounds import training as _rounds
 
 _ADVICE = ("give each worker its own rows, with warren.lightgbm.load_dataset for files, or with warren.data.scatter for a DataFrame "
@@ -99,16 +100,20 @@ def _compare_rows(rows: "lightgbm.Dataset") -> None:
                      getattr(rows, "warren_is_share", False), own_digest, _ADVICE)
 
 
-def _comparing_rows(inner: Callable[..., Any]) -> Callable[..., Any]:
-    """Wraps Booster.update to compare the ranks' rows after the first round. All ranks call `update` for each round, and `update` makes
-    collective calls anyway."""
-    def comparing(self: Any, *more: Any, **named: Any) -> Any:
-        begins = self.current_iteration() == 0 and self.train_set is not None and _number_of_machines(self.params or {}) > 1
-        result = inner(self, *more, **named)
-        if begins:
-            _compare_rows(self.train_set)
+def _beginning(inner: Callable[..., Any]) -> Callable[..., Any]:
+    """Wraps Booster.update: the first round starts from the score of all shares' rows, and after it the ranks' rows are compared. All ranks
+    call `update` for each round, and `update` makes collective calls anyway."""
+    def beginning(self: Any, *more: Any, **named: Any) -> Any:
+        rows = self.train_set
+        if self.current_iteration() > 0 or rows is None or _number_of_machines(self.params or {}) <= 1:
+            return inner(self, *more, **named)
+        if getattr(rows, "warren_is_share", False):
+            result = _start.from_all_rows(self, rows, _summed, lambda: inner(self, *more, **named))
+        else:
+            result = inner(self, *more, **named)
+        _compare_rows(rows)
         return result
-    return comparing
+    return beginning
 
 
 #: Where this process is in its job.
@@ -202,7 +207,7 @@ def for_all_workers() -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         stack.enter_context(replaced("__init__", making, lightgbm.Booster))
         stack.enter_context(replaced("__init__", _sampling_rows, lightgbm.Dataset))
-        stack.enter_context(replaced("update", _comparing_rows, lightgbm.Booster))
+        stack.enter_context(replaced("update", _beginning, lightgbm.Booster))
         stack.enter_context(replaced("refit", refitting, lightgbm.Booster))
         if hasattr(lightgbm, "LGBMClassifier"):
             stack.enter_context(replaced("fit", fitting, lightgbm.LGBMClassifier))

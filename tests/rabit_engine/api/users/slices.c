@@ -26,6 +26,9 @@ void WarrenLightGBMReduceScatter(char* input, int32_t input_size, int type_size,
 void WarrenLightGBMAllgather(char* input, int32_t input_size, const int32_t* block_start,
                              const int32_t* block_len, int num_block, char* output, int32_t output_size);
 
+void WarrenLightGBMCorrect(double own, double tolerance, double replacement);
+int WarrenLightGBMCorrected(void);
+
 static int reducer_calls = 0;
 
 static void SumDoubles(const char* input, char* output, int type_size, int32_t bytes) {
@@ -86,6 +89,38 @@ static void SumHalfPairs(const char* input, char* output, int type_size, int32_t
 
 /* Pairs per rank: enough to cross a network in several pieces. */
 enum { kPairs = 150001 };
+
+/* Gathers a double from each rank, and checks that those that have arrived are the rank's number times
+ * `expected`. */
+static void GatherDoubles(int rank, int world, double own, double expected) {
+  int i;
+  int32_t start[kMostRanks], length[kMostRanks];
+  double all[kMostRanks];
+  for (i = 0; i < world; ++i) start[i] = 8 * i, length[i] = 8;
+  WarrenLightGBMAllgather((char*)&own, 8, start, length, world, (char*)all, 8 * world);
+  for (i = 0; i < world; ++i) CHECK(all[i] == (i + 1) * expected);
+}
+
+static void CheckCorrections(int rank, int world) {
+  /* Another value stays; the one that is meant is replaced, once, also if it differs within the tolerance. */
+  WarrenLightGBMCorrect(5, 1e-6, 7 * (rank + 1));
+  GatherDoubles(rank, world, rank + 1, 1);
+  CHECK(WarrenLightGBMCorrected() == 0);
+  WarrenLightGBMCorrect(rank + 1 + 1e-7, 1e-6, 7 * (rank + 1));
+  GatherDoubles(rank, world, rank + 1, 7);
+  GatherDoubles(rank, world, rank + 1, 1);
+  CHECK(WarrenLightGBMCorrected() == 1);
+  WarrenLightGBMCorrect(NAN, 0, 3 * (rank + 1));
+  GatherDoubles(rank, world, NAN, 3);
+  CHECK(WarrenLightGBMCorrected() == 1);
+  WarrenLightGBMCorrect(-INFINITY, 0, 3 * (rank + 1));
+  GatherDoubles(rank, world, -INFINITY, 3);
+  CHECK(WarrenLightGBMCorrected() == 1);
+  /* Nothing is left over for later. */
+  WarrenLightGBMCorrect(rank + 1, 0, 9);
+  CHECK(WarrenLightGBMCorrected() == 0);
+  GatherDoubles(rank, world, rank + 1, 1);
+}
 
 static void CheckPairs(int rank, int world) {
   int i, way;
@@ -226,6 +261,7 @@ int main(int argc, char* argv[]) {
       for (i = (int)offsets[other]; i < (int)offsets[other + 1]; ++i) CHECK(text[i] == 'a' + other);
     }
   }
+  CheckCorrections(rank, world);
   CheckPairs(rank, world);
   CHECK(RabitTryFinalize() == 0);
   puts("all slices well");

@@ -1,0 +1,79 @@
+"""The score that LightGBM's workers start from.
+
+Each computes one from its own rows, and the workers take the mean of these (LightGBM's GlobalSyncUpByMean). That depends on which worker has
+which rows; here it becomes the score that one process computes from all rows, for the objectives whose score is a function of the mean label
+(BoostFromScore in LightGBM's src/objective)."""
+import ctypes
+import functools
+import re
+import warnings
+from typing import Any, Callable, Dict, List, Optional
+
+import lightgbm
+import numpy as np
+
+from warren._engine import native as _native
+
+#: The least share of positive labels (LightGBM's kEpsilon).
+_LEAST = 1e-15
+
+
+def _logit(mean: float) -> float:
+    share = min(max(mean, _LEAST), 1 - _LEAST)
+    return float(np.log(share / (1 - share)))
+
+
+def _log(mean: float) -> float:
+    return float(np.log(mean)) if mean > 0 else float("-inf")
+
+
+#: The scores as functions of the mean label, by LightGBM's names of the objectives.
+_SCORES: Dict[str, Callable[[float], float]] = {
+    **dict.fromkeys(("regression", "huber", "fair"), float), **dict.fromkeys(("poisson", "gamma", "tweedie"), _log),
+    "cross_entropy": _logit, "cross_entropy_lambda": lambda mean: float(np.log(np.expm1(mean)))}
+
+
+def _objective_of(booster: "lightgbm.Booster") -> List[str]:
+    """The words of the objective of a booster that has no trees and starts from the average; empty for another booster."""
+    text = booster.model_to_string()
+    found = re.search(r"^objective=(.*)$", text, re.MULTILINE)
+    starts = "\n[boost_from_average: 1]\n" in text and "\n[boosting: rf]\n" not in text
+    return found[1].split() if found and starts and booster.num_trees() == 0 else []
+
+
+@functools.lru_cache(maxsize=None)
+def _engine() -> ctypes.CDLL:
+    library = _native.library("librabit.so")
+    library.WarrenLightGBMCorrect.argtypes = [ctypes.c_double] * 3
+    return library
+
+
+def from_all_rows(booster: "lightgbm.Booster", rows: "lightgbm.Dataset", summed: Callable[[List[float]], List[float]],
+                  update: Callable[[], Any]) -> Any:
+    """Returns update(), the first of `booster`, which starts from the score of all workers' rows. `summed` adds up lists over the workers.
+    A collective call."""
+    objective = _objective_of(booster)
+    score = _SCORES.get(objective[0]) if objective else None
+    if score is None or rows.get_init_score() is not None:
+        return update()
+    labels = np.asarray(rows.get_label())
+    if "sqrt" in objective:
+        labels = np.sign(labels) * np.sqrt(np.abs(labels))
+    labels = labels.astype(float)
+    weights: Optional[Any] = rows.get_weight()
+    weights = np.ones(len(labels)) if weights is None else np.asarray(weights, float)
+    own, weight, size = map(float, (labels @ weights, weights.sum(), np.abs(labels) @ weights))
+    total, total_weight = summed([own, weight])
+    with np.errstate(all="ignore"):
+        mine, of_all = (score(float(np.divide(*sums))) for sums in ((own, weight), (total, total_weight)))
+        # LightGBM adds up in another order.
+        tolerance = 1e-9 * (abs(mine) + float(np.divide(size, weight)) if weight else 1)
+    _engine().WarrenLightGBMCorrect(mine, tolerance, of_all)
+    try:
+        result = update()
+    finally:
+        is_corrected = _engine().WarrenLightGBMCorrected() == 1
+    if not is_corrected:
+        warnings.warn(f"LightGBM {lightgbm.__version__} computes the score that it starts from in an unknown way: it is the mean of what the workers "
+                      "computed from their own rows, and depends on which worker has which rows", stacklevel=5)
+    return result

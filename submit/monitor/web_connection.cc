@@ -41,6 +41,9 @@ void WebConnection::ReadRequest() {
   stream_.expires_after(kRequestLimit);
   http::async_read(stream_, buffer_, *parser_,
                    [self = shared_from_this()](const beast::error_code& error, std::size_t) {
+                     if (error == http::error::body_limit || error == http::error::unexpected_body) {
+                       return self->RefuseBody();
+                     }
                      if (error) return self->Fail();
                      self->Answer();
                    });
@@ -58,6 +61,14 @@ void WebConnection::Answer() {
   if (response) Respond(*std::move(response));
 }
 
+void WebConnection::RefuseBody() {
+  if (!is_open_) return;
+  keep_alive_ = is_head_ = false;
+  is_answering_ = true;
+  Respond(Refuse(http::status::payload_too_large,
+                 "requests have no body here: what they ask for is in the path"));
+}
+
 void WebConnection::Respond(WebResponse response) {
   if (!is_open_) return;
   response_ = std::move(response);
@@ -67,13 +78,28 @@ void WebConnection::Respond(WebResponse response) {
   stream_.expires_after(kWriteLimit);
   http::async_write(stream_, *response_,
                     [self = shared_from_this()](const beast::error_code& error, std::size_t) {
-                      if (error || self->response_->need_eof() || self->closes_behind_answer_) {
-                        return self->Fail();
-                      }
+                      if (error || self->closes_behind_answer_) return self->Fail();
+                      if (self->response_->need_eof()) return self->EndBehindAnswer();
                       self->response_.reset();
                       self->is_answering_ = false;
                       self->ReadRequest();
                     });
+}
+
+/// Closing a connection with unread data resets it, and the answer might be lost.
+void WebConnection::EndBehindAnswer() {
+  beast::error_code ignored;
+  stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
+  stream_.expires_after(kWriteLimit);
+  ReadToEnd();
+}
+
+void WebConnection::ReadToEnd() {
+  stream_.async_read_some(asio::buffer(unwanted_),
+                          [self = shared_from_this()](const beast::error_code& error, std::size_t) {
+                            if (error) return self->Fail();
+                            self->ReadToEnd();
+                          });
 }
 
 void WebConnection::BeginStream() {

@@ -58,6 +58,10 @@ class WebConnection : public std::enable_shared_from_this<WebConnection> {
 
   void ReadRequest();
   void Answer();
+  /// Answers a request that has a body with an error, and closes the connection.
+  void RefuseBody();
+  void EndBehindAnswer();
+  void ReadToEnd();
   void WaitForEnd();
   void Fail();
 

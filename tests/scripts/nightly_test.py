@@ -60,10 +60,25 @@ class Nightly(unittest.TestCase):
 
     def test_some_are_named_by_how_they_begin_and_the_other_rows_stay(self):
         code, said = self.run_nightly("--only", "last,new")
-        self.assertEqual((code, said), (0, ["new ...", "new: passed", "last week ...", "last week: passed"]))
+        self.assertEqual((code, said), (0, [f"{name}{word}" for name in ("build", "new", "last week") for word in (" ...", ": passed")]))
         self.assertIn(DATES["yesterday"], nightly.rows_of(self.table)["yesterday"])
         with self.assertRaises(SystemExit), contextlib.redirect_stderr(io.StringIO()):
             self.run_nightly("--only", "nothing")
+
+    def test_tests_that_were_skipped_are_named_and_a_step_without_tests_fails(self):
+        def ctest(*names, skipped):
+            lines = [f"100% tests passed, 0 tests failed out of {len(names)}", "The following tests did not run:",
+                     *(f"\t{number:>3} - {name} (Skipped)" for number, name in enumerate(skipped))]
+            return nightly.Step("+".join(names), [["printf", "%s\n", *lines]])
+
+        self.steps = [ctest("a", "b", skipped=[]), ctest("a", "c", skipped=["a"]), ctest("a", skipped=["a"]),
+                      ctest(*"abcdefg", skipped=list("abcdef"))]
+        code, said = self.run_nightly()
+        self.assertEqual((code, said[1::2]), (1, ["a+b: passed", "a+c: passed, skipped: a", "a: **NOTHING RAN** (skipped: a)",
+                                                  "a+b+c+d+e+f+g: passed, skipped: a, b, c, d and 2 more"]))
+        without = nightly.Step("no tests", [nightly.ctest("release", "--tests-regex", "^no such test$")])
+        self.steps = [without]
+        self.assertEqual(self.run_nightly()[0], 1)
 
     def test_a_short_benchmark_leaves_the_table_of_the_full_one(self):
         def outputs(measure):

@@ -34,17 +34,17 @@ class Served:
         self.token = page.partition("token=")[2]
         self.cookie = {"Cookie": f"warren-{self.port}={self.token}"}
 
-    def get(self, target, headers=None, method="GET"):
+    def get(self, target, headers=None, method="GET", body=None):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=LIMIT_S)
-        self.request(connection, target, headers, method)
+        self.request(connection, target, headers, method, body)
         answer = connection.getresponse()
         answer.text = answer.read().decode()
         connection.close()
         return answer
 
     @staticmethod
-    def request(connection, target, headers, method="GET"):
-        connection.request(method, target, headers=headers or {})
+    def request(connection, target, headers, method="GET", body=None):
+        connection.request(method, target, body, headers=headers or {})
 
     def events(self):
         """Yields the page's events as (name, data)."""
@@ -284,6 +284,16 @@ class WatchingTest(unittest.TestCase):
             self.assertEqual(served.get(target, view).status, 403, target)
         for target in ("/", "/logs", "/usage"):
             self.assertEqual(served.get(target, view).status, 200, target)
+        served.end()
+        self.assertEqual(served.process.stdout.read(), "")
+
+    def test_a_request_with_a_body_is_refused_and_changes_nothing(self):
+        served = self.serve()
+        for body in (b"why=now", b"x" * 100_000, iter([b"in", b"pieces"])):
+            answer = served.get("/cancel", served.cookie, "POST", body)
+            self.assertEqual((answer.status, answer.getheader("Connection")), (413, "close"))
+            self.assertIn("no body", answer.text)
+        self.assertEqual(served.get("/", served.cookie).status, 200)
         served.end()
         self.assertEqual(served.process.stdout.read(), "")
 

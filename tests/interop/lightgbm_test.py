@@ -138,8 +138,9 @@ class LightGbm(unittest.TestCase):
 
     def test_what_trains_alone_is_warned_of(self):
         found = self.found("warnings", self.worker(2, "alone"))
-        self.assertEqual([len(warned) for warned in found], [0, 2, 0, 2] if found[1] else [0, 0, 2, 2])
-        for forgotten, linear in filter(None, found):
+        self.assertEqual([len(warned) for warned in found], [0, 3, 0, 3] if found[1] else [0, 0, 3, 3])
+        for forgotten, linear, in_thread in filter(None, found):
+            self.assertIn("trains on this thread's rows alone: of the 2 workers", in_thread)
             self.assertIn("lack warren.lightgbm.parameters()", forgotten)
             self.assertIn("linear trees", linear)
 

@@ -170,6 +170,7 @@ def loads(uri: str) -> None:
     with wl.communicator():
         data = wl.load_dataset(uri, free_raw_data=False)
         model = lgb.train({**BASE, "objective": "regression", **wl.parameters()}, data, 2)
+        assert data.subset([0, 1]).warren_is_share  # of a fold of lightgbm.cv, too
         group = data.get_group()
         print("loaded", json.dumps([wl.get_rank(), data.num_data(), data.num_feature(),
                                     None if group is None else [int(size) for size in group], digest(model)]))
@@ -234,16 +235,16 @@ def differs(what: str, *more: str) -> None:
 
 def alone() -> None:
     """Prints the warnings: first those from training with wl.parameters() while another thread trains without them, which is allowed; then
-    those from training without wl.parameters() and from training linear trees."""
+    those from training without wl.parameters(), from training linear trees, and from another thread that trains with wl.parameters()."""
     with wl.communicator(), warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         x, y = rows(wl.get_rank())
 
-        def locally() -> None:
+        def locally(more: Dict[str, Any]) -> None:
             train = lgb.Dataset(x, y)
-            lgb.train(BASE, train, 5, valid_sets=[train.create_valid(x, y)])
+            lgb.train({**BASE, **more}, train, 5, valid_sets=[train.create_valid(x, y)])
 
-        thread = threading.Thread(target=locally)
+        thread = threading.Thread(target=locally, args=[{}])
         thread.start()
         lgb.train({**BASE, **wl.parameters()}, lgb.Dataset(x, y), 5)
         thread.join()
@@ -251,6 +252,9 @@ def alone() -> None:
         seen.clear()
         lgb.train(BASE, lgb.Dataset(x, y), 1)
         lgb.train({**BASE, "linear_tree": True, **wl.parameters()}, lgb.Dataset(x, y), 1)
+        thread = threading.Thread(target=locally, args=[wl.parameters()])
+        thread.start()
+        thread.join()
         print("warnings", json.dumps([str(one.message) for one in seen]))
 
 

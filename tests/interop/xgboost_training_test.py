@@ -182,6 +182,12 @@ class Training(Workers):
             self.assertEqual(self.same_rows(how), 1, how)
         self.assertEqual(self.same_rows("whole", workers=3), 1)
 
+    def test_12b_a_training_in_a_thread_that_has_not_joined_is_warned_of_once(self):
+        for workers in (1, 2):
+            output = self.submit_command(workers, *self.command("in_threads"))
+            self.assertEqual(output.count("XGBoost trains on this thread's rows alone: of the 2 workers"), 0 if workers == 1 else 2, output)
+            self.assertEqual(output.count("trained"), workers, output)
+
     def test_13_rows_that_differ_are_few_or_known_to_be_shares_are_not_spoken_of(self):
         # Both halves of this file are the same, so that both workers load the same rows.
         (self.folder / "rows.svm").write_text("".join(f"{row % 2} 0:{row % 5} 1:1\n" for row in range(200)))
@@ -222,7 +228,7 @@ class Training(Workers):
             output = self.submit_command(2, *self.command("slow", how), options=["--log-format", "json"],
                                          sklearn=how == "estimator")
             said = [line for line in map(json.loads, re.findall(r"^\{.*\}$", output, re.MULTILINE)) if line.get("source") == "progress"]
-            self.assertTrue(any(line["rounds"] == 12 and line.get("seconds_left", 0) > 0 for line in said), output)
+            self.assertTrue(any(line.get("rounds") == 12 and line.get("seconds_left", 0) > 0 for line in said), output)
             self.assertGreaterEqual(said[-1]["round"], 9, output)  # reports come once per second
             # Reports do not remove metrics that were printed.
             self.assertEqual("train-rmse" in said[-1].get("metrics", {}), how == "evaluated", output)

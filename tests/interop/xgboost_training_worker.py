@@ -7,6 +7,7 @@ import os
 import pathlib
 import resource
 import sys
+import threading
 import time
 import types
 import warnings
@@ -87,6 +88,20 @@ def checkpointed(path: str, how: str = "{}") -> None:
             print("trained", model.num_boosted_rounds(), flush=True)
             if given.get("model"):
                 model.save_model(given["model"])
+
+
+def in_threads() -> None:
+    """Trains in two other threads than the one that has joined the job, then in that one."""
+    warnings.simplefilter("default")
+    warnings.filterwarnings("ignore", category=FutureWarning)
+    with wx.communicator():
+        x = np.random.default_rng(wx.get_rank()).random((200, 4), np.float32)
+        for _ in range(2):
+            thread = threading.Thread(target=lambda: xgb.train(PARAMS, xgb.DMatrix(x, x[:, 0]), 2))
+            thread.start()
+            thread.join()
+        xgb.train(PARAMS, xgb.DMatrix(x, x[:, 0]), 2)
+        print("trained", flush=True)
 
 
 def same_rows(how: str) -> None:

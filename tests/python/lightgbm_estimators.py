@@ -132,13 +132,19 @@ def main():
     start_score("a worker whose rows weigh nothing", steep, weight=np.repeat([0, 1., 1], 100))
     start_score("regression of roots", -steep, reg_sqrt=True)
     start_score("poisson", steep, objective="poisson")
+    start_score("a tree without splits", steep, boost_from_average=False)
     start_score("cross-entropy", steep / 10, objective="cross_entropy")
     for what, make, said in (("elastic", lambda: warren.lightgbm.LGBMRegressor(num_workers=(1, 2)).fit(X, y), "cannot go on without"),
                              ("reproducible", lambda: warren.lightgbm.LGBMRegressor(num_workers=2, reproducible=True).fit(X, y),
                               "estimate the number of rows"),
+                             ("linear trees", lambda: warren.lightgbm.LGBMRegressor(num_workers=2, linear_tree=True).fit(X, y),
+                              "on their own rows alone"),
                              ("no number", lambda: warren.lightgbm.LGBMRegressor(cluster="slurm").fit(X, y), "num_workers is missing"),
                              ("lengths", lambda: warren.lightgbm.LGBMRanker(num_workers=2).fit(X, three, group=[30]), "qid has 30 values")):
         refuse(what, make, ValueError, said)
+    refuse("labels that are all 0 in a worker", lambda: warren.lightgbm.LGBMRegressor(num_workers=3, objective="poisson", **HOW).fit(X[:300], steep - 1),
+           lightgbm.basic.LightGBMError, "rank 0: [poisson]: sum of labels is zero: LightGBM demands of each")
+    refuse("a Dataset of ours", lambda: warren.lightgbm.Dataset, AttributeError, "it is lightgbm's own")
     with tempfile.TemporaryDirectory() as folder:
         of_files(frame.astype({"a": "f", "b": "f", "c": "f", "d": "f", "e": "f", "f": "f"}), y, three, weight, pathlib.Path(folder))
 

@@ -7,12 +7,14 @@ import sys
 import threading
 import types
 import unittest
+import warnings
 from unittest import mock
 
 import numpy as np
 
 from job_case import InFolder, task, with_cloudpickle
 from warren._engine import sealed
+from warren._frameworks import replacing
 from warren._frameworks.replacing import replaced
 from warren._jobs import channel as channels
 from warren._jobs import driver as drivers
@@ -171,6 +173,31 @@ class SharedRows(unittest.TestCase):
 
 class Replacements(unittest.TestCase):
     """warren._frameworks.replacing, by which estimators that fit in threads at once train their own models."""
+
+    def test_threads_without_a_replacement_call_the_one_for_them_and_are_warned_once(self):
+        owner = types.SimpleNamespace(function=lambda number: number)
+        original, seen = owner.function, []
+
+        def elsewhere():
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always")
+                seen.append([owner.function(number) for number in (0, 1, 2)])
+                seen.append([str(one.message) for one in said])
+
+        def in_thread():
+            thread = threading.Thread(target=elsewhere)
+            thread.start()
+            thread.join()
+
+        warner = replacing.warns_once(lambda number: number > 0, lambda: "alone")
+        with replaced("function", lambda inner: lambda number: -inner(number), owner, elsewhere=warner):
+            in_thread()
+            self.assertEqual(owner.function(1), -1)
+            with replaced("function", lambda inner: lambda number: inner(number) - 1, owner):
+                self.assertEqual(owner.function(1), -2)
+                in_thread()
+        self.assertIs(owner.function, original)
+        self.assertEqual(seen, [[0, 1, 2], ["alone"], [0, 1, 2], []])
 
     def test_threads_replace_and_restore_a_function_in_any_order(self):
         owner = types.SimpleNamespace(function=lambda: "original")

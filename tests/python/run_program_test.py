@@ -110,6 +110,9 @@ class Started(InFolder):
         status = job.status()
         self.assertEqual((status.state, status.returned, status.exit_code, job.done()), ("succeeded", [0, 1], 0, True))
         self.assertEqual(job.logs(1), "begins\nends\n")
+        for rank in (2, -1, "a"):
+            with self.assertRaisesRegex(ValueError, "the job has 2 workers: expected 0 to 1"):
+                job.logs(rank)
         thread.join(30)
         self.assertEqual(sorted(line for line in followed if line.startswith("[")), ["[0] begins", "[0] ends", "[1] begins", "[1] ends"])
         self.assertEqual(list(job.logs(0, follow=True)), ["begins", "ends"])

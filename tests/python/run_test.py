@@ -192,16 +192,20 @@ class Failures(InFolder):
         self.assertRegex(str(found.__cause__), r'(?s)Traceback of rank 1, on .*run_test.py", line \d+, in function\n +raise KeyError')
         self.assertIn("worker 1", error)
 
-    def test_an_exception_that_cannot_be_sent_becomes_a_runtime_error_with_its_name(self):
-        class WithTwoArguments(Exception):
-            def __init__(self, one, two):
+    def test_an_exception_keeps_its_class_and_attributes_whatever_its_class_is_called_with(self):
+        class WithTwoArguments(OSError):
+            def __init__(self, one, *, two):
                 super().__init__(f"{one} and {two}")
+                self.two = two
 
         def raises(error):
-            raise error("here", "there")
+            raise error("here", two="there")
 
-        self.assertRegex(repr(run(raises, WithTwoArguments)[0]), "RuntimeError.*WithTwoArguments on rank [01], on .*: here and there")
+        found = run(raises, WithTwoArguments)[0]
+        self.assertEqual((type(found).__qualname__, str(found), found.two, isinstance(found, OSError)),
+                         (WithTwoArguments.__qualname__, "here and there", "there", True))
 
+    def test_an_exception_that_cannot_be_sent_becomes_a_runtime_error_with_its_name(self):
         def with_a_socket():
             raise ValueError("with a socket", socket.socket())
 

@@ -158,7 +158,8 @@ def _train_share(training: Any) -> Any:
 
 def __getattr__(name: str) -> Any:
     if name not in _ESTIMATORS:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        why = "; it is lightgbm's own, for rows that this worker has; load_dataset reads this worker's share of files" if hasattr(lightgbm, name) else ""
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{why}")
     from warren._lightgbm import on_workers as _on_workers  # pylint: disable=import-outside-toplevel
 
     return _on_workers.estimator(name, _train_share)

@@ -2,7 +2,8 @@
 import contextlib
 import functools
 import threading
-from typing import Any, Callable, Dict, Iterator, List, Tuple
+import warnings
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 _Function = Callable[..., Any]
 
@@ -13,6 +14,7 @@ class _Replaced:
     def __init__(self, original: _Function) -> None:
         self.original = original
         self.by_thread: Dict[int, List[_Function]] = {}
+        self.elsewhere: List[_Function] = []  #: for threads without a replacement, which call the newest, or else the original
 
         @functools.wraps(original)
         def chosen(*arguments: Any, **named: Any) -> Any:
@@ -22,7 +24,7 @@ class _Replaced:
     def current(self) -> _Function:
         """The function that this thread calls."""
         found = self.by_thread.get(threading.get_ident())
-        return found[-1] if found else self.original
+        return found[-1] if found else self.elsewhere[-1] if self.elsewhere else self.original
 
 
 _lock = threading.Lock()
@@ -31,21 +33,50 @@ _all: Dict[Tuple[int, str], _Replaced] = {}
 
 
 @contextlib.contextmanager
-def replaced(name: str, make: Callable[[_Function], _Function], *owners: Any) -> Iterator[None]:
+def replaced(name: str, make: Callable[[_Function], _Function], *owners: Any,
+             elsewhere: Optional[Callable[[_Function], _Function]] = None) -> Iterator[None]:
     """Replaces the function `name` of all `owners` (classes or modules) within the block. This thread then calls the result of
-    make(original), where `original` is what it called before as the first owner's function; other threads call the original, or their own
-    replacement. Blocks of several threads may begin and end in any order."""
+    make(original), where `original` is what it called before as the first owner's function; other threads call their own replacement, or
+    else the original, or if given the result of elsewhere(original). Blocks of several threads may begin and end in any order."""
     with _lock:
         places = [_place(owner, name) for owner in owners]
-        ours = make(places[0].current())
+        thread = threading.get_ident()
+        before = places[0].by_thread.get(thread)
+        ours, others = make(before[-1] if before else places[0].original), elsewhere and elsewhere(places[0].original)
         for place in places:
-            place.by_thread.setdefault(threading.get_ident(), []).append(ours)
+            place.by_thread.setdefault(thread, []).append(ours)
+            if others is not None:
+                place.elsewhere.append(others)
     try:
         yield
     finally:
         with _lock:
             for owner, place in zip(owners, places):
+                if others is not None:
+                    place.elsewhere.remove(others)
                 _end(owner, name, place)
+
+
+def warns_once(is_due: Callable[..., bool], text: Callable[[], str]) -> Callable[[_Function], _Function]:
+    """For replaced(elsewhere=...): a function that calls the original, and warns with text() before the first call for which
+    is_due(its arguments) is true."""
+    def make(original: _Function) -> _Function:
+        due = [True]
+
+        @functools.wraps(original)
+        def warning(*arguments: Any, **named: Any) -> Any:
+            if due and is_due(*arguments, **named):
+                due.clear()
+                warnings.warn(text(), stacklevel=3)
+            return original(*arguments, **named)
+        return warning
+    return make
+
+
+def alone(library: str, workers: int) -> str:
+    """The warning of a training in another thread than the one that takes part in the job."""
+    return (f"{library} trains on this thread's rows alone: of the {workers} workers of the job, only the threads that have entered communicator() "
+            "train together. Train in such a thread, or outside of the block if this is meant")
 
 
 def _place(owner: Any, name: str) -> _Replaced:

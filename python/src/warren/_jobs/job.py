@@ -184,7 +184,9 @@ class Job:
     def logs(self, rank: Optional[int] = None, *, follow: bool = False) -> Any:
         """Returns what the job has printed so far, as a text: all of it, or what the process of one task has printed, which is that of this
         rank unless the job sorts ranks by hosts. With `follow`, returns an iterator over the lines that are there or still come, which ends
-        with the job."""
+        with the job. Raises ValueError for a rank that the job does not have."""
+        if rank is not None and rank not in range(self._num_workers):
+            raise ValueError(f"rank is {rank!r}, and the job has {self._num_workers} workers: expected 0 to {self._num_workers - 1}")
         path = self._folder / (_LOG if rank is None else f"worker-{rank}.log")
         if rank is None and not path.exists():
             raise ValueError("the output of this job has been shown already; logs(rank) returns that of a process")
@@ -332,7 +334,7 @@ def _exception_of(failed: _driver.Outcome) -> BaseException:
     if said["exception"] is not None:
         try:
             error = pickle.loads(said["exception"])
-        except Exception:  # pylint: disable=broad-except  # its class may need other arguments, or be unknown here
+        except Exception:  # pylint: disable=broad-except  # its class may be unknown here
             error = None
     found = error if isinstance(error, BaseException) else RuntimeError(f"{said['type']} on {where}: {said['text']}")
     found.__cause__ = _Remote(f"\nTraceback of {where}:\n{said['traceback']}")

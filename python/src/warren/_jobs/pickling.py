@@ -42,6 +42,35 @@ def dumps(value: Any, what: str) -> bytes:
     return buffer.getvalue()
 
 
+def exception(error: BaseException) -> bytes:
+    """Pickles an exception. If its class cannot be called with its `args`, as pickle does, its `__init__` is left out. Raises TypeError if it
+    cannot be pickled."""
+    what = "the exception"
+    pickled = dumps(error, what)
+    try:
+        pickle.loads(pickled)
+    except Exception:  # pylint: disable=broad-except  # its class may raise anything
+        pickled = dumps(_WithoutInit(error), what)
+    return pickled
+
+
+class _WithoutInit:
+    """An exception that unpickling makes without its `__init__`."""
+
+    def __init__(self, error: BaseException) -> None:
+        self._error = error
+
+    def __reduce__(self) -> Any:
+        return _made, (type(self._error), self._error.args, dict(vars(self._error)))
+
+
+def _made(kind: Any, arguments: Any, attributes: Any) -> Any:
+    error = kind.__new__(kind, *arguments)
+    error.args = arguments
+    vars(error).update(attributes)
+    return error
+
+
 class _Pickler(pickle.Pickler):
     """Refuses functions and classes of the main module, which other processes do not have."""
 

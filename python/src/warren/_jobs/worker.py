@@ -113,7 +113,7 @@ def _raised(error: BaseException) -> Dict[str, Any]:
     # The first entry of the traceback is this file.
     shown = "".join(traceback.format_exception(type(error), error, error.__traceback__ and error.__traceback__.tb_next))
     try:
-        pickled: Optional[bytes] = _pickling.dumps(error, "the exception")
+        pickled: Optional[bytes] = _pickling.exception(error)
     except TypeError:
         pickled = None
     try:

@@ -3,6 +3,7 @@ import contextlib
 import functools
 import hashlib
 import inspect
+import re
 import sys
 import warnings
 from typing import Any, Callable, Dict, Iterator, List, Optional
@@ -12,7 +13,7 @@ import numpy as np
 
 from warren import rabit
 from warren._frameworks import same_rows as _same_rows
-from warren._frameworks.replacing import replaced
+from warren._frameworks.replacing import alone, replaced, warns_once
 from warren._lightgbm import start as _start
 from warren._rounds import training as _rounds
 
@@ -103,14 +104,14 @@ def _compare_rows(rows: "lightgbm.Dataset") -> None:
 def _beginning(inner: Callable[..., Any]) -> Callable[..., Any]:
     """Wraps Booster.update: the first round starts from the score of all shares' rows, and after it the ranks' rows are compared. All ranks
     call `update` for each round, and `update` makes collective calls anyway."""
-    def beginning(self: Any, *more: Any, **named: Any) -> Any:
-        rows = self.train_set
+    def beginning(self: Any, train_set: Any = None, fobj: Any = None) -> Any:
+        rows = self.train_set if train_set is None else train_set
         if self.current_iteration() > 0 or rows is None or _number_of_machines(self.params or {}) <= 1:
-            return inner(self, *more, **named)
-        if getattr(rows, "warren_is_share", False):
-            result = _start.from_all_rows(self, rows, _summed, lambda: inner(self, *more, **named))
+            return inner(self, train_set, fobj)
+        if getattr(rows, "warren_is_share", False) and fobj is None:
+            result = _start.from_all_rows(self, rows, _summed, lambda: inner(self, train_set, fobj))
         else:
-            result = inner(self, *more, **named)
+            result = inner(self, train_set, fobj)
         _compare_rows(rows)
         return result
     return beginning
@@ -186,8 +187,22 @@ def for_all_workers() -> Iterator[None]:
         def make(self: Any, params: Any = None, train_set: Any = None, *more: Any, **named: Any) -> None:
             if train_set is not None:
                 _warn_of_what_trains_alone(params or {})
-            inner(self, params, train_set, *more, **named)
+            try:
+                inner(self, params, train_set, *more, **named)
+            except lightgbm.basic.LightGBMError as error:
+                if re.search("sum of (labels|weights) is zero", str(error)):
+                    raise lightgbm.basic.LightGBMError(
+                        f"rank {rabit.get_rank()}: {error}: LightGBM demands of each worker's rows what one process demands of all; divide them in "
+                        "another order (load_dataset's shuffle=SEED, or permuted rows), or use fewer workers") from error
+                raise
         return make
+
+    def taking_part(inner: Callable[..., Any]) -> Callable[..., Any]:
+        def subset(self: Any, *more: Any, **named: Any) -> Any:
+            part = inner(self, *more, **named)
+            part.warren_is_share = getattr(self, "warren_is_share", False)
+            return part
+        return subset
 
     def fitting(inner: Callable[..., Any]) -> Callable[..., Any]:
         def fit(self: Any, X: Any, y: Any, *more: Any, **named: Any) -> Any:  # pylint: disable=invalid-name
@@ -207,7 +222,10 @@ def for_all_workers() -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         stack.enter_context(replaced("__init__", making, lightgbm.Booster))
         stack.enter_context(replaced("__init__", _sampling_rows, lightgbm.Dataset))
-        stack.enter_context(replaced("update", _beginning, lightgbm.Booster))
+        stack.enter_context(replaced("subset", taking_part, lightgbm.Dataset))
+        workers = rabit.get_world_size()
+        elsewhere = warns_once(lambda booster, *more, **named: _number_of_machines(booster.params or {}) > 1, lambda: alone("LightGBM", workers))
+        stack.enter_context(replaced("update", _beginning, lightgbm.Booster, elsewhere=elsewhere))
         stack.enter_context(replaced("refit", refitting, lightgbm.Booster))
         if hasattr(lightgbm, "LGBMClassifier"):
             stack.enter_context(replaced("fit", fitting, lightgbm.LGBMClassifier))

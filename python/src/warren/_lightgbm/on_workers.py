@@ -348,6 +348,9 @@ def estimator(name: str, train: Callable[[_Training], Any]) -> Any:
             if self.get_params().get("reproducible"):
                 raise ValueError("reproducible: LightGBM's workers estimate the number of rows of a leaf, so their model is not that of one "
                                  "process; XGBoost's is (warren.xgboost)")
+            if any(self.get_params().get(name) for name in ("linear_tree", "linear_trees")):
+                raise ValueError("linear_tree: LightGBM's workers train linear trees on their own rows alone, without the others; leave out "
+                                 "num_workers")
             job = _Fit(self, train)
             with _in_job(job):
                 if _fitting.is_files(X):

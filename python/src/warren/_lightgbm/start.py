@@ -7,7 +7,7 @@ import ctypes
 import functools
 import re
 import warnings
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import lightgbm
 import numpy as np
@@ -33,12 +33,13 @@ _SCORES: Dict[str, Callable[[float], float]] = {
     "cross_entropy": _logit, "cross_entropy_lambda": lambda mean: float(np.log(np.expm1(mean)))}
 
 
-def _objective_of(booster: "lightgbm.Booster") -> List[str]:
-    """The words of the objective of a booster that has no trees and starts from the average; empty for another booster."""
+def _objective_of(booster: "lightgbm.Booster") -> Tuple[List[str], bool]:
+    """The words of the objective of a booster that has no trees, and whether it starts from the average in any case: otherwise it does so
+    only if its first tree has no splits. No words for another booster."""
     text = booster.model_to_string()
     found = re.search(r"^objective=(.*)$", text, re.MULTILINE)
-    starts = "\n[boost_from_average: 1]\n" in text and "\n[boosting: rf]\n" not in text
-    return found[1].split() if found and starts and booster.num_trees() == 0 else []
+    words = found[1].split() if found and "\n[boosting: rf]\n" not in text and booster.num_trees() == 0 else []
+    return words, "\n[boost_from_average: 1]\n" in text
 
 
 @functools.lru_cache(maxsize=None)
@@ -52,7 +53,7 @@ def from_all_rows(booster: "lightgbm.Booster", rows: "lightgbm.Dataset", summed:
                   update: Callable[[], Any]) -> Any:
     """Returns update(), the first of `booster`, which starts from the score of all workers' rows. `summed` adds up lists over the workers.
     A collective call."""
-    objective = _objective_of(booster)
+    objective, starts = _objective_of(booster)
     score = _SCORES.get(objective[0]) if objective else None
     if score is None or rows.get_init_score() is not None:
         return update()
@@ -73,7 +74,7 @@ def from_all_rows(booster: "lightgbm.Booster", rows: "lightgbm.Dataset", summed:
         result = update()
     finally:
         is_corrected = _engine().WarrenLightGBMCorrected() == 1
-    if not is_corrected:
+    if starts and not is_corrected:
         warnings.warn(f"LightGBM {lightgbm.__version__} computes the score that it starts from in an unknown way: it is the mean of what the workers "
-                      "computed from their own rows, and depends on which worker has which rows", stacklevel=5)
+                      "computed from their own rows, and depends on which worker has which rows", stacklevel=4)
     return result

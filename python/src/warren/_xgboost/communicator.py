@@ -26,6 +26,7 @@ from warren.data._peers import prove_over_xgboost
 _FILES_TO_JOIN = 6
 
 _joined = False
+_workers = 1  #: the number of workers of the job that was joined last
 #: Ended when this process leaves its job.
 _until_left = contextlib.ExitStack()
 #: The address of the tracker whose job this process last joined or tried to join.
@@ -83,7 +84,7 @@ def _leave_generation(failed: bool) -> None:
 
 
 def _join_tracker(arguments: Dict[str, Any]) -> None:
-    global _joined  # pylint: disable=global-statement
+    global _joined, _workers  # pylint: disable=global-statement
     if VERSION >= (2, 1):
         # CommunicatorContext also finds NCCL if it is installed as a Python package.
         found = xgb.collective.CommunicatorContext(**{**_arguments(), **_worker_port(), **arguments}).args
@@ -100,6 +101,7 @@ def _join_tracker(arguments: Dict[str, Any]) -> None:
         _joined = True
         prove_over_xgboost(collective())
     _rank.joined_as(int(collective().get_rank()))
+    _workers = int(collective().get_world_size())
 
 
 def _arguments() -> Dict[str, Any]:
@@ -205,7 +207,7 @@ def leave(failed: bool) -> None:
 def leave_on_exit() -> Iterator[None]:
     """See warren.xgboost.left_in_the_end."""
     try:
-        with _hooks.installed():
+        with _hooks.installed(lambda: _workers if _joined else 1):
             yield
     except BaseException as error:
         if isinstance(error, SystemExit) and not error.code:

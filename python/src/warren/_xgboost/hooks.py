@@ -9,7 +9,7 @@ import numpy as np
 import xgboost as xgb
 
 from warren._frameworks import same_rows as _same_rows
-from warren._frameworks.replacing import replaced
+from warren._frameworks.replacing import alone, replaced, warns_once
 from warren._rounds import training as _rounds
 from warren._xgboost import digest as _digest
 from warren._xgboost.versions import collective
@@ -45,10 +45,10 @@ def _compare_rows(matrix: Any, model: "xgb.Booster") -> None:
 
 
 def _comparing_rows(update: Callable[..., None]) -> Callable[..., None]:
-    """Wraps Booster.update to look at the rows after the first round: all ranks call for each round, and which makes collective calls itself. All ranks must agree on whether
-    they compare their rows. The number of the round decides this, because the matrix may be a new object in each round on one rank only.
-    The comparison follows the round: before its first round, querying a model makes a collective call, which would be matched with the
-    other ranks' update."""
+    """Wraps Booster.update to compare the ranks' rows after the first round. All ranks call `update` for each round, and `update` makes
+    collective calls itself, so all have to agree on whether they compare. The number of the round decides: the matrix may be a new object
+    in each round on one rank only. The comparison follows the round, since before the first one a query of the model makes a collective
+    call, which would be matched with the other ranks' update."""
     def comparing(self: Any, dtrain: Any, iteration: int, *more: Any, **named: Any) -> None:
         update(self, dtrain, iteration, *more, **named)
         if iteration == 0:
@@ -143,7 +143,9 @@ def reporting_rounds() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def installed() -> Iterator[None]:
-    """Within the block, for this thread: detects workers that all train on the same rows, and reports the rounds of trainings."""
-    with replaced("update", _comparing_rows, xgb.Booster), reporting_rounds():
+def installed(workers: Callable[[], int]) -> Iterator[None]:
+    """Within the block, for this thread: detects workers that all train on the same rows, and reports the rounds of trainings. A training
+    in another thread, which takes part in no job, warns if the job then has several workers."""
+    elsewhere = warns_once(lambda _, dtrain, iteration, *more, **named: iteration == 0 and workers() > 1, lambda: alone("XGBoost", workers()))
+    with replaced("update", _comparing_rows, xgb.Booster, elsewhere=elsewhere), reporting_rounds():
         yield

@@ -21,13 +21,15 @@ def as_lightgbm_reads(table: Table, asked: _load.Wanted) -> Table:
 
 def of_table(table: Table, options: Mapping[str, Any], params: Mapping[str, Any], reference: Optional["lightgbm.Dataset"] = None
              ) -> "lightgbm.Dataset":
-    """Returns a Dataset of this worker's rows; `options` are those of lightgbm.Dataset. With a `reference`, it has the bins of that one."""
+    """Returns a Dataset of this worker's rows; `options` are those of lightgbm.Dataset. With a `reference`, it has the bins and parameters of
+    that one."""
     found: Dict[str, Any] = {"label": table.label, "weight": table.weight, "group": table.group_sizes, "init_score": table.base_margin}
     if table.names is not None:
         found["feature_name"] = table.names
         found["categorical_feature"] = [name for name, kind in zip(table.names, table.types or []) if kind == "c"] or "auto"
+    all_params = {**params, **(options.get("params") or {})}
     if reference is not None:
-        found["reference"] = reference
-    dataset = lightgbm.Dataset(table.features, **{**found, **options, "params": {**params, **(options.get("params") or {})}})
+        found["reference"], all_params = reference, dict(reference.params)
+    dataset = lightgbm.Dataset(table.features, **{**found, **options, "params": all_params})
     dataset.warren_categories, dataset.warren_is_share = table.categories, True
     return dataset

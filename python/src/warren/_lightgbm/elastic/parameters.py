@@ -110,18 +110,19 @@ def with_seeds_of(rounds: int, params: Mapping[str, Any]) -> Dict[str, Any]:
 
 
 def difference(rounds: int, params: Mapping[str, Any], is_same_place: bool, before: int, now: int) -> str:
-    """How the model differs from that of a training without losses that has begun with `before` workers, if `now` go on after these rounds;
-    empty if it does not. `is_same_place`: each rank holds the rows that it held then."""
+    """Why the model may differ from that of a training without losses that has begun with `before` workers, if `now` go on after these
+    rounds; empty if there is no reason. `is_same_place`: each rank holds the rows that it held then."""
     reasons = []
     if before != now:
-        reasons.append(f"{now} worker{'s' * (now > 1)} add{'s' * (now == 1)} up what {before} added up, in another order, and estimate"
-                       f"{'s' * (now == 1)} anew how many rows leaves have" if now > 1 else
-                       f"1 worker adds up what {before} added up, in another order, and counts the rows of leaves, which several estimate")
+        reasons.append(f"{now} worker{'s' * (now > 1)}, not {before}, add{'s' * (now == 1)} up histograms, and LightGBM "
+                       + ("counts the rows of leaves, which several workers estimate" if now == 1 else "estimates the rows of leaves from other sums"))
     elif not is_same_place:
-        reasons.append("other workers add up other rows, so the last bits of sums differ")
+        reasons.append("workers hold other rows than at the beginning, so sums are added in another order")
     drawn = draws(params)
     if drawn:
         reasons.append(f"random numbers ({', '.join(drawn)}) are drawn with other seeds")
     if uses_goss(params):
         reasons.append(f"goss takes all rows for {int(1 / float(value(params, 'learning_rate', 0.1)))} rounds, as at the beginning")
-    return f"from round {rounds + 1} on, the model differs from that of an undisturbed training: {'; '.join(reasons)}" if reasons else ""
+    if not reasons:
+        return ""
+    return f"from round {rounds + 1} on, the model may differ from that of an undisturbed training: {'; '.join(reasons)}"

@@ -1,4 +1,5 @@
 """A data set of an elastic training, of which this worker holds some shares."""
+import inspect
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 import lightgbm
@@ -10,6 +11,10 @@ from warren._elastic.shares import Range, ranges_of
 from warren._lightgbm import datasets as _datasets
 from warren.data import _check, _load
 from warren.data._table import Table
+
+
+#: Arguments of lightgbm.Dataset that follow from the rows, or would be those of this worker's own.
+_OF_ROWS = ("self", "data", "label", "reference", "weight", "group", "init_score", "position")
 
 
 class Asked(NamedTuple):
@@ -28,6 +33,10 @@ def asked(uri: Any, given: Mapping[str, Any]) -> Asked:
     is_checked, is_whole = _check.wanted(options.pop("check", None)), bool(options.pop("whole", False))
     progress, margin = bool(options.pop("progress", True)), options.pop("init_score", None)
     of_files = {name: options.pop(name) for name in list(options) if name in _load.Wanted.ARGUMENTS}
+    known = set(inspect.signature(lightgbm.Dataset.__init__).parameters).difference(_OF_ROWS)
+    for name in options:
+        if name not in known:
+            raise TypeError(f"Data() has no argument {name!r}, nor have load_dataset and lightgbm.Dataset for rows of files")
     return Asked(_load.Wanted(uri, **{**of_files, "base_margin": margin}), options, is_whole, progress, is_checked)
 
 
@@ -67,7 +76,8 @@ class Rows(Files):
         return sum(len(table) for _, table in self._pieces)
 
     def make(self, params: Mapping[str, Any], reference: Optional["lightgbm.Dataset"]) -> None:
-        """Makes the Dataset. Without a `reference` whose bins it gets, this is a collective call."""
+        """Makes the Dataset: with the bins and parameters of `reference`, or, without one, with `params` and with bins on which the workers
+        agree in a collective call."""
         table = joined([table for _, table in self._pieces])
         dataset = _datasets.of_table(table, self._asked.options, params, reference)
         dataset.warren_is_share = not self.is_whole

@@ -178,9 +178,9 @@ class _Training:
         root = told.index(max(told, key=lambda one: (one[1], one[0])))
         self._common = _Common(*peers.broadcast(self._common and tuple(self._common), root))
         if told[root][1] and not all(has_bins for _, has_bins in told):
-            content = peers.broadcast(_bins.to_bytes(self._bins) if peers.rank == root else None, root)
+            content, params = peers.broadcast((_bins.to_bytes(self._bins), self._bins.params) if peers.rank == root and self._bins else None, root)
             if self._bins is None:
-                self._bins = _bins.from_bytes(content, self._given.params)
+                self._bins = _bins.from_bytes(content, params)
 
     def _hold_shares(self, params: Mapping[str, Any], peers: Peers) -> None:
         """Reads the shares that this worker is to hold from now on, unless it holds them, and makes its Datasets."""
@@ -204,7 +204,7 @@ class _Training:
             self._bins, self._common = self._rows.dataset, common._replace(places=places)
         for rows in self._all_rows:
             if rows.dataset is None:
-                rows.make(self._given.params, self._bins)
+                rows.make(params, self._bins)
         self._is_same_place = [sorted(one) for one in places] == [sorted(one) for one in self._common.places]
 
     def _require_rows(self, peers: Peers) -> None:

@@ -1,4 +1,5 @@
 """Jobs that lose workers and go on with LightGBM: dmlc-submit --num-workers MIN:MAX and warren.lightgbm.train(..., elastic=True)."""
+import contextlib
 import json
 import os
 import pathlib
@@ -195,8 +196,9 @@ class Elastic(unittest.TestCase):
             pid = self.folder / f"pid-{worker}"
             # Whoever has its results may have left the job.
             if process.poll() is None and pid.exists() and pid.read_text(encoding="ascii") and not any(self.folder.glob(f"result-{names[-1]}-*")):
-                os.kill(int(pid.read_text(encoding="ascii")), KILL)
-                done.append((when, worker))
+                with contextlib.suppress(ProcessLookupError):  # lost, and not started again yet
+                    os.kill(int(pid.read_text(encoding="ascii")), KILL)
+                    done.append((when, worker))
         try:
             code = process.wait(LIMIT_S)
         except subprocess.TimeoutExpired:

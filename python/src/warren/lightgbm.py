@@ -19,7 +19,6 @@ import numpy as np
 
 from warren import data, rabit
 from warren._elastic import callbacks as _elastic_callbacks
-from warren._elastic import session as _session
 from warren._launch.launched import launched as _launched
 from warren._lightgbm import datasets as _datasets
 from warren._lightgbm import hooks as _hooks
@@ -119,7 +118,7 @@ def load_dataset(uri: Any, *, label: Any = None, weight: Optional[str] = None, q
     All workers of a job call it, inside `communicator`. Raises a ValueError or OSError that names the file, row group, line and column of
     the problem, ValueError if a worker has no rows, and RuntimeError in a job that has not been joined."""
     _check_joined("load_dataset")
-    if _session.current() is not None:
+    if _elastic_communicator.session() is not None:
         _elastic_communicator.refuse("load_dataset")
     asked = data.Wanted(uri, label=label, weight=weight, qid=qid, base_margin=init_score, features=features, exclude=exclude,
                         categorical=categorical, categories=categories, filters=filters, shuffle=shuffle, format=format,
@@ -182,7 +181,7 @@ def train(params: Mapping[str, Any], data: Union["lightgbm.Dataset", Data],  # p
     sets: List[Any] = list(valid_sets) if isinstance(valid_sets, (list, tuple)) else [] if valid_sets is None else [valid_sets]
     if elastic:
         return _train_elastic(params, data, num_boost_round, sets, options)
-    if _session.current() is not None:
+    if _elastic_communicator.session() is not None:
         _elastic_communicator.refuse("train without elastic=True")
     return _train(params, data, num_boost_round, sets, options)
 
@@ -196,10 +195,10 @@ def _train_elastic(params: Dict[str, Any], rows: Any, num_boost_round: int, vali
     files = {id(one): one.of_files() for one in (rows, *valid_sets)}
     if files[id(rows)].is_whole:
         raise ValueError("elastic=True: whole=True is for validation sets: each training row would count once for each worker")
-    if _elastic_communicator.is_needed() and _session.current() is None:
+    if _elastic_communicator.is_needed() and _elastic_communicator.session() is None:
         with communicator():
             return _train_elastic(params, rows, num_boost_round, valid_sets, options)
-    session = _session.current()
+    session = _elastic_communicator.session()
     if session is None:
         _check_joined("train")
         if get_world_size() > 1 and get_rank() == 0:

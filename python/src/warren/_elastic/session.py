@@ -58,8 +58,13 @@ class Session:
         self._take_part()
         self._end.may_wait = False
 
+    @property
+    def library(self) -> str:
+        """The name of the library that it trains with."""
+        return self._library.name
+
     def enter_again(self, library: Library) -> None:
-        """To be called when the program enters the communicator once more."""
+        """To be called when the program enters the communicator once more. XGBoost's may have other arguments then."""
         self._library = library
         self._end.begin()
         if self._stays:
@@ -224,14 +229,28 @@ _current: Optional[Session] = None  # while the program is in the communicator
 _resting: Optional[Session] = None  # when it has left it
 
 
-def current() -> Optional[Session]:
-    """The session of this process, if it has joined an elastic job."""
+def current(library: str) -> Optional[Session]:
+    """The session of this process, if it has joined an elastic job. Raises RuntimeError if it trains there with another library."""
+    if _current is not None:
+        _require_one_library(_current, library)
     return _current
 
 
+def _require_one_library(session: Session, library: str) -> None:
+    """A worker that comes later would begin with the first library, while the others communicate by the second one."""
+    if session.library != library:
+        raise RuntimeError(f"an elastic job trains with one library: this program has trained with {session.library}, and now begins with "
+                           f"{library}; make two jobs of it, or use a fixed number of workers")
+
+
 def begin(library: Library) -> None:
-    """Joins the elastic job of this process, for the first time or again."""
+    """Joins the elastic job of this process, for the first time or again. Raises RuntimeError if it has joined it, or has trained with another
+    library."""
     global _current, _resting  # pylint: disable=global-statement
+    if _current is not None:
+        raise RuntimeError("this worker has already joined its job: use one communicator around all trainings")
+    if _resting is not None:
+        _require_one_library(_resting, library.name)
     session, _resting = _resting, None
     if session is None:
         session = Session(library)

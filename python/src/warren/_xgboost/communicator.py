@@ -18,7 +18,7 @@ from warren._rounds import mlflow_runs as _mlflow_runs
 from warren._xgboost import acceleration as _acceleration
 from warren._xgboost import hooks as _hooks
 from warren._xgboost import vouch as _vouch
-from warren._xgboost.versions import VERSION, collective, peers_of_job
+from warren._xgboost.versions import LIBRARY, VERSION, collective, peers_of_job
 from warren._xgboost.launcher_world import exchange_of
 from warren.data._peers import prove_over_xgboost
 
@@ -50,12 +50,12 @@ def join(arguments: Dict[str, Any]) -> None:
             return
         share_tracker(process, exchange_of(process))
     is_elastic = _membership.is_elastic() and in_job()
-    if _elastic.current() is not None or (_joined and not is_elastic):
+    if _elastic.current(LIBRARY) is not None or (_joined and not is_elastic):
         raise RuntimeError("this worker has already joined its job: a job has one communicator, from start to end")
     if is_elastic:
         if VERSION < (2, 1):
             raise RuntimeError(f"--num-workers MIN:MAX needs XGBoost 2.1 or later; found {xgb.__version__}")
-        _elastic.begin(_elastic.Library("XGBoost", xgb.core.XGBoostError, lambda generation: _join_generation(arguments, generation),
+        _elastic.begin(_elastic.Library(LIBRARY, xgb.core.XGBoostError, lambda generation: _join_generation(arguments, generation),
                                         _leave_generation))
         entered_again()
     else:

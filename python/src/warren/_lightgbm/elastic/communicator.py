@@ -2,7 +2,7 @@
 import contextlib
 import os
 import sys
-from typing import Any, Callable, Iterator, NoReturn
+from typing import Any, Callable, Iterator, NoReturn, Optional
 
 import lightgbm
 
@@ -18,6 +18,14 @@ from warren.data import _peers
 _network = contextlib.ExitStack()
 
 
+_NAME = "LightGBM"
+
+
+def session() -> Optional[_session.Session]:
+    """The session of this process, if it has joined an elastic job. Raises RuntimeError if it trains there with XGBoost."""
+    return _session.current(_NAME)
+
+
 def is_needed() -> bool:
     """Whether this process is to join an elastic job."""
     return is_elastic() and os.environ.get("DMLC_TRACKER_URI", "NULL") not in ("", "NULL")
@@ -26,7 +34,7 @@ def is_needed() -> bool:
 @contextlib.contextmanager
 def joined() -> Iterator[None]:
     """Joins the job of this process, for the first time or again, and leaves it in the end."""
-    _session.begin(_session.Library("LightGBM", lightgbm.basic.LightGBMError, _join, _leave))
+    _session.begin(_session.Library(_NAME, lightgbm.basic.LightGBMError, _join, _leave))
     failed = True
     try:
         yield

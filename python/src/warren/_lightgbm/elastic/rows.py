@@ -90,8 +90,9 @@ class Rows(Files):
         are those that a Booster makes, which adds one tree to the scores after the other."""
         assert self.dataset is not None
         self.dataset.set_init_score(None)
-        scores = [self._start(table, trees, takes_margin, threads) for _, table in self._pieces]
-        if scores[0] is not None:
+        found = [self._start(table, trees, takes_margin, threads) for _, table in self._pieces]
+        scores = [one for one in found if one is not None]
+        if scores:
             self.dataset.set_init_score(np.concatenate(scores))
 
     @staticmethod
@@ -106,7 +107,8 @@ class Rows(Files):
         if margin is None:
             found: NDArray[Any] = trees.predict(table.features, num_iteration=-1, **how)
             return found
+        scores: NDArray[Any] = margin
         for iteration in range(trees.current_iteration()):
             one = trees.predict(table.features, start_iteration=iteration, num_iteration=1, **how)
-            margin = margin.reshape(one.shape) + one
-        return margin
+            scores = scores.reshape(one.shape) + one
+        return scores

@@ -1,6 +1,7 @@
 """One training of an elastic job, over all generations of its workers."""
 import functools
 import inspect
+import operator
 import socket
 import sys
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
@@ -288,7 +289,7 @@ class _Training:
         return model, params
 
     def _train(self, model: "lightgbm.Booster", params: Dict[str, Any], peers: Peers, session: Session) -> None:
-        callbacks = sorted([*self._callbacks.all, _hooks.ReportRounds()], key=lambda one: one.order)
+        callbacks = sorted([*self._callbacks.all, _hooks.ReportRounds()], key=operator.attrgetter("order"))
         before = [one for one in callbacks if getattr(one, "before_iteration", False)]
         after = [one for one in callbacks if not getattr(one, "before_iteration", False)]
         feval, is_evaluated = self._task.options.get("feval"), bool(self._valid)

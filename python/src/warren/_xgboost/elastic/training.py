@@ -30,7 +30,7 @@ from warren._xgboost.same_model import cuts as _cuts
 from warren._xgboost.same_model import generator as _generator
 from warren._xgboost.same_model import training as _same_model
 from warren._xgboost.same_model.alone import alone
-from warren._xgboost.versions import collective, peers_of_job
+from warren._xgboost.versions import LIBRARY, collective, peers_of_job
 from warren.data._peers import Peers, together
 
 #: The parameters with which XGBoost draws rows and columns, if they are less than 1. `booster=dart` draws trees.
@@ -92,7 +92,7 @@ class _Progress(NamedTuple):
 
 def is_in_job() -> bool:
     """Whether this process has joined an elastic job."""
-    return _session.current() is not None
+    return _session.current(LIBRARY) is not None
 
 
 def _draws_of(params: Mapping[str, Any]) -> List[str]:
@@ -124,7 +124,7 @@ def train(task: Task, communicator: Callable[[], ContextManager[Any]]) -> "xgb.B
 
 
 def _reported(task: Task) -> "xgb.Booster":
-    return _rounds.reported("xgboost", task.params, task.num_boost_round, _hooks.PLACE, lambda: _train(task, _session.current()))
+    return _rounds.reported("xgboost", task.params, task.num_boost_round, _hooks.PLACE, lambda: _train(task, _session.current(LIBRARY)))
 
 
 def _train(task: Task, session: Optional[Session]) -> "xgb.Booster":

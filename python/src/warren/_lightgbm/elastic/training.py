@@ -289,7 +289,7 @@ class _Training:
         return model, params
 
     def _train(self, model: "lightgbm.Booster", params: Dict[str, Any], peers: Peers, session: Session) -> None:
-        callbacks = sorted([*self._callbacks.all, _hooks.ReportRounds()], key=operator.attrgetter("order"))
+        callbacks = sorted([*self._callbacks.all, _hooks.ReportRounds(lambda: self._history)], key=operator.attrgetter("order"))
         before = [one for one in callbacks if getattr(one, "before_iteration", False)]
         after = [one for one in callbacks if not getattr(one, "before_iteration", False)]
         feval, is_evaluated = self._task.options.get("feval"), bool(self._valid)

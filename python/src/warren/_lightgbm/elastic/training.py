@@ -1,4 +1,5 @@
 """One training of an elastic job, over all generations of its workers."""
+import contextlib
 import functools
 import inspect
 import operator
@@ -144,6 +145,7 @@ class _Training:
         self._hold_shares(params, peers)
         self._take_newest_state(peers)
         model, params = self._made(params, peers)
+        self._call_again(model)
         with replaced("reset_parameter", self._callbacks.recording(model), lightgbm.Booster):
             self._train(model, params, peers, session)
         # A callback that stops the training may do so on one worker only.
@@ -155,7 +157,10 @@ class _Training:
     def take(self, kept: Kept) -> None:
         """Gives the callbacks of this process the state that they have at the end of the training, which others have made."""
         self._history = kept.history
-        self._restore(kept.state)
+        self._callbacks.restore(kept.state)
+        model = lightgbm.Booster(model_str=kept.model)
+        model.set_train_data_name(self._name_of(self._rows))
+        self._call_again(model)
 
     def ended(self, kept: Kept) -> "lightgbm.Booster":
         """The model of the result."""
@@ -168,7 +173,12 @@ class _Training:
     # --- rows ---------------------------------------------------------------------------------------------------------------------------
 
     def _know_what_is_common(self, peers: Peers) -> None:
-        """Finds the categories, or gets them and the bins from a worker that knows them."""
+        """Finds the categories, or gets them and the bins from a worker that knows them. Before the first round, the bins are made anew: they
+        are then those of a training that begins with these workers."""
+        if max(_Progress(*one) for one in peers.allgather(tuple(self._progress))) == _Progress():
+            self._bins = None
+            for rows in self._all_rows:
+                rows.dataset = None
         told = peers.allgather((self._common is not None, self._bins is not None))
         if not any(knows for knows, _ in told):
             self._rows.open_together(peers)
@@ -233,25 +243,25 @@ class _Training:
             ours = self._newest_trees(), self._iterations, self._history, self._stop, self._state
         self._trees, self._iterations, self._history, self._stop, state = peers.broadcast(ours, root, objects=True)
         self._history = list(self._history)
-        self._progress, self._model = newest, None
-        self._restore(state)
-
-    def _restore(self, state: State) -> None:
-        """Sets the callbacks' state at the end of the rounds so far."""
+        self._progress, self._model, self._state = newest, None, state
         self._callbacks.restore(state)
-        self._state = state
+
+    def _call_again(self, model: "lightgbm.Booster") -> None:
+        """Gives LightGBM's callbacks the state that follows from the evaluations so far. `model`: it knows the name of the training rows."""
         for one in self._callbacks.all:
             if isinstance(one, _OF_EVALUATIONS):
-                self._call_again(one)
+                is_shown, one.verbose = getattr(one, "verbose", False), False
+                for number, found in enumerate(self._history):
+                    with contextlib.suppress(EarlyStopException):
+                        one(self._env(model, dict(self._given.params), number, found))
+                one.verbose = is_shown
 
-    def _call_again(self, callback: Any) -> None:
-        is_shown, callback.verbose = getattr(callback, "verbose", False), False
-        for number, found in enumerate(self._history):
-            try:
-                callback(self._env(None, dict(self._given.params), number, found))
-            except EarlyStopException:
-                pass
-        callback.verbose = is_shown
+    def _name_of(self, rows: Rows) -> str:
+        """The name of the evaluations of these rows."""
+        given = self._task.options.get("valid_names")
+        names = [given] if isinstance(given, str) else list(given or ())
+        place = self._valid.index(rows) if rows in self._valid else len(names)
+        return names[place] if place < len(names) else "training" if rows is self._rows else f"valid_{place}"
 
     def _env(self, model: Any, params: Dict[str, Any], number: int, found: Optional[_Evaluations]) -> CallbackEnv:
         return CallbackEnv(model=model, params=params, iteration=self._begin + number, begin_iteration=self._begin,
@@ -273,13 +283,10 @@ class _Training:
         model = lightgbm.Booster(params=dict(params), train_set=self._rows.dataset)
         if trees is not None:
             _safe_call(_LIB.LGBM_BoosterMerge(model._handle, trees._handle))  # pylint: disable=protected-access
-        names = self._task.options.get("valid_names")
-        names = [names] if isinstance(names, str) else list(names or ())
-        for place, rows in enumerate(self._valid):
-            if rows is self._rows:
-                model.set_train_data_name(names[place] if place < len(names) else "training")
-            else:
-                model.add_valid(rows.dataset, names[place] if place < len(names) else f"valid_{place}")
+        model.set_train_data_name(self._name_of(self._rows))
+        for rows in self._valid:
+            if rows is not self._rows:
+                model.add_valid(rows.dataset, self._name_of(rows))
         model.best_iteration = 0
         if rounds:
             differs = _parameters.difference(rounds, params, self._is_same_place, len(common.places), peers.world)

@@ -22,7 +22,7 @@ _MOST_BROKEN_LINKS = 5
 class Library(NamedTuple):
     """A library that trains in elastic jobs."""
 
-    name: str  #: with which the messages of its errors may begin
+    name: str  #: its name, with which messages of its errors may begin
     error: Type[Exception]
     join: Callable[[Generation], None]  #: joins the communicator of a generation
     leave: Callable[[bool], None]  #: leaves it; with True, because of a failure, without the other members

@@ -130,7 +130,7 @@ class _Training:
         self._trees = None if begun is None else _text_of(begun)
         self._model: Optional["lightgbm.Booster"] = None
         self._begin = 0 if self._trees is None else lightgbm.Booster(model_str=self._trees).current_iteration()
-        self._iterations = self._begin  # of the trees; LightGBM makes none in a round without a split
+        self._iterations = self._begin  # the number of iterations of the trees: LightGBM makes none in a round without a split
         self._progress = _Progress()
         self._history: List[_Evaluations] = []
         self._stop: Optional[Tuple[int, _Evaluations]] = None  # what the callback said that has stopped the training

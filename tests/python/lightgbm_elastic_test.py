@@ -104,6 +104,7 @@ class Elastic(unittest.TestCase):
             text = self.job("1:2", "train", *names, plan=plan)
             self.assertEqual(text.count("was killed by signal 9"), len(plan), text)
             self.assertNotIn("the model may differ", text)
+            self.assertEqual(text.count("init_score is without effect, as in lightgbm.train"), names.count("goes on"), text)
             self.check_same({name: expected[name] for name in names}, 2, text)
         for name, one in expected.items():
             begun = 12 if name == "goes on" else 0
@@ -127,7 +128,15 @@ class Elastic(unittest.TestCase):
             self.assertEqual([[len(values) for values in of_set.values()] for of_set in one["evaluations"].values()], [[12]] * 2)
             self.assertLess(max(abs(a - b) for a, b in zip(one["raw"], whole["raw"])), .5)
 
-    def test_02_random_numbers_are_drawn_anew_and_a_line_says_so(self):
+    def test_02_before_the_first_round_a_training_begins_with_the_workers_that_are_left(self):
+        expected = self.expected(1, ["binary"])
+        text = self.job("1:2", "train", "binary", options=["--replace-within", "0"], plan=[["binary", 1, "before", 0, KILL]], LATE="result-binary-0.json")
+        self.assertIn("generation 2 begins with 1 worker", text)
+        self.assertIn("the job's work was done before this worker could take part in it", text)
+        self.assertNotIn("the model may differ", text)
+        self.check_same(expected, 1, text)
+
+    def test_03_random_numbers_are_drawn_anew_and_a_line_says_so(self):
         expected = self.expected(2, ["draws", "goss", "voting", "decay"])
         text = self.job("1:2", "train", *expected, plan=[["draws", 1, "after", 4, KILL], ["goss", 0, "after", 10, KILL], ["voting", 1, "after", 4, KILL],
                                                         ["decay", 0, "last", 5, TERM]])
@@ -143,7 +152,7 @@ class Elastic(unittest.TestCase):
         self.assertEqual(len(set(expected["decay"]["rates"])), 12)
         self.check_same({name: expected[name] for name in ("voting", "decay")}, 2, text)
 
-    def test_03_what_cannot_go_on_is_refused(self):
+    def test_04_what_cannot_go_on_is_refused(self):
         text = self.run_alone("refuses")
         for words in (r"ValueError elastic=True: boosting='dart' cannot go on after a loss", r"ValueError elastic=True: boosting='rf' cannot go on",
                       r"ValueError elastic=True: linear_tree=True is not possible", r"ValueError elastic=True: cegb_penalty_feature_lazy=\[1.0\]",
@@ -161,21 +170,23 @@ class Elastic(unittest.TestCase):
         self.assertIn("goss takes all rows for 20 rounds", text)
         self.assertIn("as usual True True", text)
 
-    def test_04_an_elastic_job_refuses_other_trainings(self):
+    def test_05_an_elastic_job_refuses_other_trainings(self):
         text = self.job("1:2", "other")
         self.assertEqual(text.count("only warren.xgboost.train, warren.lightgbm.train(..., elastic=True) and warren.horovod.elastic go on"), 2, text)
         for what in ("load_dataset", "train without elastic=True"):
             self.assertEqual(text.count(f"RuntimeError {what}: this job may lose workers (--num-workers MIN:MAX), and only warren.lightgbm.train("), 2, text)
         self.assertEqual(text.count("RuntimeError lightgbm.train: this job may lose workers"), 4, text)
         self.assertEqual(text.count("trained again 2 4"), 2, text)
+        self.assertEqual(text.count("warren: elastic=True: --check-data and check=True show no table"), 2, text)
 
-    def test_05_a_job_with_a_fixed_number_of_workers_trains_as_usual_and_says_so(self):
-        text = self.job("2", "train", "binary")
-        self.assertEqual(text.count("warren: elastic=True is without effect"), 1, text)
-        found = self.results("binary")
-        self.assertEqual(found, [[2, self.expected(2, ["binary"])["binary"]]] * 2)
+    def test_06_a_job_with_a_fixed_number_of_workers_trains_as_usual_and_says_so(self):
+        names = ["binary", "functions"]
+        expected = self.expected(2, names)
+        text = self.job("2", "train", *names)
+        self.assertEqual(text.count("warren: elastic=True is without effect"), 2, text)
+        self.check_same(expected, 2, text)
 
-    def test_06_random_disturbances_lose_no_round(self):
+    def test_07_random_disturbances_lose_no_round(self):
         for seed in range(FIRST_JOB, FIRST_JOB + JOBS):
             self.disturb_at_random(seed)
 

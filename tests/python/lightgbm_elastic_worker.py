@@ -14,6 +14,9 @@ import sys
 import time
 
 TASK = os.environ.get("DMLC_TASK_ID", "alone")
+# A process in the place of a lost one waits for this file.
+while int(os.environ.get("DMLC_NUM_ATTEMPT", "0")) > 0 and not pathlib.Path(os.environ.get("LATE", ".")).exists():
+    time.sleep(.05)
 pathlib.Path(f"pid-{TASK}").write_text(str(os.getpid()), encoding="ascii")
 
 # pylint: disable=wrong-import-position
@@ -102,7 +105,7 @@ def squared(way):
 
 
 def measured(way):
-    """A metric that never becomes better. That of the training rows does not stop a training."""
+    """A metric that never becomes better."""
     number = [0]
 
     def metric(predictions, rows):
@@ -110,6 +113,17 @@ def measured(way):
         number[0] += 1
         return "one", float(len(predictions) == rows.num_data()), False
     return metric
+
+
+def uneven(predictions, rows):
+    """A metric that never becomes better for the training rows, which are more. These never stop a training."""
+    return "error", 1. if rows.num_data() > 300 else float(np.mean((predictions - rows.get_label()) ** 2)), False
+
+
+def once(env):
+    """Sets a parameter in one round, which then stays set."""
+    if env.iteration == 2:
+        env.model.reset_parameter({"lambda_l2": 50.})
 
 
 def ways():
@@ -123,11 +137,11 @@ def ways():
         "classes": ({"objective": "multiclass", "num_class": 3}, data("three"), [data("three", "valid", whole=True)], {"valid_names": ["all"]}),
         "margin": ({"objective": "regression"}, data("number", init_score="m"), [data("number", "valid", init_score="m")], {}),
         "poisson": ({"objective": "poisson"}, data("three"), [], {}),
-        "functions": ({"objective": squared("functions"), "metric": "l2", "early_stopping_round": 2}, number, [number], {"feval": measured("functions")}),
-        "decay": ({"objective": "regression_l1"}, number, [data("number", "valid")], {"callbacks": [decay]}),
+        "functions": ({"objective": squared("functions"), "metric": "l2"}, number, [number], {"feval": measured("functions")}),
+        "decay": ({"objective": "regression_l1"}, number, [data("number", "valid")], {"callbacks": [decay, once]}),
         "stops": ({"objective": "binary", "early_stopping_round": 3, "learning_rate": .8, "num_leaves": 63}, two, [data("two", "valid"), two],
-                  {"valid_names": ["late", "early"]}),
-        "goes on": ({"objective": "binary"}, data("two"), [data("two", "valid")], {"init_model": "binary"}),
+                  {"valid_names": ["late", "early"], "feval": uneven}),
+        "goes on": ({"objective": "binary"}, data("two", init_score="m"), [data("two", "valid")], {"init_model": "binary"}),
         "draws": (bagging, data("two"), [data("two", "valid")], {}),
         "goss": ({"objective": "binary", "data_sample_strategy": "goss"}, data("two"), [data("two", "valid")], {}),
         "voting": ({"objective": "binary", "tree_learner": "voting"}, data("two"), [data("two", "valid")], {}),
@@ -217,7 +231,7 @@ def refuses():
 def other():
     """What cannot go on in an elastic job."""
     refused(rabit.init)
-    rows = data("two")
+    rows = data("two", check=True)
     with warren.lightgbm.communicator():
         refused(warren.lightgbm.load_dataset, "train.parquet", label="two")
         refused(lightgbm.train, {}, lightgbm.Dataset(np.ones((9, 2)), np.ones(9)))

@@ -211,9 +211,8 @@ def _train_elastic(params: Dict[str, Any], rows: Any, num_boost_round: int, vali
 
 def _train(params: Dict[str, Any], rows: Any, num_boost_round: int, valid_sets: List[Any], options: Dict[str, Any]) -> "lightgbm.Booster":
     _check_joined("train")
-    tree_learner = str(_elastic_parameters.value(params, "tree_learner", "data"))
-    own = parameters("data" if tree_learner == "serial" else tree_learner)
-    loaded = {id(rows): rows.load(params=params) if isinstance(rows, Data) else rows}
+    own = parameters(_elastic_parameters.tree_learner(params))
+    loaded = {id(rows): rows.load() if isinstance(rows, Data) else rows}
     categories = getattr(loaded[id(rows)], "warren_categories", None) or None
     for one in valid_sets:
         if id(one) not in loaded:

@@ -36,6 +36,12 @@ def _without(params: Mapping[str, Any], *names: str) -> Dict[str, Any]:
     return {name: one for name, one in params.items() if name not in others}
 
 
+def tree_learner(params: Mapping[str, Any]) -> str:
+    """The way of learning in a job: the caller's, or `data` in place of that of a single process."""
+    found = str(value(params, "tree_learner", "serial"))
+    return "data" if found == "serial" else found
+
+
 def effective(params: Mapping[str, Any], num_boost_round: int) -> Effective:
     """Raises ValueError for parameters that an elastic training cannot have."""
     _require_possible(params)
@@ -52,7 +58,7 @@ def effective(params: Mapping[str, Any], num_boost_round: int) -> Effective:
     kept = {**_without(params, "objective", "num_iterations", *_OF_WORKERS), "num_iterations": rounds}
     if objective is not None:
         kept["objective"] = "none" if callable(objective) else objective
-    return Effective(kept, rounds, objective if callable(objective) else None, str(value(params, "tree_learner", "data")), stopping)
+    return Effective(kept, rounds, objective if callable(objective) else None, tree_learner(params), stopping)
 
 
 def _is_on(given: Any) -> bool:

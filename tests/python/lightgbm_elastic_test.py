@@ -99,13 +99,16 @@ class Elastic(unittest.TestCase):
         # A worker that is lost three times is left out.
         for plan in ([["binary", 1, "after", 4, KILL], ["queries", 0, "before", 3, KILL], ["classes", 1, "reading", 0, KILL], ["goes on", 0, "after", 14, KILL]],
                      [["margin", 0, "last", 7, KILL], ["functions", 1, "objective", 5, KILL], ["functions", 0, "metric", 4, KILL],
-                      ["stops", 1, "after", 6, KILL]]):
-            names = list(dict.fromkeys(one[0] for one in plan))
+                      ["stops", 1, "after", 8, KILL]]):
+            names = list(dict.fromkeys(way for way, *_ in plan))
             text = self.job("1:2", "train", *names, plan=plan)
             self.assertEqual(text.count("was killed by signal 9"), len(plan), text)
             self.assertNotIn("the model may differ", text)
             self.assertEqual(text.count("init_score is without effect, as in lightgbm.train"), names.count("goes on"), text)
             self.check_same({name: expected[name] for name in names}, 2, text)
+        # The new rank 0 reports the rounds before its time, too.
+        reported = [(self.folder / f"reported-goes on-0-{attempt}").read_text(encoding="ascii").splitlines() for attempt in (1, 2)]
+        self.assertEqual(reported, [[f"{number} valid_0-binary_logloss" for number in range(1, last)] for last in (3, 13)])
         for name, one in expected.items():
             begun = 12 if name == "goes on" else 0
             self.assertEqual(one["rounds"][:2], [begun, begun + 1], name)
@@ -114,6 +117,7 @@ class Elastic(unittest.TestCase):
         self.assertEqual(len(expected["stops"]["rounds"]), expected["stops"]["best"][0] + 3)
         self.assertEqual(len(expected["stops"]["trees"]), expected["stops"]["best"][0])
         self.assertEqual(len(expected["goes on"]["trees"]), 24)
+        self.assertEqual(expected["classes"]["evaluations"]["all"]["rows"], [300] * 12)
 
     def test_01_fewer_workers_go_on_and_a_line_says_that_the_model_may_differ(self):
         whole = self.expected(3, ["binary"])["binary"]

@@ -27,6 +27,7 @@ import warren.lightgbm  # noqa: E402
 from warren import rabit  # noqa: E402
 from warren._elastic import rows as elastic_rows  # noqa: E402
 from warren._lightgbm.elastic import parameters  # noqa: E402
+from warren._rounds import sinks, training  # noqa: E402
 from warren.lightgbm import Data  # noqa: E402
 
 ROUNDS = 12
@@ -65,6 +66,19 @@ def disturb(way, place, number):
         if [way, TASK, place, number] == [planned_way, str(worker), planned_place, planned_number] and not mark.exists():
             mark.touch()
             os.kill(os.getpid(), signal)
+
+
+class Reported(sinks.Sink):
+    """Writes the numbers of the rounds that are reported to those who watch the job."""
+
+    def __init__(self, way):
+        self.file = open(f"reported-{way}-{TASK}-{os.environ.get('DMLC_NUM_ATTEMPT', '0')}", "w", encoding="ascii")
+
+    def earlier(self, number, metrics):
+        self.round(number, None, metrics)
+
+    def round(self, number, of, metrics):
+        print(number, *sorted(metrics), file=self.file, flush=True)
 
 
 class Rounds(warren.lightgbm.ElasticCallback):
@@ -134,12 +148,13 @@ def ways():
     return {
         "binary": ({"objective": "binary"}, two, [two, data("two", "valid")], {}),
         "queries": ({"objective": "lambdarank"}, data("three", qid="q"), [data("three", "valid", qid="q")], {}),
-        "classes": ({"objective": "multiclass", "num_class": 3}, data("three"), [data("three", "valid", whole=True)], {"valid_names": ["all"]}),
+        "classes": ({"objective": "multiclass", "num_class": 3}, data("three"), [data("three", "valid", whole=True)],
+                    {"valid_names": ["all"], "feval": lambda _, rows: ("rows", float(rows.num_data()), True)}),
         "margin": ({"objective": "regression"}, data("number", init_score="m"), [data("number", "valid", init_score="m")], {}),
         "poisson": ({"objective": "poisson"}, data("three"), [], {}),
         "functions": ({"objective": squared("functions"), "metric": "l2"}, number, [number], {"feval": measured("functions")}),
         "decay": ({"objective": "regression_l1"}, number, [data("number", "valid")], {"callbacks": [decay, once]}),
-        "stops": ({"objective": "binary", "early_stopping_round": 3, "learning_rate": .8, "num_leaves": 63}, two, [data("two", "valid"), two],
+        "stops": ({"objective": "binary", "early_stopping_round": 3, "learning_rate": .4, "num_leaves": 31}, two, [data("two", "valid"), two],
                   {"valid_names": ["late", "early"], "feval": uneven}),
         "goes on": ({"objective": "binary"}, data("two", init_score="m"), [data("two", "valid")], {"init_model": "binary"}),
         "draws": (bagging, data("two"), [data("two", "valid")], {}),
@@ -164,6 +179,7 @@ def train(names):
         for name in names:
             params, rows, valid_sets, options = ways()[name]
             elastic_rows.Files.tables = lambda *arguments, name=name: (disturb(name, "reading", 0), reading(*arguments))[1]
+            training.SINKS = (lambda _, name=name: Reported(name),)
             seen, found = Rounds(name), {}
             callbacks = [*options.pop("callbacks", ()), seen, at(name, "before"), at(name, "last")]
             if valid_sets:

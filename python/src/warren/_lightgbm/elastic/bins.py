@@ -3,7 +3,7 @@ import ctypes
 from typing import Any, Mapping
 
 import lightgbm
-from lightgbm.basic import _LIB, _c_str, _param_dict_to_str, _safe_call
+from lightgbm.basic import _LIB, _safe_call
 
 
 def is_known() -> bool:
@@ -28,6 +28,9 @@ def to_bytes(dataset: "lightgbm.Dataset") -> bytes:
 
 def from_bytes(content: bytes, params: Mapping[str, Any]) -> "lightgbm.Dataset":
     """A Dataset for `reference=` that has these bins."""
+    # LightGBM 3 has these functions by other names.
+    from lightgbm.basic import _c_str, _param_dict_to_str  # pylint: disable=import-outside-toplevel
+
     handle = ctypes.c_void_p()
     _safe_call(_LIB.LGBM_DatasetCreateFromSerializedReference(
         content, ctypes.c_int32(len(content)), ctypes.c_int64(1), ctypes.c_int32(1), _c_str(_param_dict_to_str(dict(params))),

@@ -10,7 +10,7 @@ from warren_testing import BIN
 
 os.environ.setdefault("WARREN_NATIVE", str(BIN.parent))
 
-from warren._xgboost.elastic import shares as _elastic  # noqa: E402
+from warren._elastic import shares as _elastic  # noqa: E402
 from warren.data import _check, _memory, _progress  # noqa: E402
 from warren.data._columnar import pieces as _pieces  # noqa: E402
 from warren.data._columnar.pieces import Cut, Piece  # noqa: E402

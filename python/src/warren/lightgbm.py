@@ -7,19 +7,31 @@
         model = lightgbm.train({"objective": "binary", **warren.lightgbm.parameters()}, data, 100)
 
 The same works for lightgbm.LGBMClassifier(**warren.lightgbm.parameters()) and the other estimators. Outside a job the same script trains
-alone. Needs LightGBM 3.3 or later, as distributed on PyPI."""
+alone. `train` loads its rows itself, and can go on when workers are lost. Needs LightGBM 3.3 or later, as distributed on PyPI."""
 import contextlib
 import os
+import sys
 import threading
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Union
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Union
 
 import lightgbm
 import numpy as np
 
 from warren import data, rabit
+from warren._elastic import callbacks as _elastic_callbacks
 from warren._launch.launched import launched as _launched
+from warren._lightgbm import datasets as _datasets
 from warren._lightgbm import hooks as _hooks
-from warren._lightgbm.network import network as _network
+from warren._lightgbm import network as _network
+from warren._lightgbm.elastic import communicator as _elastic_communicator
+from warren._lightgbm.elastic import parameters as _elastic_parameters
+from warren._lightgbm.elastic import rows as _elastic_rows
+from warren._lightgbm.elastic import training as _elastic
+
+#: A callback of an elastic training (`train(..., elastic=True)`) that has a state: `save()` returns it, as an object that can be pickled, and
+#: `restore(state)` sets it, on a worker that goes on from another one's state. A subclass defines `__call__(env)`, as LightGBM's callbacks
+#: do, and may set `order` and `before_iteration`.
+ElasticCallback = _elastic_callbacks.Stateful
 
 _TREE_LEARNERS = ("data", "voting")
 
@@ -63,16 +75,23 @@ def communicator() -> Iterator[None]:
     """Joins the job started by dmlc-submit, mpirun, srun or torchrun, and leaves it at the end. Everything that this thread trains inside
     the block with `parameters` is trained by all workers together. Metrics cover the rows of all workers, so early stopping stops all
     workers at the same round (see docs/how-to/lightgbm.md for metrics that are not means over rows). Does nothing outside a job. A job has
-    one communicator: a worker that has left cannot join again. An error of another worker, or its loss, is raised as a LightGBMError.
+    one communicator: a worker that has left cannot join again, except in an elastic job (`dmlc-submit --num-workers MIN:MAX`), where only
+    `train(..., elastic=True)` trains. An error of another worker, or its loss, is raised as a LightGBMError.
     Raises RuntimeError if the job cannot be joined, or has been joined before."""
     global _inside, _left  # pylint: disable=global-statement
     if _inside is not None:
         raise RuntimeError("this process is already inside a communicator: use one communicator around all training")
     try:
-        with rabit.context():
-            _inside = threading.get_ident()
-            with _network():
-                yield
+        if _elastic_communicator.is_needed():
+            with _elastic_communicator.joined():
+                _inside = threading.get_ident()
+                with _network.reporting(), _elastic_communicator.refusing():
+                    yield
+        else:
+            with rabit.context():
+                _inside = threading.get_ident()
+                with _network.reporting(), _network.over_the_job():
+                    yield
         _left = True
     finally:
         _inside = None
@@ -99,6 +118,8 @@ def load_dataset(uri: Any, *, label: Any = None, weight: Optional[str] = None, q
     All workers of a job call it, inside `communicator`. Raises a ValueError or OSError that names the file, row group, line and column of
     the problem, ValueError if a worker has no rows, and RuntimeError in a job that has not been joined."""
     _check_joined("load_dataset")
+    if _elastic_communicator.session() is not None:
+        _elastic_communicator.refuse("load_dataset")
     asked = data.Wanted(uri, label=label, weight=weight, qid=qid, base_margin=init_score, features=features, exclude=exclude,
                         categorical=categorical, categories=categories, filters=filters, shuffle=shuffle, format=format,
                         delimiter=delimiter, storage_options=storage_options, nthread=nthread)
@@ -111,16 +132,95 @@ def load_dataset(uri: Any, *, label: Any = None, weight: Optional[str] = None, q
         if without:
             raise ValueError(f"{uri}: rank {without - 1} of {size} has no rows, and LightGBM cannot train without any: use fewer "
                              "workers")
-    matrix = table.features
-    if asked.is_text and asked.text_format == "csv":
-        matrix = _whole_matrix(matrix)
-    found: Dict[str, Any] = {"label": table.label, "weight": table.weight, "group": table.group_sizes, "init_score": table.base_margin}
-    if table.names is not None:
-        found["feature_name"] = table.names
-        found["categorical_feature"] = [name for name, kind in zip(table.names, table.types or []) if kind == "c"] or "auto"
-    dataset = lightgbm.Dataset(matrix, **{**found, **options, "params": {**parameters(), **(options.get("params") or {})}})
-    dataset.warren_categories, dataset.warren_is_share = table.categories, not whole
+    dataset = _datasets.of_table(_datasets.as_lightgbm_reads(table, asked), options, parameters())
+    dataset.warren_is_share = not whole
     return dataset
+
+
+class Data:
+    """Files that `train` loads: `uri` and `options` are the arguments of `load_dataset`.
+
+        Data("s3://bucket/train/*.parquet", label="y")
+
+    With `whole`, for validation sets, every worker has all rows."""
+
+    def __init__(self, uri: Any, **options: Any) -> None:
+        self._uri, self._options = uri, options
+
+    def of_files(self) -> Any:
+        """For `train`: what an elastic training reads. Raises TypeError or ValueError for options that it cannot have."""
+        return _elastic_rows.asked(self._uri, self._options)
+
+    def load(self, **options: Any) -> "lightgbm.Dataset":
+        """Returns this worker's rows as a Dataset; `options` are added to those of the constructor. All workers call it. Raises the errors
+        of `load_dataset`."""
+        return load_dataset(self._uri, **{**options, **self._options})
+
+
+def train(params: Mapping[str, Any], data: Union["lightgbm.Dataset", Data],  # pylint: disable=redefined-outer-name
+          num_boost_round: int = 100, valid_sets: Union["lightgbm.Dataset", Data, Sequence[Union["lightgbm.Dataset", Data]], None] = None,
+          *, elastic: bool = False, **options: Any) -> "lightgbm.Booster":
+    """Trains as `lightgbm.train` does, with `data` in place of its `train_set`, and all of its other arguments (`options`: valid_names,
+    feval, init_model, callbacks, ...); loads what is given as a `Data`, and adds `parameters()`.
+
+    `elastic`: the training goes on when workers are lost or come, in a job of dmlc-submit --num-workers MIN:MAX; elsewhere it trains as
+    usual. `data` and `valid_sets` are `Data`, whose files all workers can read. No round is lost but the one that a loss interrupts, and no
+    evaluation is missing or made twice. LightGBM's own callbacks, and each `ElasticCallback`, go on with their state; parameters that
+    callbacks set stay set.
+
+    All generations of workers use the bins that the first one has found. If a worker is replaced, and nothing is drawn at random, the model
+    has been the same, byte for byte, as without the loss, in all cases that were tried. It differs from the next round on, and a line says
+    so, if other numbers of workers go on (LightGBM adds in another order, and estimates the number of rows of a leaf from other sums), or if
+    random numbers are drawn (their generators begin anew, with other seeds). docs/how-to/elastic.md shows how it is used, and
+    docs/explanation/same-model.md by how much predictions differ.
+
+    All workers call it. With `elastic`, raises ValueError for what cannot go on: dart, rf, linear_tree, cegb_penalty_feature_*,
+    keep_training_booster and Datasets in memory; and RuntimeError before LightGBM 4.0. Between such trainings, and after the last one, a
+    program may make no other collective calls: a worker that comes later would miss them."""
+    params = dict(params)
+    sets: List[Any] = list(valid_sets) if isinstance(valid_sets, (list, tuple)) else [] if valid_sets is None else [valid_sets]
+    if elastic:
+        return _train_elastic(params, data, num_boost_round, sets, options)
+    if _elastic_communicator.session() is not None:
+        _elastic_communicator.refuse("train without elastic=True")
+    return _train(params, data, num_boost_round, sets, options)
+
+
+def _train_elastic(params: Dict[str, Any], rows: Any, num_boost_round: int, valid_sets: List[Any], options: Dict[str, Any]
+                   ) -> "lightgbm.Booster":
+    if not all(isinstance(one, Data) for one in (rows, *valid_sets)):
+        raise ValueError("elastic=True: the rows of a Dataset are in this process, and would be lost with it: give a warren.lightgbm.Data of files")
+    _elastic.check(options)
+    _elastic_parameters.effective(params, num_boost_round)
+    files = {id(one): one.of_files() for one in (rows, *valid_sets)}
+    if files[id(rows)].is_whole:
+        raise ValueError("elastic=True: whole=True is for validation sets: each training row would count once for each worker")
+    if _elastic_communicator.is_needed() and _elastic_communicator.session() is None:
+        with communicator():
+            return _train_elastic(params, rows, num_boost_round, valid_sets, options)
+    session = _elastic_communicator.session()
+    if session is None:
+        _check_joined("train")
+        if get_world_size() > 1 and get_rank() == 0:
+            print("warren: elastic=True is without effect: a lost worker ends this job, which has a fixed number of workers; start it with "
+                  "dmlc-submit --num-workers MIN:MAX", file=sys.stderr, flush=True)
+        return _train(params, rows, num_boost_round, valid_sets, options)
+    return _elastic.train(_elastic.Task(params, files[id(rows)], num_boost_round, [files[id(one)] for one in valid_sets], options, parameters),
+                          session)
+
+
+def _train(params: Dict[str, Any], rows: Any, num_boost_round: int, valid_sets: List[Any], options: Dict[str, Any]) -> "lightgbm.Booster":
+    _check_joined("train")
+    own = parameters(_elastic_parameters.tree_learner(params))
+    loaded = {id(rows): rows.load() if isinstance(rows, Data) else rows}
+    categories = getattr(loaded[id(rows)], "warren_categories", None) or None
+    for one in valid_sets:
+        if id(one) not in loaded:
+            loaded[id(one)] = one.load(categories=categories) if isinstance(one, Data) else one
+    model = lightgbm.train({**params, **own}, loaded[id(rows)], num_boost_round,
+                           valid_sets=[loaded[id(one)] for one in valid_sets] or None, **options)
+    model.warren_categories = categories or {}
+    return model
 
 
 def _check_joined(what: str) -> None:
@@ -136,13 +236,6 @@ def _check_joined(what: str) -> None:
     if found is not None:
         raise RuntimeError(f"{what}: {found.description()} and has {'left' if _left else 'not joined'} their job; call it inside `with "
                            "warren.lightgbm.communicator():`, or set WARREN_BOOTSTRAP=none if they are separate programs")
-
-
-def _whole_matrix(rows: Any) -> Any:
-    """A csr_matrix as a dense float32 array, with NaN for missing entries."""
-    matrix = np.full(rows.shape, np.nan, "float32")
-    matrix[np.repeat(np.arange(len(matrix)), np.diff(rows.indptr)), rows.indices] = rows.data
-    return matrix
 
 
 #: Scikit-learn's estimators with workers. They are made on demand: other programs need no scikit-learn.

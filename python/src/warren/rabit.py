@@ -94,8 +94,9 @@ def _check_generation(words: Iterable[bytes]) -> None:
     """Raises RuntimeError if the job may lose workers, and this program does not join one of its generations."""
     names_generation = any(word.lower().startswith((b"dmlc_task_id=", b"rabit_task_id=")) and b"@" in word for word in words)
     if _membership.is_elastic() and not names_generation:
-        raise RuntimeError("this job may lose workers (--num-workers MIN:MAX), and only warren.xgboost.train and warren.horovod.elastic go "
-                           "on without them: start any other program with a fixed number, --num-workers N")
+        raise RuntimeError("this job may lose workers (--num-workers MIN:MAX), and only warren.xgboost.train, "
+                           "warren.lightgbm.train(..., elastic=True) and warren.horovod.elastic go on without them: start any other program "
+                           "with a fixed number, --num-workers N")
 
 
 def finalize() -> None:
@@ -104,6 +105,13 @@ def finalize() -> None:
     with _leaving.others_report_first():
         _check(_LIB.RabitTryFinalize())
     _shared_tracker.left()
+
+
+def abandon() -> None:
+    """Leaves a job that is broken, such as the generation of an elastic job that has lost a worker, without an error and without waiting for
+    the other ranks."""
+    _LIB.RabitTryFinalize()
+    _shared_tracker.left(failed=True)
 
 
 @contextlib.contextmanager

@@ -6,7 +6,7 @@ import inspect
 import re
 import sys
 import warnings
-from typing import Any, Callable, Dict, Iterator, List, Optional
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence
 
 import lightgbm
 import numpy as np
@@ -121,14 +121,20 @@ def _beginning(inner: Callable[..., Any]) -> Callable[..., Any]:
 PLACE = _rounds.Place(rabit.get_rank, rabit.get_world_size)
 
 
+def _metrics(evaluations: Sequence[Any]) -> Dict[str, float]:
+    return {f"{one[0]}-{one[1]}": float(one[2]) for one in evaluations}
+
+
 class ReportRounds:
     """See warren.lightgbm.report_rounds."""
 
     order = 25  # after LightGBM's log_evaluation and record_evaluation, and before early_stopping
     before_iteration = False
 
-    def __init__(self) -> None:
+    def __init__(self, before: Callable[[], List[List[Any]]] = list) -> None:
+        """`before` returns the evaluations of the rounds that other processes have reported."""
         self._own: Optional[_rounds.Training] = None
+        self._before = before
 
     def __call__(self, env: Any) -> None:
         number, rounds = env.iteration - env.begin_iteration + 1, env.end_iteration - env.begin_iteration
@@ -137,7 +143,7 @@ class ReportRounds:
             if number == 1 or self._own is None:
                 self._own = _rounds.begun("lightgbm", {}, rounds, PLACE, number - 1)
             training = self._own
-        training.round(number, {f"{one[0]}-{one[1]}": float(one[2]) for one in env.evaluation_result_list or ()})
+        training.round(number, _metrics(env.evaluation_result_list or ()), lambda: enumerate(map(_metrics, self._before()), 1))
         if training is self._own and number == rounds:
             self._own.end(env.model)
 

@@ -12,14 +12,15 @@ from warren._rounds import mlflow_runs as _mlflow_runs
 
 
 @contextlib.contextmanager
-def network() -> Iterator[None]:
-    """Within the block, training on this thread runs over the job's collectives if the job has several workers, and reports its rounds."""
-    with reporting_rounds(), _mlflow_runs.resting(rabit.get_world_size()), _over_the_job():
+def reporting() -> Iterator[None]:
+    """Within the block, training on this thread reports its rounds."""
+    with reporting_rounds(), _mlflow_runs.resting(rabit.get_world_size()):
         yield
 
 
 @contextlib.contextmanager
-def _over_the_job() -> Iterator[None]:
+def over_the_job() -> Iterator[None]:
+    """Within the block, training on this thread runs over the job's collectives if the job has several workers."""
     if rabit.get_world_size() == 1:
         yield
         return

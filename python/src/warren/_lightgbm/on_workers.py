@@ -344,7 +344,8 @@ def estimator(name: str, train: Callable[[_Training], Any]) -> Any:
             if int(lightgbm.__version__.split(".", maxsplit=1)[0]) < _FIRST:
                 raise RuntimeError(f"{type(self).__name__} with workers needs LightGBM {_FIRST}; found {lightgbm.__version__}")
             if isinstance(self.num_workers, (tuple, list)):
-                raise ValueError("num_workers: LightGBM cannot go on without a lost worker; give one number")
+                raise ValueError("num_workers: LightGBM's estimators cannot go on without a lost worker; give one number, or use "
+                                 "warren.lightgbm.train(..., elastic=True)")
             if self.get_params().get("reproducible"):
                 raise ValueError("reproducible: LightGBM's workers estimate the number of rows of a leaf, so their model is not that of one "
                                  "process; XGBoost's is (warren.xgboost)")

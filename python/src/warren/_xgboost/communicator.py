@@ -8,6 +8,7 @@ from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Tuple
 
 import xgboost as xgb
 
+from warren._elastic import session as _elastic
 from warren._launch import leaving as _leaving
 from warren._launch import membership as _membership
 from warren._launch import rank as _rank
@@ -17,8 +18,7 @@ from warren._rounds import mlflow_runs as _mlflow_runs
 from warren._xgboost import acceleration as _acceleration
 from warren._xgboost import hooks as _hooks
 from warren._xgboost import vouch as _vouch
-from warren._xgboost.elastic import session as _elastic
-from warren._xgboost.versions import VERSION, collective, peers_of_job
+from warren._xgboost.versions import LIBRARY, VERSION, collective, peers_of_job
 from warren._xgboost.launcher_world import exchange_of
 from warren.data._peers import prove_over_xgboost
 
@@ -51,12 +51,13 @@ def join(arguments: Dict[str, Any]) -> None:
             return
         share_tracker(process, exchange_of(process))
     is_elastic = _membership.is_elastic() and in_job()
-    if _elastic.current() is not None or (_joined and not is_elastic):
+    if _elastic.current(LIBRARY) is not None or (_joined and not is_elastic):
         raise RuntimeError("this worker has already joined its job: a job has one communicator, from start to end")
     if is_elastic:
         if VERSION < (2, 1):
             raise RuntimeError(f"--num-workers MIN:MAX needs XGBoost 2.1 or later; found {xgb.__version__}")
-        _elastic.begin(lambda generation: _join_generation(arguments, generation), _leave_generation)
+        _elastic.begin(_elastic.Library(LIBRARY, xgb.core.XGBoostError, lambda generation: _join_generation(arguments, generation),
+                                        _leave_generation))
         entered_again()
     else:
         _check_not_left(arguments)

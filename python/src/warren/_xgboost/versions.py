@@ -5,6 +5,8 @@ import xgboost as xgb
 
 from warren.data import _peers
 
+#: The library's name in warren._elastic.session, with which some of its errors begin.
+LIBRARY = "XGBoost"
 #: The installed XGBoost's version: (3, 0) for 3.0.5.
 VERSION = tuple(int(part) for part in xgb.__version__.split(".")[:2])
 

@@ -6,10 +6,10 @@ import os
 import posixpath
 from typing import Any, Dict, Iterator, Mapping, NamedTuple, Optional, Union
 
+from warren._elastic.callbacks import State
 from warren._engine import sealed as _sealed
 from warren._xgboost import checkpoint as _checkpoint
 from warren._xgboost.checkpoint import Checkpoint
-from warren._xgboost.elastic.callbacks import State
 from warren.data import _files
 from warren.data._peers import Peers, together
 

@@ -10,31 +10,41 @@ from typing import Any, Callable, ContextManager, Dict, List, Mapping, NamedTupl
 import numpy as np
 import xgboost as xgb
 
+from warren._elastic import session as _session
+from warren._elastic import shares as _shares
+from warren._elastic.callbacks import State
+from warren._elastic.rows import number_of_shares
+from warren._elastic.session import Session
 from warren._frameworks.replacing import replaced
-from warren._launch.membership import is_elastic, most_workers
+from warren._launch.membership import is_elastic
 from warren._rounds import training as _rounds
 from warren._xgboost import digest as _digest
 from warren._xgboost import hooks as _hooks
 from warren._xgboost import matrices as _matrices
 from warren._xgboost.checkpoint import Checkpoint, Saved
 from warren._xgboost.elastic import saved as _saved
-from warren._xgboost.elastic import session as _session
-from warren._xgboost.elastic import shares as _shares
-from warren._xgboost.elastic.callbacks import Callbacks, State, lengths_of, shorten
+from warren._xgboost.elastic.callbacks import Callbacks, lengths_of, shorten
 from warren._xgboost.elastic.rows import Asked, Rows
 from warren._xgboost.elastic.saved import Checkpoints
-from warren._xgboost.elastic.session import Kept, Session
 from warren._xgboost.same_model import cuts as _cuts
 from warren._xgboost.same_model import generator as _generator
 from warren._xgboost.same_model import training as _same_model
 from warren._xgboost.same_model.alone import alone
-from warren._xgboost.versions import collective, peers_of_job
+from warren._xgboost.versions import LIBRARY, collective, peers_of_job
 from warren.data._peers import Peers, together
 
-#: The shares of a data set, for each worker that the job may have: a lost worker's rows can then be dealt out evenly.
-_SHARES_PER_WORKER = 16
 #: The parameters with which XGBoost draws rows and columns, if they are less than 1. `booster=dart` draws trees.
 _DRAWS = ("subsample", "colsample_bytree", "colsample_bylevel", "colsample_bynode")
+
+
+class Kept(NamedTuple):
+    """The result of a training."""
+
+    model: bytes
+    history: Dict[str, Any]  #: the values of each evaluation set and metric
+    states: Any  #: what Callbacks.state returned at the end
+    categories: Dict[str, Any]  #: the values of categorical features
+    params: Dict[str, Any]  #: the parameters that the workers have found
 
 
 class Task(NamedTuple):
@@ -82,7 +92,7 @@ class _Progress(NamedTuple):
 
 def is_in_job() -> bool:
     """Whether this process has joined an elastic job."""
-    return _session.current() is not None
+    return _session.current(LIBRARY) is not None
 
 
 def _draws_of(params: Mapping[str, Any]) -> List[str]:
@@ -114,7 +124,7 @@ def train(task: Task, communicator: Callable[[], ContextManager[Any]]) -> "xgb.B
 
 
 def _reported(task: Task) -> "xgb.Booster":
-    return _rounds.reported("xgboost", task.params, task.num_boost_round, _hooks.PLACE, lambda: _train(task, _session.current()))
+    return _rounds.reported("xgboost", task.params, task.num_boost_round, _hooks.PLACE, lambda: _train(task, _session.current(LIBRARY)))
 
 
 def _train(task: Task, session: Optional[Session]) -> "xgb.Booster":
@@ -131,16 +141,7 @@ def _train(task: Task, session: Optional[Session]) -> "xgb.Booster":
         return task.ended(training.run(peers_of_job(), None))
 
     ours: Session = session
-
-    def work() -> None:
-        peers = peers_of_job()
-        if ours.behind(peers):
-            training.take(ours.kept[ours.returned])
-        else:
-            ours.kept.append(training.run(peers, ours))
-
-    ours.recovering(work)
-    return task.ended(ours.result())
+    return task.ended(Kept(*ours.trained(peers_of_job, lambda peers: training.run(peers, ours), lambda kept: training.take(Kept(*kept)))))
 
 
 class _Training:
@@ -148,8 +149,7 @@ class _Training:
 
     def __init__(self, task: Task) -> None:
         self._task = task
-        count = _SHARES_PER_WORKER * (most_workers() if is_elastic() else 1)
-        self._count = count
+        self._count = count = number_of_shares()
         self._rows = Rows(task.data, count)
         self._evals = [(self._rows if one is task.data else Rows(one, count), name) for one, name in task.evals]
         self._all_rows = list({id(one): one for one in (self._rows, *(rows for rows, _ in self._evals))}.values())

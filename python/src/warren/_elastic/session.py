@@ -2,34 +2,35 @@
 import contextlib
 import re
 import sys
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional
+from typing import Any, Callable, Iterator, List, NamedTuple, Optional, Tuple, Type
 
 import numpy as np
-import xgboost as xgb
 
 from warren._launch.membership import Generation, JobIsOver, Membership
 from warren._launch.preemption import EndRequest
 from warren.data._peers import Peers
 
-#: What a collective call may raise when a worker is lost.
-_OF_COLLECTIVES = (xgb.core.XGBoostError, RuntimeError, OSError)
-#: How long a worker whose collective call has failed waits to hear from the tracker that another one is lost: in XGBoost, and elsewhere.
+#: How long a worker whose collective call has failed waits to hear from the tracker that another one is lost: in the library, and elsewhere.
 _PATIENCE_S, _SHORT_PATIENCE_S = 5.0, 0.5
-#: How XGBoost and Warren's engine describe a connection between workers that broke.
+#: How the libraries and Warren's engine describe a connection between workers that broke.
 _OF_LINKS = re.compile(r"loop\.cc|channel|Encountered EOF|[Ss]ocket|Connection (reset|refused)|Broken pipe|closed the connection|has ended|"
                        "was lost|gave up|has waited|own communication failed")
 #: A network that does not work is an error in the end.
 _MOST_BROKEN_LINKS = 5
 
 
-class Kept(NamedTuple):
-    """The result of a training."""
+class Library(NamedTuple):
+    """A library that trains in elastic jobs."""
 
-    model: bytes
-    history: Dict[str, Any]  #: the values of each evaluation set and metric
-    states: Any  #: what Callbacks.state returned at the end
-    categories: Dict[str, Any]  #: the values of categorical features
-    params: Dict[str, Any]  #: the parameters that the workers have found
+    name: str  #: its name, with which messages of its errors may begin
+    error: Type[Exception]
+    join: Callable[[Generation], None]  #: joins the communicator of a generation
+    leave: Callable[[bool], None]  #: leaves it; with True, because of a failure, without the other members
+
+    @property
+    def of_collectives(self) -> Tuple[Type[Exception], ...]:
+        """What a collective call may raise when a worker is lost."""
+        return self.error, RuntimeError, OSError
 
 
 class Change(Exception):
@@ -37,17 +38,17 @@ class Change(Exception):
 
 
 class Session:
-    """The membership of this process. `join` joins XGBoost's communicator of a generation, `leave(failed)` leaves it."""
+    """The membership of this process, which trains with `library`."""
 
-    def __init__(self, join: Callable[[Generation], None], leave: Callable[[bool], None]) -> None:
-        self._join, self._leave = join, leave
+    def __init__(self, library: Library) -> None:
+        self._library = library
         self._end = EndRequest()
         self._end.may_wait = True
         self._broken_links = 0  # since the last round
         self._end.begin()
         self._membership = Membership()
-        #: The results of the job's trainings that this process knows.
-        self.kept: List[Kept] = []
+        #: The results of the job's trainings that this process knows, each a tuple that the library's training has made.
+        self.kept: List[Tuple[Any, ...]] = []
         #: How many of them this process has returned to its program.
         self.returned = 0
         self._left = 0  # how often its program has left the communicator
@@ -57,8 +58,14 @@ class Session:
         self._take_part()
         self._end.may_wait = False
 
-    def enter_again(self) -> None:
-        """To be called when the program enters the communicator once more."""
+    @property
+    def library(self) -> str:
+        """The name of the library that it trains with."""
+        return self._library.name
+
+    def enter_again(self, library: Library) -> None:
+        """To be called when the program enters the communicator once more. XGBoost's may have other arguments then."""
+        self._library = library
         self._end.begin()
         if self._stays:
             self._stays = False
@@ -85,22 +92,22 @@ class Session:
                 self._membership.leave()
                 raise SystemExit(EndRequest.STATUS)
             try:
-                self._join(generation)
+                self._library.join(generation)
                 return self._membership.joined()
-            except _OF_COLLECTIVES as error:
+            except self._library.of_collectives as error:
                 self._require_end(error)
                 with contextlib.suppress(Exception):
-                    self._leave(True)
+                    self._library.leave(True)
                 self._membership.come_again()
 
     def _require_end(self, error: BaseException) -> None:
         """Raises the error of a collective call, unless the reason is that the generation ends, or that a connection between workers
         broke."""
-        of_xgboost = isinstance(error, xgb.core.XGBoostError) or (isinstance(error, RuntimeError) and str(error).startswith("XGBoost"))
-        if self._membership.is_known_to_end(_PATIENCE_S if of_xgboost else _SHORT_PATIENCE_S):
+        of_library = isinstance(error, self._library.error) or (isinstance(error, RuntimeError) and str(error).startswith(self._library.name))
+        if self._membership.is_known_to_end(_PATIENCE_S if of_library else _SHORT_PATIENCE_S):
             return
         self._broken_links += 1
-        if not of_xgboost or not _OF_LINKS.search(str(error)) or self._broken_links > _MOST_BROKEN_LINKS:
+        if not of_library or not _OF_LINKS.search(str(error)) or self._broken_links > _MOST_BROKEN_LINKS:
             raise error
         words = str(error).strip().splitlines()
         sys.stderr.write(f"warren: a connection between workers broke, so they meet again ({words[-1] if words else ''})\n")
@@ -118,7 +125,7 @@ class Session:
         """To be called at the end of a round."""
         self._broken_links = 0
 
-    def recovering(self, work: Callable[[], Any]) -> Any:
+    def _recovering(self, work: Callable[[], Any]) -> Any:
         """Returns the result of `work`, which is called again in the next generation after a loss or a change. Other errors are raised. If
         this process is asked to end, it does so at the next change."""
         self._end.may_wait = True
@@ -129,16 +136,33 @@ class Session:
                 return found
             except Change:
                 failed = False
-            except _OF_COLLECTIVES as error:
+            except self._library.of_collectives as error:
                 self._require_end(error)
                 failed = True
             with contextlib.suppress(Exception):
-                self._leave(failed)
+                self._library.leave(failed)
             if self._end.is_there and not failed:
                 self._membership.leave()
                 raise SystemExit(EndRequest.STATUS)
             self._membership.come_again()
             self._take_part()
+
+    def trained(self, peers_of_job: Callable[[], Peers], run: Callable[[Peers], Tuple[Any, ...]], take: Callable[[Tuple[Any, ...]], None]
+                ) -> Tuple[Any, ...]:
+        """Returns the result of the program's next training: what `run` returns with the workers of a generation, or what others have had,
+        which `take` is told."""
+        def work() -> None:
+            peers = peers_of_job()
+            if self.behind(peers):
+                take(self.kept[self.returned])
+            else:
+                self.kept.append(tuple(run(peers)))
+
+        self._recovering(work)
+        found = self.kept[self.returned]
+        self.returned += 1
+        self._size_at_result = self._membership.size
+        return found
 
     def behind(self, peers: Peers, is_at_end: bool = False) -> bool:
         """To be called by all members before a training, and when they are about to leave the communicator. Returns true if the others have
@@ -150,20 +174,12 @@ class Session:
             furthest = max(told)
             if min(told) == furthest:
                 return False
-            known = peers.broadcast([tuple(one) for one in self.kept], told.index(furthest), objects=True)
-            self.kept = [Kept(*one) for one in known]
+            self.kept = [tuple(one) for one in peers.broadcast(self.kept, told.index(furthest), objects=True)]
             if self.returned < furthest[1] and not is_at_end or self._left < furthest[0] and is_at_end:
                 return True
             if ours < furthest:
                 raise ValueError(f"the other workers have left the communicator after {furthest[1]} trainings, and this one begins another, "
                                  "or leaves it before: all workers make the same trainings in the same order")
-
-    def result(self) -> Kept:
-        """The next training's result, which this process now returns."""
-        found = self.kept[self.returned]
-        self.returned += 1
-        self._size_at_result = self._membership.size
-        return found
 
     def finish(self, peers_of_job: Callable[[], Peers]) -> bool:
         """To be called when the program leaves the communicator. Waits until all members have come so far. Returns whether this process is
@@ -180,28 +196,28 @@ class Session:
                     raise RuntimeError("a worker was lost after the training, and no other one has come: what its program did then, such as "
                                        "saving the model, may be missing")
                 self._membership.done()
-            except _OF_COLLECTIVES as error:
+            except self._library.of_collectives as error:
                 self._broken_links += 1
                 if self._has_finished or self._broken_links > _MOST_BROKEN_LINKS:
                     raise
                 # If a worker is lost now, another one may have seen all come so far.
                 self._membership.is_known_to_end(_PATIENCE_S)
                 with contextlib.suppress(Exception):
-                    self._leave(True)
+                    self._library.leave(True)
                 self._membership.come_again()
                 try:
                     self._next_generation()
                 except JobIsOver:
                     self._has_finished = True
-                except _OF_COLLECTIVES:
+                except self._library.of_collectives:
                     raise error from None
         self._left += 1
         return not self._stays
 
     def abandon(self) -> None:
-        """Leaves the communicator without the others: XGBoost's threads could crash the process at its exit."""
+        """Leaves the communicator without the others: a library's threads could crash the process at its exit."""
         with contextlib.suppress(Exception):
-            self._leave(True)
+            self._library.leave(True)
 
     def rest(self) -> None:
         """Gives the signals back to the program, which has left the communicator. The tracker learns from the end of the process that it
@@ -213,25 +229,39 @@ _current: Optional[Session] = None  # while the program is in the communicator
 _resting: Optional[Session] = None  # when it has left it
 
 
-def current() -> Optional[Session]:
-    """The session of this process, if it has joined an elastic job."""
+def current(library: str) -> Optional[Session]:
+    """The session of this process, if it has joined an elastic job. Raises RuntimeError if it trains there with another library."""
+    if _current is not None:
+        _require_one_library(_current, library)
     return _current
 
 
-def begin(join: Callable[[Generation], None], leave: Callable[[bool], None]) -> None:
-    """Joins the elastic job of this process, for the first time or again."""
+def _require_one_library(session: Session, library: str) -> None:
+    """A worker that comes later would begin with the first library, while the others communicate by the second one."""
+    if session.library != library:
+        raise RuntimeError(f"an elastic job trains with one library: this program has trained with {session.library}, and now begins with "
+                           f"{library}; make two jobs of it, or use a fixed number of workers")
+
+
+def begin(library: Library) -> None:
+    """Joins the elastic job of this process, for the first time or again. Raises RuntimeError if it has joined it, or has trained with another
+    library."""
     global _current, _resting  # pylint: disable=global-statement
+    if _current is not None:
+        raise RuntimeError("this worker has already joined its job: use one communicator around all trainings")
+    if _resting is not None:
+        _require_one_library(_resting, library.name)
     session, _resting = _resting, None
     if session is None:
-        session = Session(join, leave)
+        session = Session(library)
     else:
-        session.enter_again()
+        session.enter_again(library)
     _current = session
 
 
 @contextlib.contextmanager
 def ended(peers_of_job: Callable[[], Peers], failed: bool) -> Iterator[bool]:
-    """Ends the session, if there is one, around the block in which this process leaves XGBoost's communicator. Yields whether it is to
+    """Ends the session, if there is one, around the block in which this process leaves the library's communicator. Yields whether it is to
     leave it."""
     global _current, _resting  # pylint: disable=global-statement
     session, _current = _current, None

@@ -1,0 +1,104 @@
+"""The files of a data set of an elastic training, and the rows of some of its shares."""
+import contextlib
+import dataclasses
+import os
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+
+from warren._elastic.shares import Range
+from warren._launch.membership import is_elastic, most_workers
+from warren.data import _files, _load, _peers, _table
+from warren.data._columnar import converter as _converter
+from warren.data._columnar.source import Source
+from warren.data._peers import Peers
+from warren.data._table import Table
+
+#: The shares of a data set, for each worker that the job may have: a lost worker's rows can then be dealt out evenly.
+_SHARES_PER_WORKER = 16
+
+
+def number_of_shares() -> int:
+    """The number of shares of each data set in this process's job."""
+    return _SHARES_PER_WORKER * (most_workers() if is_elastic() else 1)
+
+
+class Files:
+    """See above. `count`: the number of shares."""
+
+    def __init__(self, wanted: _load.Wanted, progress: bool, count: int) -> None:
+        self._wanted, self._progress, self._count = wanted, progress, count
+        self._source: Optional[Source] = None
+        self._converter: Optional[_converter.Converter] = None
+
+    def open_together(self, peers: Peers) -> None:
+        """Looks at the files; all workers call it, and agree on the categories unless the caller has given them. Raises the errors of
+        warren.data.load, the same on all of them."""
+        if not self._wanted.is_text:
+            self._source = self._wanted.source(peers)
+            self._converter = _converter.Converter(self._source, self._wanted.categories)
+
+    def open_alone(self, categories: Mapping[str, Any]) -> None:
+        """Looks at the files without the other workers, with the categories that they have agreed on."""
+        if not self._wanted.is_text:
+            self._source = self._wanted.source(_peers.of(0, self._count))
+            self._converter = _converter.Converter(self._source, categories)
+
+    def files(self) -> List[Tuple[str, int, int]]:
+        """The names of the files, their sizes, and when they were changed (in ns; 0 for those of stores)."""
+        if self._source is not None:
+            found = self._source.files
+        else:
+            wanted = self._wanted
+            names = [wanted.uri] if isinstance(wanted.uri, str) else wanted.uri
+            found = _files.find([name.partition("#")[0].partition("?")[0] for of_one in names for name in of_one.split(";")],
+                                storage_options=wanted.options.storage_options)
+        return [(one.uri, one.size, _changed(one.uri)) for one in found]
+
+    def require_unchanged(self, files: Sequence[Tuple[str, int, int]], of_this_host: bool) -> None:
+        """Raises ValueError if the files are not those that the other workers read: rows of both would be mixed. `of_this_host`: whether they
+        were looked at on this host, whose clock tells when files were changed."""
+        for (name, size, changed), (_, other_size, other_changed) in zip(self.files(), files):
+            if size != other_size or (of_this_host and changed != other_changed):
+                raise ValueError(f"{name} has changed since the training began, and a worker was to read it anew: start the job again")
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the files have been looked at."""
+        return self._wanted.is_text or self._converter is not None
+
+    @property
+    def categories(self) -> Dict[str, Any]:
+        """The values of categorical features."""
+        return dict(self._converter.categories.values) if self._converter is not None else {}
+
+    def tables(self, ranges: Sequence[Range]) -> List[Table]:
+        """The rows of each range, read without the other workers."""
+        if self._source is None:
+            return [joined([self._wanted.text(_peers.of(share, self._count)) for share in range(*one)]) for one in ranges]
+        assert self._converter is not None
+        found = []
+        for one in ranges:
+            self._source.slices = self._source.between(*one, self._count)
+            self._converter.start()
+            with contextlib.closing(_load.bar(self._source, self._progress)) as shown:
+                found.append(_converter.filled(self._converter, shown))
+            self._converter.check_own_queries()
+        return found
+
+
+def _changed(name: str) -> int:
+    try:
+        return os.stat(_files.on_disk(name) or name).st_mtime_ns
+    except OSError:  # in a store
+        return 0
+
+
+def joined(tables: Sequence[Table]) -> Table:
+    """The rows of all tables. Each table's queries are numbered after those of the tables before it."""
+    if len(tables) == 1:
+        return tables[0]
+    numbered, count = [], 0
+    for table in tables:
+        if table.qid is not None and len(table):
+            count, table = count + int(table.qid[-1]) + 1, dataclasses.replace(table, qid=table.qid + count)
+        numbered.append(table)
+    return _table.concatenated(numbered)

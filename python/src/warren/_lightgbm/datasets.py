@@ -1,0 +1,35 @@
+"""LightGBM's Datasets of rows that warren.data has read."""
+import dataclasses
+from typing import Any, Dict, Mapping, Optional
+
+import lightgbm
+import numpy as np
+
+from warren.data import _load
+from warren.data._table import Table
+
+
+def as_lightgbm_reads(table: Table, asked: _load.Wanted) -> Table:
+    """The table with features as LightGBM takes them: entries that CSV text does not have are missing, and not 0."""
+    if not asked.is_text or asked.text_format != "csv":
+        return table
+    rows = table.features
+    matrix = np.full(rows.shape, np.nan, "float32")
+    matrix[np.repeat(np.arange(len(matrix)), np.diff(rows.indptr)), rows.indices] = rows.data
+    return dataclasses.replace(table, features=matrix)
+
+
+def of_table(table: Table, options: Mapping[str, Any], params: Mapping[str, Any], reference: Optional["lightgbm.Dataset"] = None
+             ) -> "lightgbm.Dataset":
+    """Returns a Dataset of this worker's rows; `options` are those of lightgbm.Dataset. With a `reference`, it has the bins and parameters of
+    that one."""
+    found: Dict[str, Any] = {"label": table.label, "weight": table.weight, "group": table.group_sizes, "init_score": table.base_margin}
+    if table.names is not None:
+        found["feature_name"] = table.names
+        found["categorical_feature"] = [name for name, kind in zip(table.names, table.types or []) if kind == "c"] or "auto"
+    all_params = {**params, **(options.get("params") or {})}
+    if reference is not None:
+        found["reference"], all_params = reference, dict(reference.params)
+    dataset = lightgbm.Dataset(table.features, **{**found, **options, "params": all_params})
+    dataset.warren_categories, dataset.warren_is_share = table.categories, True
+    return dataset

@@ -1,0 +1,40 @@
+"""The bins of a Dataset as bytes, with which a worker that has no rows of the first generation bins its own."""
+import ctypes
+from typing import Any, Mapping
+
+import lightgbm
+from lightgbm.basic import _LIB, _safe_call
+
+
+def is_known() -> bool:
+    """Whether this LightGBM has the functions (4.0 and later)."""
+    return hasattr(_LIB, "LGBM_DatasetSerializeReferenceToBinary")
+
+
+def to_bytes(dataset: "lightgbm.Dataset") -> bytes:
+    """The bins of a constructed Dataset."""
+    buffer, size = ctypes.c_void_p(), ctypes.c_int32()
+    _safe_call(_LIB.LGBM_DatasetSerializeReferenceToBinary(dataset._handle, ctypes.byref(buffer), ctypes.byref(size)))  # pylint: disable=protected-access
+    try:
+        # LightGBM has no function for several bytes. About 1 s for 700 features with 255 bins.
+        found, one = bytearray(size.value), ctypes.c_uint8()
+        for place in range(size.value):
+            _safe_call(_LIB.LGBM_ByteBufferGetAt(buffer, ctypes.c_int32(place), ctypes.byref(one)))
+            found[place] = one.value
+    finally:
+        _safe_call(_LIB.LGBM_ByteBufferFree(buffer))
+    return bytes(found)
+
+
+def from_bytes(content: bytes, params: Mapping[str, Any]) -> "lightgbm.Dataset":
+    """A Dataset for `reference=` that has these bins."""
+    # LightGBM 3 has these functions by other names.
+    from lightgbm.basic import _c_str, _param_dict_to_str  # pylint: disable=import-outside-toplevel
+
+    handle = ctypes.c_void_p()
+    _safe_call(_LIB.LGBM_DatasetCreateFromSerializedReference(
+        content, ctypes.c_int32(len(content)), ctypes.c_int64(1), ctypes.c_int32(1), _c_str(_param_dict_to_str(dict(params))),
+        ctypes.byref(handle)))
+    reference = lightgbm.Dataset(None, params=dict(params))
+    reference._handle = handle  # pylint: disable=protected-access
+    return reference

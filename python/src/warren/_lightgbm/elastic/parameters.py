@@ -1,0 +1,134 @@
+"""The parameters of an elastic training: pure functions.
+
+LightGBM has no state from which a training goes on: a Booster begins anew, with the trees so far. What it draws or remembers from one round
+to the next, beyond the scores of the rows, is lost."""
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional
+
+from lightgbm.basic import _ConfigAliases
+
+#: What warren.lightgbm.parameters sets, for each generation anew.
+_OF_WORKERS = ("num_machines", "tree_learner", "pre_partition")
+#: The seeds that a caller may set instead of `seed`, which sets those that are not given.
+_SEEDS = ("bagging_seed", "feature_fraction_seed", "extra_seed", "objective_seed")
+#: The distance between the seeds of two rounds: rounds have different ones, whatever the caller's seeds are.
+_STEP = 1_000_003
+
+
+class Effective(NamedTuple):
+    """The arguments of lightgbm.train, as it uses them."""
+
+    params: Dict[str, Any]  #: without those that depend on the workers
+    rounds: int
+    objective: Optional[Callable[..., Any]]  #: the caller's function
+    tree_learner: str
+    #: The arguments of lightgbm.early_stopping, if the parameters ask for it.
+    stopping: Optional[Dict[str, Any]]
+
+
+def value(params: Mapping[str, Any], name: str, default: Any = None) -> Any:
+    """The parameter's value, by its name or another name of it."""
+    names = _ConfigAliases.get(name)
+    return next((params[one] for one in (name, *sorted(names)) if params.get(one) is not None), default)
+
+
+def _without(params: Mapping[str, Any], *names: str) -> Dict[str, Any]:
+    others = _ConfigAliases.get(*names)
+    return {name: one for name, one in params.items() if name not in others}
+
+
+def tree_learner(params: Mapping[str, Any]) -> str:
+    """The way of learning in a job: the caller's, or `data` in place of that of a single process."""
+    found = str(value(params, "tree_learner", "serial"))
+    return "data" if found == "serial" else found
+
+
+def effective(params: Mapping[str, Any], num_boost_round: int) -> Effective:
+    """Raises ValueError for parameters that an elastic training cannot have."""
+    _require_possible(params)
+    rounds = int(value(params, "num_iterations", num_boost_round))
+    if rounds <= 0:
+        raise ValueError(f"Number of boosting rounds must be greater than 0. Got {rounds}.")
+    objective, stops_after = value(params, "objective"), value(params, "early_stopping_round")
+    stopping = None
+    if stops_after is not None and int(stops_after) > 0:
+        stopping = {"stopping_rounds": int(stops_after), "first_metric_only": bool(params.get("first_metric_only", False)),
+                    "verbose": int(value(params, "verbosity", 1)) > 0}
+        if "early_stopping_min_delta" in params:
+            stopping["min_delta"] = params["early_stopping_min_delta"]
+    kept = {**_without(params, "objective", "num_iterations", *_OF_WORKERS), "num_iterations": rounds}
+    if objective is not None:
+        kept["objective"] = "none" if callable(objective) else objective
+    return Effective(kept, rounds, objective if callable(objective) else None, tree_learner(params), stopping)
+
+
+def _is_on(given: Any) -> bool:
+    return given not in (None, False, 0, "", "0", "false", "False", "-", [], ())
+
+
+def _require_possible(params: Mapping[str, Any]) -> None:
+    boosting = str(value(params, "boosting", "gbdt"))
+    reasons = {
+        "dart": "a round changes the trees of earlier rounds, by weights that only the lost worker's Booster knows",
+        "rf": "its trees are averages, from which LightGBM cannot go on",
+        "random_forest": "its trees are averages, from which LightGBM cannot go on"}
+    if boosting in reasons:
+        raise ValueError(f"elastic=True: boosting={boosting!r} cannot go on after a loss: {reasons[boosting]}; use gbdt or goss, or a job with "
+                         "a fixed number of workers")
+    for name, why in (("linear_tree", "LightGBM's workers train linear trees on their own rows alone"),
+                      ("cegb_penalty_feature_lazy", "LightGBM forgets which rows have paid for a feature"),
+                      ("cegb_penalty_feature_coupled", "LightGBM forgets which features have been paid for"),
+                      ("machines", "the workers communicate over Warren's engine"),
+                      ("machine_list_filename", "the workers communicate over Warren's engine")):
+        given = value(params, name)
+        if _is_on(given):
+            raise ValueError(f"elastic=True: {name}={given!r} is not possible: {why}")
+
+
+def draws(params: Mapping[str, Any]) -> List[str]:
+    """The parameters with which random numbers are drawn, whose generators begin anew after a loss."""
+    def is_part(name: str) -> bool:
+        return float(value(params, name, 1)) < 1
+
+    found = [name for name in ("feature_fraction", "feature_fraction_bynode") if is_part(name)]
+    if int(value(params, "bagging_freq", 0)) > 0:
+        found += [name for name in ("bagging_fraction", "pos_bagging_fraction", "neg_bagging_fraction") if is_part(name)]
+    if uses_goss(params):
+        found.append("goss")
+    found += [name for name in ("extra_trees", "use_quantized_grad") if _is_on(value(params, name))]
+    if str(value(params, "objective", "")) in ("rank_xendcg", "xendcg", "xe_ndcg", "xe_ndcg_mart", "xendcg_mart"):
+        found.append("rank_xendcg")
+    return found
+
+
+def uses_goss(params: Mapping[str, Any]) -> bool:
+    """Whether rows are sampled by their gradients."""
+    return "goss" in (str(value(params, "boosting", "")), str(params.get("data_sample_strategy", "")))
+
+
+def with_seeds_of(rounds: int, params: Mapping[str, Any]) -> Dict[str, Any]:
+    """The parameters for going on after these rounds. If random numbers are drawn, the seeds are others: the generators begin anew, and would
+    draw what they drew in the first rounds. All workers get the same."""
+    if rounds == 0 or not draws(params):
+        return dict(params)
+    seed = int(value(params, "seed", 0))
+    explicit = {name: int(given) for name, given in ((name, value(params, name)) for name in _SEEDS) if given is not None}
+    return {**_without(params, "seed", *_SEEDS), **{name: (one + _STEP * rounds) % 2**31 for name, one in {"seed": seed, **explicit}.items()}}
+
+
+def difference(rounds: int, params: Mapping[str, Any], is_same_place: bool, before: int, now: int) -> str:
+    """Why the model may differ from that of a training without losses that has begun with `before` workers, if `now` go on after these
+    rounds; empty if there is no reason. `is_same_place`: each rank holds the rows that it held then."""
+    reasons = []
+    if before != now:
+        reasons.append(f"{now} worker{'s' * (now > 1)}, not {before}, add{'s' * (now == 1)} up histograms, and LightGBM "
+                       + ("counts the rows of leaves, which several workers estimate" if now == 1 else "estimates the rows of leaves from other sums"))
+    elif not is_same_place:
+        reasons.append("workers hold other rows than at the beginning, so sums are added in another order")
+    drawn = draws(params)
+    if drawn:
+        reasons.append(f"random numbers ({', '.join(drawn)}) are drawn with other seeds")
+    if uses_goss(params):
+        reasons.append(f"goss takes all rows for {int(1 / float(value(params, 'learning_rate', 0.1)))} rounds, as at the beginning")
+    if not reasons:
+        return ""
+    return f"from round {rounds + 1} on, the model may differ from that of an undisturbed training: {'; '.join(reasons)}"

@@ -1,0 +1,114 @@
+"""A data set of an elastic training, of which this worker holds some shares."""
+import inspect
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
+
+import lightgbm
+import numpy as np
+from numpy.typing import NDArray
+
+from warren._elastic.rows import Files, joined
+from warren._elastic.shares import Range, ranges_of
+from warren._lightgbm import datasets as _datasets
+from warren.data import _check, _load
+from warren.data._table import Table
+
+
+#: Arguments of lightgbm.Dataset that follow from the rows, or would be those of this worker's own.
+_OF_ROWS = ("self", "data", "label", "reference", "weight", "group", "init_score", "position")
+
+
+class Asked(NamedTuple):
+    """What the caller wants to read, and the options of the Dataset."""
+
+    wanted: _load.Wanted
+    options: Dict[str, Any]
+    is_whole: bool  #: whether every worker reads all rows
+    progress: bool
+    is_checked: bool  #: whether the caller wants a table of what each worker has read
+
+
+def asked(uri: Any, given: Mapping[str, Any]) -> Asked:
+    """`given`: the arguments of load_dataset. Raises TypeError or ValueError for those that cannot be."""
+    options = dict(given)
+    is_checked, is_whole = _check.wanted(options.pop("check", None)), bool(options.pop("whole", False))
+    progress, margin = bool(options.pop("progress", True)), options.pop("init_score", None)
+    of_files = {name: options.pop(name) for name in list(options) if name in _load.Wanted.ARGUMENTS}
+    known = set(inspect.signature(lightgbm.Dataset.__init__).parameters).difference(_OF_ROWS)
+    for name in options:
+        if name not in known:
+            raise TypeError(f"Data() has no argument {name!r}, nor have load_dataset and lightgbm.Dataset for rows of files")
+    return Asked(_load.Wanted(uri, **{**of_files, "base_margin": margin}), options, is_whole, progress, is_checked)
+
+
+class Rows(Files):
+    """See above. The rows are kept as they were read, for the predictions from which a later generation goes on. `count`: the number of
+    shares."""
+
+    def __init__(self, what: Asked, count: int) -> None:
+        super().__init__(what.wanted, what.progress, count)
+        self._asked = what
+        self._pieces: List[Tuple[Range, Table]] = []
+        #: LightGBM's Dataset of the shares that this worker holds, once it has been made.
+        self.dataset: Optional["lightgbm.Dataset"] = None
+        #: The shares, in the order in which it got them.
+        self.held: List[int] = []
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every worker holds all rows."""
+        return self._asked.is_whole
+
+    def read(self, shares: List[int]) -> None:
+        """Reads those of the shares that this worker does not hold, without the other workers; the Dataset is to be made anew. Raises the
+        errors of reading."""
+        kept = [(place, table) for place, table in self._pieces if set(range(*place)) <= set(shares)]
+        missing = ranges_of(sorted(set(shares).difference(*(range(*place) for place, _ in kept))))
+        read = [_datasets.as_lightgbm_reads(table, self._asked.wanted) for table in self.tables(missing)]
+        self._pieces = sorted([*kept, *zip(missing, read)], key=lambda piece: piece[0])
+        self.held, self.dataset = list(shares), None
+
+    @property
+    def has_margin(self) -> bool:
+        """Whether the rows have scores of their own to start from."""
+        return any(table.base_margin is not None for _, table in self._pieces)
+
+    def __len__(self) -> int:
+        return sum(len(table) for _, table in self._pieces)
+
+    def make(self, params: Mapping[str, Any], reference: Optional["lightgbm.Dataset"]) -> None:
+        """Makes the Dataset: with the bins and parameters of `reference`, or, without one, with `params` and with bins on which the workers
+        agree in a collective call."""
+        table = joined([table for _, table in self._pieces])
+        dataset = _datasets.of_table(table, self._asked.options, params, reference)
+        dataset.warren_is_share = not self.is_whole
+        dataset.construct()
+        dataset.reference = None  # which would keep its rows
+        self.dataset = dataset
+
+    def start_from(self, trees: Optional["lightgbm.Booster"], takes_margin: bool, threads: Mapping[str, Any]) -> None:
+        """Makes the rows start from the predictions of these trees, added to their own scores, if they have any and `takes_margin`. The sums
+        are those that a Booster makes, which adds one tree to the scores after the other."""
+        assert self.dataset is not None
+        self.dataset.set_init_score(None)
+        found = [self._start(table, trees, takes_margin, threads) for _, table in self._pieces]
+        scores = [one for one in found if one is not None]
+        if scores:
+            self.dataset.set_init_score(np.concatenate(scores))
+
+    @staticmethod
+    def _start(table: Table, trees: Optional["lightgbm.Booster"], takes_margin: bool, threads: Mapping[str, Any]) -> Optional[NDArray[Any]]:
+        margin = None if table.base_margin is None or not takes_margin else table.base_margin.astype(np.float64)
+        if trees is None:
+            return margin
+        how = {"raw_score": True, "predict_disable_shape_check": True, **threads}
+        if len(table) == 0:
+            shape = (0,) if trees.num_model_per_iteration() == 1 else (0, trees.num_model_per_iteration())
+            return np.zeros(shape)
+        if margin is None:
+            found: NDArray[Any] = trees.predict(table.features, num_iteration=-1, **how)
+            return found
+        scores: NDArray[Any] = margin
+        for iteration in range(trees.current_iteration()):
+            one = trees.predict(table.features, start_iteration=iteration, num_iteration=1, **how)
+            scores = scores.reshape(one.shape) + one
+        return scores

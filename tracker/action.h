@@ -50,6 +50,10 @@ struct GenerationBegan {
   double seconds;    ///< since the loss or the coming of a worker that ended the one before
   std::string text;  ///< "generation 2 begins with 1 worker (task 0), 0.2 s after task 1 (host n1) was lost"
 };
+/// A worker of an elastic job has said that the job's work is done, or one that had said so has come again.
+struct WorkDone {
+  bool is_done;
+};
 /// The workers cannot continue together; all remaining ones were told to stop. They may all start again.
 struct Broken {
   std::string task_id;  ///< the first worker that failed
@@ -67,7 +71,7 @@ struct Print {
 struct Finished {
   std::string failure;  ///< empty: every worker has shut down
 };
-using Action = std::variant<Send, Close, Connect, Report, Joined, Assigned, Linked, GenerationBegan, Broken,
-                            WorkerReported, Print, Note, Finished>;
+using Action = std::variant<Send, Close, Connect, Report, Joined, Assigned, Linked, GenerationBegan, WorkDone,
+                            Broken, WorkerReported, Print, Note, Finished>;
 
 }  // namespace warren::tracker

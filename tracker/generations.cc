@@ -14,11 +14,7 @@ using wire::GenerationWord;
 using wire::MemberWord;
 
 Generations::Generations(ConnectionTable& connections, const ElasticOptions& options, TimePoint now)
-    : connections_(connections),
-      options_(options),
-      expected_(options.max_workers),
-      incomplete_since_(now),
-      waiting_since_(now) {}
+    : connections_(connections), options_(options), incomplete_since_(now), waiting_since_(now) {}
 
 // --- connections -----------------------------------------------------------------------------------------
 
@@ -93,6 +89,7 @@ void Generations::Handle(ConnectionId connection, const wire::MemberMessage& mes
       }
       worker.state = State::kDone;
       if (!is_taken_up_ && !std::exchange(done_, true)) {
+        connections_.Add(WorkDone{true});
         for (const auto& [other, one] : workers_) {
           const bool was_given_up = one.state == State::kMember && one.generation == 0;
           if (one.state == State::kWaits || was_given_up) Tell(other, GenerationWord::kOver);
@@ -106,7 +103,7 @@ void Generations::Come(ConnectionId connection, TimePoint now) {
   const bool takes_up = worker.state == State::kDone;
   if (takes_up) {
     is_taken_up_ = true;
-    done_ = false;
+    if (std::exchange(done_, false)) connections_.Add(WorkDone{false});
     if (cause_.empty())
       cause_ = fmt::format("task {} took the work up again", wire::Printable(worker.task_id));
   }
@@ -198,7 +195,7 @@ void Generations::Evaluate(TimePoint now) {
   if (done_ || formed_ || NumMembers() > 0) return;
   const int waiting = Count(State::kWaits);
   const bool is_late = now - waiting_since_ >= Patience();
-  if (waiting < options_.min_workers || (waiting < expected_ && !is_late)) return;
+  if (waiting < options_.min_workers || (waiting < NumExpected() && !is_late)) return;
   Form();
 }
 
@@ -274,7 +271,7 @@ std::string Generations::Describe() const {
   }
   return fmt::format("{} worker{} wait{} ({}), expected {}, and at least {}", names.size(),
                      names.size() == 1 ? "" : "s", names.size() == 1 ? "s" : "",
-                     names.empty() ? "none" : ListSome(names), expected_, options_.min_workers);
+                     names.empty() ? "none" : ListSome(names), NumExpected(), options_.min_workers);
 }
 
 }  // namespace warren::tracker

@@ -55,8 +55,9 @@ class Generations {
   /// Ends a connection whose peer misbehaves.
   void Drop(ConnectionId connection, const std::string& reason, TimePoint now);
 
-  /// The number of workers that run or are about to start, as a launcher knows it; without a launcher, it is
-  /// max_workers. A generation does not wait for more.
+  /// The number of workers that run or are about to start, as a launcher knows it. A generation does not wait
+  /// for more. Until a launcher says it, the first generation waits for max_workers, and each later one for
+  /// as many as the one before had.
   void Expect(int num_workers, TimePoint now);
   /// A launcher has seen that this task failed.
   void TaskFailed(const std::string& task_id, const std::string& how, TimePoint now);
@@ -116,6 +117,7 @@ class Generations {
   std::chrono::milliseconds Patience() const {
     return number_ == 0 ? LeavePatience() : options_.replace_within;
   }
+  int NumExpected() const { return expected_.value_or(number_ == 0 ? options_.max_workers : size_); }
   void GiveUpMembers(TimePoint now);
   void Evaluate(TimePoint now);
   void Form();
@@ -123,7 +125,7 @@ class Generations {
 
   ConnectionTable& connections_;
   ElasticOptions options_;
-  int expected_;
+  std::optional<int> expected_;             ///< as a launcher has said
   std::map<ConnectionId, Worker> workers_;  ///< in the order in which they connected
   int number_ = 0;
   int size_ = 0;

@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <cctype>
 #include <charconv>
 #include <cmath>
@@ -28,6 +29,7 @@
 #include "tracker/environment.h"
 #include "tracker/host_address.h"
 #include "tracker/input_watch.h"
+#include "tracker/log_lines.h"
 #include "tracker/man_page.h"
 #include "tracker/server.h"
 #include "tracker/state_file.h"
@@ -46,6 +48,7 @@ struct Options {
   int num_workers = 0;  ///< in an elastic job: at most
   std::optional<int> min_workers;
   double replace_within_seconds = std::chrono::duration<double>(ElasticOptions().replace_within).count();
+  double linger_seconds = 0;
   int num_servers = 0;
   std::string host_ip = "auto";
   std::optional<std::uint16_t> port;
@@ -93,6 +96,11 @@ void Declare(CLI::App& app, Options& options) {
                  "with MIN:MAX: seconds that the others wait for a worker in the place of a lost one")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
+  app.add_option("--linger", options.linger_seconds,
+                 "with MIN:MAX: seconds to stay after the end of the job, to tell workers that come too late "
+                 "that its work is done")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 1e9));
   app.add_option("--num-servers", options.num_servers, "parameter servers; the workers are told this number")
       ->check(CLI::NonNegativeNumber);
   app.add_option(
@@ -237,22 +245,28 @@ std::unique_ptr<StateFile> OpenState(const Options& options) {
 int Serve(const Options& options) {
   boost::asio::io_context io(1);
   int exit_code = 0;
+  bool lingers = false;  ///< the job has ended well
+  boost::asio::steady_timer linger(io);
   const std::unique_ptr<StateFile> state = OpenState(options);
 
   ServerEvents events;
   events.linked = [&] { spdlog::info("tracker: all workers are linked"); };
+  events.work_done = [](bool is_done) { spdlog::info("{}", is_done ? kWorkIsDone : kWorkGoesOn); };
   events.print = [](int, const std::string& text) {
     fmt::print(stderr, "{}{}", text, text.ends_with('\n') ? "" : "\n");
   };
   events.finished = [&](const std::string& failure) {
     if (failure.empty()) {
-      spdlog::info("tracker: all workers have finished");
+      spdlog::info("{}", kAllHaveFinished);
     } else {
       spdlog::error("tracker: {}", failure);
       exit_code = kExitFailed;
     }
     if (state) state->Remove();
-    io.stop();
+    if (!failure.empty() || !options.min_workers || options.linger_seconds == 0) return io.stop();
+    lingers = true;
+    linger.expires_after(std::chrono::milliseconds(std::llround(std::ceil(options.linger_seconds * 1000))));
+    linger.async_wait([&](boost::system::error_code) { io.stop(); });
   };
   const auto warn = [](const std::string& warning) {
     if (!warning.empty()) spdlog::warn("tracker: {}", warning);
@@ -299,6 +313,7 @@ int Serve(const Options& options) {
   boost::asio::signal_set signals(io, SIGINT, SIGTERM, SIGHUP);
   signals.async_wait([&](boost::system::error_code error, int signal) {
     if (error) return;
+    if (lingers) return io.stop();
     spdlog::error("tracker: stopped by signal {}; {}", signal, server.job().DescribeMissing());
     if (state)
       spdlog::info("tracker: '{}' keeps the state of the job for another tracker", options.state_path);
@@ -309,6 +324,7 @@ int Serve(const Options& options) {
   std::optional<InputWatch> input;
   if (options.until_stdin_closes) {
     input.emplace(io, [&] {
+      if (lingers) return io.stop();
       spdlog::warn("tracker: standard input has closed; {}", server.job().DescribeMissing());
       exit_code = kExitFailed;
       io.stop();

@@ -522,6 +522,9 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   void Do(GenerationBegan& generation) {
     if (events_.generation_began) events_.generation_began(generation);
   }
+  void Do(WorkDone& work) {
+    if (events_.work_done) events_.work_done(work.is_done);
+  }
   void Do(Broken& broken) {
     if (events_.broken) events_.broken(broken.task_id, broken.story);
   }

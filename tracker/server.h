@@ -37,6 +37,8 @@ struct ServerEvents {
   /// All links between all workers are up. Called again after each re-linking.
   std::function<void()> linked;
   std::function<void(const GenerationBegan& generation)> generation_began;
+  /// A worker of an elastic job has said that the job's work is done, or one that had said so has more to do.
+  std::function<void(bool is_done)> work_done;
   /// A worker reports its state.
   std::function<void(const wire::WorkerReport& report)> reported;
   /// The worker of this rank (-1: unknown) asked to show `text` to the user.

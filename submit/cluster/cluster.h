@@ -73,6 +73,12 @@ class Cluster {
   /// Asks a process to leave the job at its own pace, with SIGTERM, as a scheduler does before it takes a
   /// machine back. Only for clusters whose entry has `hosts_from`.
   virtual void AskToLeave(std::size_t) {}
+  /// Whether a worker of an elastic job has said that the job's work is done. Only for clusters that run the
+  /// tracker themselves.
+  virtual bool work_is_done() const { return false; }
+  /// All workers of an elastic job that had joined it have ended after the work was done. The cluster then
+  /// ends those that it has not been able to start.
+  virtual void WorkersFinished() {}
   /// Asks every process to end, and kills it after a grace time. `exited` is called for each.
   virtual void Stop() = 0;
   /// Kills every process immediately.
@@ -154,6 +160,9 @@ struct ClusterEntry : ClusterFacts {
   /// Set if hosts may come and go during an elastic job, whose processes are then given seats: where the
   /// hosts come from, for messages, e.g. "the host file".
   std::function<std::string(const Options&)> hosts_from = nullptr;
+  /// Whether the cluster itself starts lost workers of an elastic job again, on a host of its choice, and
+  /// says which ones it does not (ExitStatus::place_lost).
+  bool replaces_workers = false;
   /// Sets the options that are left to the cluster, before anything is planned.
   std::function<void(Options&)> complete = nullptr;
   /// Called with the output of `show` before anything is started; making that output reveals errors early,

@@ -141,9 +141,9 @@ std::vector<std::string> StacksCommand(pid_t pid) {
 
 std::string PodScript(const PlannedProcess& process, const PodScriptContext& context) {
   std::string script = fmt::format(
-      "job={}\nrank={}\nfirst={}\nattempt={}\nrestarts={}\nawaited=\"{}\"\npatience={}\ntracker=\"{}\"\n",
-      context.job_mark, context.rank, context.first, context.attempt, context.restarts, context.awaited,
-      context.seconds_to_be_known, context.tracker);
+      "job={}\nrank={}\nfirst={}\nattempt={}\nrestarts={}\nkilled_only={}\nawaited=\"{}\"\npatience={}\ntracker=\"{}\"\n",
+      context.job_mark, context.rank, context.first, context.attempt, context.restarts,
+      context.restarts_killed_only ? "1" : "", context.awaited, context.seconds_to_be_known, context.tracker);
   script += EnvironmentFunction(process.environment);
   script += PlaceFunction(process, "0", "1", context.master);
   script += fmt::format("set -- {}\n", CommandWords(process));

@@ -82,6 +82,8 @@ struct PodScriptContext {
   std::size_t first = 0;  ///< index in the plan of the process with rank 0
   int attempt = 0;
   int restarts = 0;
+  /// Whether the script starts the command again only if a signal killed it.
+  bool restarts_killed_only = false;
   /// A host name, or a variable that contains it, that must resolve before the start.
   std::string awaited = {};
   int seconds_to_be_known = 0;  ///< how long to wait at most for `awaited` to resolve

@@ -139,6 +139,7 @@ Launch YarnLaunch(const GangPlan& plan, const std::string& jar) {
 ClusterEntry YarnEntry() {
   ClusterEntry entry;
   entry.name = "yarn";
+  entry.may_lose_workers = true;
   entry.where = "Hadoop YARN containers";
   LaunchTogether(entry, [](const Options& options) -> GangCluster::MakeLaunch {
     return [jar = FindDistributedShell(options)](const GangPlan& plan) { return YarnLaunch(plan, jar); };

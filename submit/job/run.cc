@@ -98,7 +98,7 @@ class JobRun : public JobView {
     supervisor_.emplace(
         RestartPolicy{options.num_restarts, options.max_restarts, options.min_workers, !cluster.runs_here,
                       options.min_workers && cluster.hosts_from ? cluster.hosts_from(options) : "",
-                      !options.host_discovery.empty()},
+                      !options.host_discovery.empty(), cluster.replaces_workers},
         plan_, *this);
     watch_.emplace(io, console, options, start.began, plan_, server_ != nullptr, token_, tracing_.get(),
                    CallbacksOfWatch());
@@ -397,7 +397,9 @@ class JobRun : public JobView {
   bool all_assigned() const override { return server_->job().all_assigned(); }
   bool linked() const override { return server_->job().linked(); }
   bool finished() const override { return server_->job().finished(); }
-  bool work_is_done() const override { return server_->job().work_is_done(); }
+  bool work_is_done() const override {
+    return server_ ? server_->job().work_is_done() : cluster_->work_is_done();
+  }
   Task TaskOf(const std::string& task_id) const override {
     const tracker::Job& job = server_->job();
     return {job.TaskHasLinked(task_id), job.TaskHasShutDown(task_id), job.GoneAfter(task_id)};
@@ -482,6 +484,7 @@ class JobRun : public JobView {
     events.finished = [this](const std::string& failure) {
       watch_->monitor().ReportsEnd();
       Tell(&Supervisor::TrackerFinished, failure);
+      if (failure.empty() && options_.min_workers) cluster_->WorkersFinished();
     };
     return events;
   }

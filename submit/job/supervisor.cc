@@ -209,7 +209,7 @@ void Supervisor::OnSuccess(std::size_t index) {
 bool Supervisor::IsLoss(const ExitStatus& status) const {
   const bool taken = status.host_lost || status.signal != 0 || status.code == FromSignal(SIGTERM) ||
                      status.code == FromSignal(SIGKILL);
-  return policy_.min_workers && taken && view_.has_tracker() && !view_.work_is_done();
+  return policy_.min_workers && taken && !view_.work_is_done();
 }
 
 /// Starts the worker again if its place may be used. The others go on, as long as there are enough.
@@ -219,7 +219,7 @@ void Supervisor::OnLoss(std::size_t index, const ExitStatus& status) {
   Do(ReportFailure{std::to_string(process.task_id), status.Describe()});
   const std::string& place = policy_.places_are_hosts ? process.where.host : process.name;
   losses_.Add(place, false, now_);
-  const bool again = !status.place_lost && !losses_.IsLeftOut(place, now_);
+  const bool again = !status.place_lost && (policy_.cluster_replaces || !losses_.IsLeftOut(place, now_));
   process.left_out = !again;
   const std::size_t left = NumLeft();
   if (left < static_cast<std::size_t>(*policy_.min_workers)) return FailForWantOfWorkers(index, status, left);
@@ -231,7 +231,8 @@ void Supervisor::OnLoss(std::size_t index, const ExitStatus& status) {
     ++process.restarts;
     StartOne(index);
   }
-  Do(ExpectWorkers{static_cast<int>(left)});
+  // The cluster may not be able to start all of them.
+  if (!policy_.cluster_replaces) Do(ExpectWorkers{static_cast<int>(left)});
 }
 
 void Supervisor::FailForWantOfWorkers(std::size_t index, const ExitStatus& status, std::size_t num_left) {

@@ -121,7 +121,8 @@ class JobView {
   };
 
   virtual ~JobView() = default;
-  /// If false, the functions below are not called, except cluster_is_busy.
+  /// Whether dmlc-submit runs the tracker. If not, the functions below are not called, except work_is_done
+  /// and cluster_is_busy.
   virtual bool has_tracker() const = 0;
   virtual bool is_collective() const = 0;  ///< the workers run XGBoost 2.1 or later
   virtual bool all_assigned() const = 0;   ///< every worker has its rank
@@ -168,6 +169,9 @@ struct RestartPolicy {
   std::string hosts_from = {};
   /// Whether such a job waits for hosts after a loss that leaves fewer than min_workers, instead of failing.
   bool awaits_hosts = false;
+  /// Whether the cluster itself starts lost workers again, and says which ones it does not. Places are then
+  /// not left out, and how many workers are about to start is unknown.
+  bool cluster_replaces = false;
 };
 
 class Supervisor {
@@ -245,7 +249,7 @@ class Supervisor {
   void TellIfItWaits();
   void OnLossOfSeat(std::size_t index, const ExitStatus& status);
 
-  bool IsOver() const { return num_succeeded_ > 0 || (view_.has_tracker() && view_.work_is_done()); }
+  bool IsOver() const { return num_succeeded_ > 0 || view_.work_is_done(); }
   bool IsLoss(const ExitStatus& status) const;
   void OnLoss(std::size_t index, const ExitStatus& status);
   void FailForWantOfWorkers(std::size_t index, const ExitStatus& status, std::size_t num_left);

@@ -15,7 +15,6 @@ sys.path[:0] = [str(SOURCE / "tests/submit/cluster"), str(SOURCE / "tests/submit
 import slurm_cluster  # noqa: E402
 import ssh_hosts  # noqa: E402
 import stand_in_kubernetes  # noqa: E402
-from kubernetes_with_a_stand_in_test import own_network  # noqa: E402
 
 
 class Clusters(unittest.TestCase):
@@ -49,7 +48,7 @@ class Clusters(unittest.TestCase):
 
     @unittest.skipIf(stand_in_kubernetes.why_not(), stand_in_kubernetes.why_not())
     def test_kubernetes_with_a_stand_in(self):
-        self.until.callback(own_network())
+        self.until.callback(stand_in_kubernetes.own_network())
         image = self.folder / "python"
         image.mkdir()
         (image / "python3").symlink_to(self.programs / "python")

@@ -1,5 +1,6 @@
 """Jobs that lose workers and go on: dmlc-submit --num-workers MIN:MAX and warren.xgboost.train(..., elastic=True). tests/interop/matrix
 runs this file for each version of XGBoost, as any_xgboost_test.py describes. elastic/chaos.py runs more such jobs."""
+import json
 import os
 import pathlib
 import re
@@ -16,6 +17,7 @@ from warren_testing import AT_NIGHT, BIN
 FOLDER = pathlib.Path(__file__).parent
 sys.path.append(str(FOLDER.parent / "submit/cluster"))
 import ssh_hosts  # noqa: E402
+import stand_in_kubernetes  # noqa: E402
 FIRST = (2, 1)
 #: The jobs of elastic/chaos.py, and the first one's seed.
 JOBS = int(os.environ.get("WARREN_ELASTIC_JOBS", "60" if AT_NIGHT else "8"))
@@ -396,6 +398,31 @@ print("model", hashlib.sha256(b"".join(found)).hexdigest(), "of", size, flush=Tr
         for worker in (0, 1):
             self.assertRegex(text, rf"worker {worker} \(rank \d, host n{worker}, pid \d+\) was killed by signal 15 \(SIGTERM\), as it was asked to leave")
         self.assertNotIn("is broken", text)
+
+    @unittest.skipIf(stand_in_kubernetes.why_not(), str(stand_in_kubernetes.why_not()))
+    def test_20_pods_are_lost_and_the_model_is_the_same(self):
+        self.addCleanup(stand_in_kubernetes.own_network())
+        cluster = stand_in_kubernetes.StandInKubernetes(self.folder / "kubernetes", self.folder)
+        self.addCleanup(cluster.close)
+        cluster.image_path = f"{BIN}:{os.environ['PATH']}"
+        variables = [f"{name}={environment()[name]}" for name in ("OMP_NUM_THREADS", "WARREN_NATIVE", "PYTHONPATH")]
+        job = Job(self.folder, "1:2", *(word for one in variables for word in ("--env", one)),
+                  cluster=["--cluster", "kubernetes", "--kube-worker-image", "an/image"], **cluster.environment())
+
+        def pod_of(worker):
+            key = f"batch.kubernetes.io/job-completion-index={worker}"
+            found = cluster.run("get", "pods", "-l", key, "-o", "json", capture_output=True)
+            return next(one["metadata"]["name"] for one in json.loads(found.stdout)["items"] if one["status"]["phase"] == "Running")
+
+        job.wait_for("round-1", lambda text: int(text) >= 3)
+        cluster.kill_container(pod_of(1))
+        job.wait_for("output", lambda text: "generation 2 begins with 2 workers" in text)
+        cluster.run("delete", "pod", pod_of(0), "--wait=false", capture_output=True)
+        text = job.end()
+        self.assertEqual(self.models(text), [(self.model, "2")] * 2, text)
+        self.assertRegex(text, r"worker 1 \(.*\) was killed because it used more memory than its container's limit .*; the other one goes on")
+        self.assertRegex(text, r"worker 0 \(.*\) was told to end: its pod \S+ was deleted; the other one goes on")
+        self.assertIn("task 0 leaves the job", text)
 
 
 if __name__ == "__main__":

@@ -105,6 +105,7 @@ class Elastic {
   std::vector<ConnectionId> closed;
   std::map<std::string, int> ranks;
   std::vector<GenerationBegan> begun;
+  std::vector<bool> done;
 
  private:
   void Collect() {
@@ -115,6 +116,7 @@ class Elastic {
         if (const auto* report = std::get_if<Report>(&action)) log.push_back(report->text);
         if (const auto* end = std::get_if<Finished>(&action)) finished = end->failure;
         if (const auto* assigned = std::get_if<Assigned>(&action)) ranks[assigned->task_id] = assigned->rank;
+        if (const auto* work = std::get_if<WorkDone>(&action)) done.push_back(work->is_done);
         if (const auto* generation = std::get_if<GenerationBegan>(&action)) begun.push_back(*generation);
         EXPECT_FALSE(std::holds_alternative<Broken>(action)) << "a generation's end is not the job's";
       }
@@ -217,6 +219,20 @@ TEST(Generations, DoNotWaitForAWorkerThatTheLauncherDoesNotExpect) {
   job.Say(a, MemberWord::kCome);
   job.Expect(1);
   EXPECT_EQ(job.HeardOne(a).size, 1);
+}
+
+TEST(Generations, WaitForNoMoreThanTheOneBeforeHadWithoutALauncher) {
+  Elastic job(1, 3, 60s);
+  const ConnectionId a = job.Come("0"), b = job.Come("1");
+  job.Wait(60s);
+  EXPECT_EQ(job.HeardOne(a).size, 2);
+  job.Heard(b);
+  job.Lose(b);
+  job.Say(a, MemberWord::kCome);
+  job.Heard(a);
+  const ConnectionId again = job.Come("1");  // the third one has never come
+  EXPECT_EQ(job.HeardOne(a).size, 2);
+  EXPECT_EQ(job.HeardOne(again).generation, 2);
 }
 
 TEST(Generations, EndTogetherForAWorkerThatComesLater) {
@@ -324,6 +340,7 @@ TEST(Generations, GoOnWithWorkersThatComeAgainAfterTheWorkWasDone) {
   job.Say(a, MemberWord::kDone);
   job.Lose(a);
   EXPECT_EQ(job.finished, "");
+  EXPECT_THAT(job.done, ::testing::ElementsAre(true, false, true, false, true));
 }
 
 TEST(Generations, EndTheJobIfTooFewComeInTime) {

@@ -71,6 +71,27 @@ class Program(unittest.TestCase):
             self.assertEqual(tracker.process.returncode, 0, log)
             self.assertIn("generation 2 begins with 1 worker (task 0), ", log)
 
+    def test_it_stays_to_tell_workers_that_come_too_late(self):
+        if not (BIN.parent / "lib/librabit.so").exists():
+            self.skipTest("SKIPPED: librabit is not built")
+        program = ("from warren._launch.membership import JobIsOver, Membership; member = Membership()\n"
+                   "try: member.next_generation(lambda: True); member.done()\n"
+                   "except JobIsOver: print('over')\n"
+                   "member.close()\n")
+        with local("--num-workers", "1:1", "--linger", 600) as tracker:
+            environment = {**os.environ, **tracker.env, "PYTHONPATH": str(SOURCE / "python/src"), "WARREN_NATIVE": str(BIN.parent)}
+            said = [subprocess.run([sys.executable, "-c", program], env={**environment, "DMLC_TASK_ID": "0"}, capture_output=True, text=True,
+                                   timeout=30, check=True).stdout for _ in range(2)]  # fmt: skip
+            self.assertEqual(said, ["", "over\n"])
+            self.assertIsNone(tracker.process.poll())
+            tracker.process.terminate()
+            _, log = tracker.process.communicate(timeout=30)
+            self.assertEqual(tracker.process.returncode, 0, log)
+            self.assertRegex(log, "(?s)tracker: the work is done\n.*tracker: all workers have finished\n")
+        with local("--num-workers", "1:1", "--linger", 0.01) as tracker:
+            subprocess.run([sys.executable, "-c", program], env={**environment, **tracker.env, "DMLC_TASK_ID": "0"}, check=True, timeout=30)
+            self.assertEqual(tracker.finish()[0], 0)
+
     def test_a_state_file_and_workers_that_may_be_lost_are_refused_together(self):
         with tempfile.TemporaryDirectory() as folder:
             done = subprocess.run([BIN / "rabit-tracker", "--num-workers", "1:2", "--state", f"{folder}/state"], capture_output=True,

@@ -8,6 +8,7 @@
 
 #include "submit/cluster/kubernetes/manifest.h"
 #include "submit/process/command.h"
+#include "tracker/log_lines.h"
 
 namespace warren::submit {
 namespace {
@@ -105,6 +106,7 @@ void KubernetesController::Launch() {
   ++start_;
   launched_ = true;
   processes_wait_ = processes_launched_ = complained_of_pods_ = false;
+  work_is_done_ = workers_finished_ = asked_since_finish_ = false;
   failed_job_.clear();
   tracker_words_.clear();
   told_.clear();
@@ -165,6 +167,7 @@ void KubernetesController::AskLater(TimePoint now) {
 
 void KubernetesController::Ask() {
   if (stopping_ || !launched_ || std::exchange(asking_, true)) return;
+  asked_since_finish_ = workers_finished_;
   Do(AskForPods{start_, false});
 }
 
@@ -203,6 +206,7 @@ void KubernetesController::NotReported(const std::string& why, bool at_the_end, 
 void KubernetesController::OnReport(const KubeReport& report, TimePoint now) {
   // An exceeded deadline is reported first, because it is the reason why the pods end.
   if (report.failed_job.starts_with("DeadlineExceeded") && !held_) return TellOfFailedJob(report.failed_job);
+  NoteGivenUp(report);
   std::set<std::string> seen;
   for (const PodReport& pod : report.pods) {
     seen.insert(pod.name);
@@ -218,12 +222,51 @@ void KubernetesController::OnReport(const KubeReport& report, TimePoint now) {
     if (!pod.is_followed) Settle(pod, now);
     if (is_ending()) return;
   }
+  EndThoseThatNeverCome(now);
+  if (is_ending()) return;
   TellOfMissingPods(now);
   if (report.failed_job != failed_job_) Changed(now);
   failed_job_ = report.failed_job;
   if (processes_launched_ && report.jobs < num_jobs_) failed_job_ = "it was deleted";
   if (failed_job_.empty() || held_) return;
   if (++asks_since_failure_ >= kAsksAboutFailure) TellOfFailedJob(failed_job_);
+}
+
+void KubernetesController::NoteGivenUp(const KubeReport& report) {
+  if (!setting_.is_elastic) return;
+  for (const GivenUp& one : report.given_up) {
+    if (const auto index = IndexOf(one.role, one.rank)) processes_.at(*index).given_up = true;
+  }
+}
+
+/// Ends the processes whose pods have ended and are not replaced, and after the end of the workers those that
+/// have no pod that runs.
+void KubernetesController::EndThoseThatNeverCome(TimePoint now) {
+  const bool ends_missing = workers_finished_ && asked_since_finish_;
+  for (auto& [index, process] : processes_) {
+    if (!process.wanted || !(ends_missing || (process.given_up && !work_is_done_))) continue;
+    const bool has_pod = std::any_of(pods_.begin(), pods_.end(), [&](const auto& entry) {
+      const Pod& pod = entry.second;
+      return pod.index == index && !pod.settled && (pod.has_begun || pod.ended);
+    });
+    if (has_pod) continue;
+    Changed(now);
+    if (ends_missing) {
+      Say(Severity::kInfo,
+          fmt::format("worker {} has no pod that runs, and is not needed: the work of the job is done",
+                      index));
+      End(index, {});
+    } else {
+      EndAttempt(index, {kLostPod, 0, false, "was lost", true});
+    }
+    if (is_ending()) return;
+  }
+}
+
+/// Called when the tracker's pod or, with a tracker of its own, dmlc-submit says so. The pods are asked once
+/// more: those that have begun in the meantime are heard to their end.
+void KubernetesController::WorkersFinished(TimePoint now) {
+  if (!std::exchange(workers_finished_, true)) Changed(now);
 }
 
 void KubernetesController::TellOfFailedJob(const std::string& why) {
@@ -252,11 +295,16 @@ KubernetesController::Pod& KubernetesController::PodOf(const PodReport& report, 
   pod.name = report.name;
   pod.role = report.role;
   pod.replaced = report.replaced;
-  std::size_t rank = 0;
-  for (std::size_t i = 0; i < roles_.size(); ++i) {
-    if (roles_[i] == report.role && rank++ == report.rank) pod.index = i;
-  }
+  pod.index = IndexOf(report.role, report.rank);
   return pod;
+}
+
+/// The index in the plan of a process; nullopt for the tracker.
+std::optional<std::size_t> KubernetesController::IndexOf(const std::string& role, std::size_t rank) const {
+  for (std::size_t i = 0; i < roles_.size(); ++i) {
+    if (roles_[i] == role && rank-- == 0) return i;
+  }
+  return std::nullopt;
 }
 
 void KubernetesController::OnPod(const PodReport& report, TimePoint now) {
@@ -306,10 +354,7 @@ void KubernetesController::LogRead(const std::string& name, std::string_view byt
   pod.failed_followers = 0;
   pod.log.Append(bytes, [&](std::string_view text) {
     if (!pod.index) {
-      pod.lines.Append(text, [&](std::string_view line) {
-        if (line.size() > 1) tracker_words_ = Trimmed(std::string(line));
-        if (!stopping_) Tell(LauncherSaid{kTrackerRole, Stream::kErr, std::string(line)});
-      });
+      pod.lines.Append(text, [&](std::string_view line) { OnTrackerLine(line, now); });
       return;
     }
     pod.messages.Append(
@@ -321,6 +366,17 @@ void KubernetesController::LogRead(const std::string& name, std::string_view byt
           if (message.index == *pod.index) OnMessage(pod, message, now);
         });
   });
+}
+
+void KubernetesController::OnTrackerLine(std::string_view line, TimePoint now) {
+  const std::string words = Trimmed(std::string(line));
+  if (words.ends_with(tracker::kWorkIsDone) || words.ends_with(tracker::kWorkGoesOn)) {
+    work_is_done_ = words.ends_with(tracker::kWorkIsDone);
+    return;
+  }
+  if (work_is_done_ && words.ends_with(tracker::kAllHaveFinished)) WorkersFinished(now);
+  if (line.size() > 1) tracker_words_ = words;
+  if (!stopping_) Tell(LauncherSaid{kTrackerRole, Stream::kErr, std::string(line)});
 }
 
 /// kubectl exits when the container's log ends, but also whenever its connection breaks.
@@ -419,7 +475,7 @@ void KubernetesController::SettleNow(Pod& pod, TimePoint now) {
   if (process.last) return EndAttempt(index, Explained(*process.last, pod));
   if (stopping_) return EndAttempt(index, kStoppedPod);
   if (pod.ended) return EndAttempt(index, *pod.ended);
-  EndAttempt(index, {kLostPod, 0, false, fmt::format("was lost: its pod {} was deleted", pod.name)});
+  EndAttempt(index, {kLostPod, 0, false, fmt::format("was lost: its pod {} was deleted", pod.name), true});
 }
 
 /// Adds the reason why a process was killed or told to end, which its script cannot know.
@@ -447,10 +503,14 @@ void KubernetesController::SettleTracker(Pod& pod) {
   Tell(TrackerFailed{story});
 }
 
-void KubernetesController::EndAttempt(std::size_t index, const ExitStatus& status) {
+void KubernetesController::EndAttempt(std::size_t index, ExitStatus status) {
   Process& process = processes_.at(index);
   process.begun.reset();
   process.last.reset();
+  if (process.given_up && (status.signal != 0 || status.host_lost)) {
+    status.place_lost = true;
+    status.story = status.Describe() + ", and Kubernetes does not replace its pod: too many have failed";
+  }
   if (process.wanted) return End(index, status);
   if (!stopping_) process.early.push_back(status);
 }
@@ -459,10 +519,10 @@ void KubernetesController::End(std::size_t index, const ExitStatus& status) {
   Process& process = processes_.at(index);
   if (!std::exchange(process.wanted, false)) return;
   process.failed = !status.ok();
-  const bool all_succeeded = std::all_of(processes_.begin(), processes_.end(), [](const auto& entry) {
-    return !entry.second.wanted && !entry.second.failed;
+  const bool all_ended = std::all_of(processes_.begin(), processes_.end(), [](const auto& entry) {
+    return !entry.second.wanted && (!entry.second.failed || entry.second.given_up);
   });
-  if (is_ending() || !all_succeeded) return Tell(ProcessExited{index, status});
+  if (is_ending() || !all_ended || !status.ok()) return Tell(ProcessExited{index, status});
   // The job is over only when all of its objects are deleted.
   held_ = index;
   stopping_ = true;

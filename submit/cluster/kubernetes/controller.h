@@ -13,6 +13,10 @@
 // messages of one of its pods count: the newest pod that has sent any. A pod is settled when it has ended and
 // its log has been read as far as possible.
 //
+// In an elastic job whose tracker is a pod, lines of its log (tracker/log_lines.h) say whether the work is
+// done. A process that Kubernetes has not been able to start by then is not needed, and counts as succeeded.
+// A process that Kubernetes does not start again ends with ExitStatus::place_lost.
+//
 // A state machine without I/O: processes and clocks are in kubernetes.h.
 #pragma once
 
@@ -79,6 +83,7 @@ struct KubernetesSetting {
   std::size_t num_workers = 0;
   std::size_t num_processes = 0;
   std::string delete_command;  ///< shown to the user
+  bool is_elastic = false;
 };
 
 class KubernetesController {
@@ -101,20 +106,25 @@ class KubernetesController {
   void FollowerExited(const std::string& pod, const ExitStatus& status, TimePoint now);
   void NotFollowed(const std::string& pod, const std::string& why);
   void Deleted(const std::string& printed, const ExitStatus& status, TimePoint now);
+  /// All workers that had joined an elastic job have ended after the work was done.
+  void WorkersFinished(TimePoint now);
   void Tick(TimePoint now);
   /// When Tick must next be called, if ever.
   std::optional<TimePoint> NextDeadline() const;
 
   /// Whether a log is followed or objects are being deleted.
   bool busy() const;
+  /// Whether the tracker's pod has said that the work of an elastic job is done.
+  bool work_is_done() const { return work_is_done_; }
 
   std::vector<KubernetesAction> TakeActions() { return std::exchange(actions_, {}); }
 
  private:
   /// A process of the plan.
   struct Process {
-    bool wanted = false;  ///< its end has not been reported yet
-    bool failed = false;  ///< it ended with a failure and has not been started again yet
+    bool wanted = false;    ///< its end has not been reported yet
+    bool failed = false;    ///< it ended with a failure and has not been started again yet
+    bool given_up = false;  ///< Kubernetes does not start it again
     int attempt = 0;
     std::string pod = {};                 ///< the newest pod that has sent a message about it
     int replaced = 0;                     ///< how many pods that pod has replaced
@@ -158,8 +168,12 @@ class KubernetesController {
   void TellOfFailedJob(const std::string& why);
   void TellOfMissingPods(TimePoint now);
   Pod& PodOf(const PodReport& report, TimePoint now);
+  std::optional<std::size_t> IndexOf(const std::string& role, std::size_t rank) const;
   void OnPod(const PodReport& report, TimePoint now);
   void TellWhatItWaitsFor(const PodReport& report);
+  void OnTrackerLine(std::string_view line, TimePoint now);
+  void NoteGivenUp(const KubeReport& report);
+  void EndThoseThatNeverCome(TimePoint now);
   void Follow(Pod& pod);
   bool Adopt(Process& process, Pod& pod, TimePoint now);
   void OnMessage(Pod& pod, const AgentMessage& message, TimePoint now);
@@ -168,7 +182,7 @@ class KubernetesController {
   void SettleNow(Pod& pod, TimePoint now);
   ExitStatus Explained(ExitStatus last, const Pod& pod) const;
   void SettleTracker(Pod& pod);
-  void EndAttempt(std::size_t index, const ExitStatus& status);
+  void EndAttempt(std::size_t index, ExitStatus status);
   void End(std::size_t index, const ExitStatus& status);
 
   void Delete();
@@ -207,9 +221,12 @@ class KubernetesController {
   bool applying_processes_ = false;
   bool processes_launched_ = false;
   TimePoint launched_at_;
-  std::size_t num_jobs_ = 0;    ///< number of Jobs once everything is launched
-  std::string tracker_words_;   ///< last line of the tracker's log
-  std::set<std::string> told_;  ///< reasons for waiting that have been shown
+  std::size_t num_jobs_ = 0;   ///< number of Jobs once everything is launched
+  std::string tracker_words_;  ///< last line of the tracker's log
+  bool work_is_done_ = false;
+  bool workers_finished_ = false;
+  bool asked_since_finish_ = false;  ///< whether the next report is newer than the end of the workers
+  std::set<std::string> told_;       ///< reasons for waiting that have been shown
   bool complained_of_pods_ = false;
   std::string failed_job_;
   int asks_since_failure_ = 0;

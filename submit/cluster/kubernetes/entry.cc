@@ -39,6 +39,11 @@ void StoreKubeKind(Options& options, const std::string& value) {
 }
 
 void CheckOptions(const Options& options) {
+  if (options.min_workers && options.kube_trainjob) {
+    throw UsageError(fmt::format(
+        "--num-workers {}:{}: --kube-kind trainjob cannot go on without a worker, as Kubeflow's XGBoost runtime replaces none; use --kube-kind job, or give one number",
+        *options.min_workers, options.num_workers));
+  }
   if (options.kube_worker_image.empty()) {
     throw UsageError("--kube-worker-image IMAGE is missing: the container image that the workers run in");
   }
@@ -73,6 +78,7 @@ bool ExportJob(const Options& options, const std::string& shown, Console& consol
 ClusterEntry KubernetesEntry() {
   ClusterEntry entry;
   entry.name = "kubernetes";
+  entry.may_lose_workers = entry.replaces_workers = true;
   entry.where = "pods";
   entry.make = [](ClusterContext context) -> std::unique_ptr<Cluster> {
     return std::make_unique<KubernetesCluster>(context.io, context.children, context.options,

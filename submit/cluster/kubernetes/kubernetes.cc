@@ -42,7 +42,8 @@ KubernetesSetting SettingOf(const Options& options, const Kubectl& kubectl, cons
           .host_role = HostRole(options),
           .num_workers = workers,
           .num_processes = workers + servers + (servers > 0 ? 1 : 0),
-          .delete_command = ShellCommand(kubectl.DeleteWords())};
+          .delete_command = ShellCommand(kubectl.DeleteWords()),
+          .is_elastic = options.min_workers.has_value()};
 }
 
 }  // namespace
@@ -83,6 +84,11 @@ void KubernetesCluster::Stop() {
 
 void KubernetesCluster::Kill() {
   controller_.Kill();
+  loop_.RunSoon();
+}
+
+void KubernetesCluster::WorkersFinished() {
+  controller_.WorkersFinished(steady_clock::now());
   loop_.RunSoon();
 }
 

@@ -33,6 +33,8 @@ class KubernetesCluster : public Cluster {
   void Kill() override;
   bool busy() const override { return kubectl_.busy() || controller_.busy(); }
   bool runs_scheduler() const override { return true; }
+  bool work_is_done() const override { return controller_.work_is_done(); }
+  void WorkersFinished() override;
 
  private:
   void Do(const MakeObjects& make);

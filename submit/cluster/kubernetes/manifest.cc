@@ -33,14 +33,25 @@ constexpr std::size_t kMaxNameBytes = 40;
 constexpr std::size_t kSuffixBytes = 5;
 constexpr std::size_t kMaxSecretBytes = std::size_t{1} << 20;
 constexpr int kGraceSeconds = 3;
+/// A worker of an elastic job that is told to end finishes its round first.
+constexpr int kElasticGraceSeconds = 30;
+/// How many times a killed worker of an elastic job is started again in its pod, and how many times a failed
+/// pod is replaced. Pods that Kubernetes has ended do not count.
+constexpr int kElasticRestarts = 2;
+/// How long the tracker of an elastic job answers workers that come after the end: pods that are being
+/// replaced.
+constexpr int kLingerSeconds = 600;
 /// A job that is not deleted disappears a day after its end.
 constexpr int kKeptSeconds = 86400;
 constexpr std::string_view kScriptPath = "/dmlc-submit/script";
 constexpr std::string_view kFilesPath = "/dmlc-submit/files";
 constexpr std::string_view kScriptName = "process.sh";
 constexpr std::string_view kReplacedVariable = "DMLC_SUBMIT_REPLACED";
+constexpr std::string_view kDisruptedVariable = "DMLC_SUBMIT_DISRUPTED";
 /// Exit codes of a container that was killed from outside: its pod is replaced. Any other failure is final.
 constexpr std::array<int, 2> kKilledFromOutside = {137, 143};
+/// The exit codes of a container whose process was killed by a signal, as ExitStatus knows them.
+constexpr int kFirstSignalCode = 129, kLastSignalCode = 159;
 
 bool IsUtf8(std::string_view text) {
   try {
@@ -106,13 +117,25 @@ std::string_view NameOf(tracker::Admit admit) {
   return "any";
 }
 
+/// "3", or "2:3" in an elastic job.
+std::string NumWorkers(const Options& options) {
+  return (options.min_workers ? fmt::format("{}:", *options.min_workers) : "") +
+         std::to_string(options.num_workers);
+}
+
 /// `num_workers` and `port` may be shell variables.
 std::string TrackerCommand(const Options& options, const std::string& num_workers, const std::string& port) {
+  const auto seconds = [](std::chrono::milliseconds time) {
+    return static_cast<double>(time.count()) / 1000;
+  };
+  const std::string elastic =
+      options.min_workers
+          ? fmt::format(" --replace-within {} --linger {}", seconds(options.replace_within), kLingerSeconds)
+          : "";
   return fmt::format(
-      "rabit-tracker --num-workers {} --host-ip 0.0.0.0 --port {} --port-end {} --sortby {} --timeout {} --admit {}{}",
+      "rabit-tracker --num-workers {} --host-ip 0.0.0.0 --port {} --port-end {} --sortby {} --timeout {} --admit {}{}{}",
       num_workers, port, port, options.sort_by == tracker::SortBy::kTask ? "task" : "host",
-      static_cast<double>(options.timeout.count()) / 1000, NameOf(options.admit),
-      options.tls ? " --tls" : "");
+      seconds(options.timeout), NameOf(options.admit), options.tls ? " --tls" : "", elastic);
 }
 
 /// The time limit in seconds, as Kubernetes needs it.
@@ -203,6 +226,7 @@ class Maker {
   }
 
  private:
+  bool is_elastic() const { return options_.min_workers.has_value(); }
   std::string NameOf(const std::string& role) const { return fmt::format("{}-{}", name_, role); }
 
   Json Labels(const std::string& role) const {
@@ -290,8 +314,12 @@ class Maker {
   std::string Script(std::size_t first, const std::string& role) const {
     PlannedProcess process = (*job_.plan)[first];
     process.environment = WithoutTask(std::move(process.environment));
-    PodScriptContext context{job_.job_mark, "$JOB_COMPLETION_INDEX", first, job_.attempt,
-                             options_.num_restarts};
+    PodScriptContext context{job_.job_mark,
+                             "$JOB_COMPLETION_INDEX",
+                             first,
+                             job_.attempt,
+                             is_elastic() ? kElasticRestarts : options_.num_restarts,
+                             is_elastic()};
     // The name of the first pod of an Indexed Job in the service.
     if (!HostRole(options_).empty()) context.master = fmt::format("{}-0.{}", NameOf(role), name_);
     if (role == "scheduler") {
@@ -345,8 +373,9 @@ class Maker {
   }
 
   Json PodTemplate(const std::string& role, const Json& container) const {
+    const bool finishes_round = is_elastic() && role != kTrackerRole;
     Json spec = {{"restartPolicy", "Never"},
-                 {"terminationGracePeriodSeconds", kGraceSeconds},
+                 {"terminationGracePeriodSeconds", finishes_round ? kElasticGraceSeconds : kGraceSeconds},
                  {"enableServiceLinks", false}};
     const std::string host = HostRole(options_);
     if (!host.empty()) spec["subdomain"] = name_;
@@ -373,7 +402,7 @@ class Maker {
     // The tracker's standard output is dropped: it is meant for users who start the workers themselves.
     container["command"] = {
         "sh", "-c",
-        fmt::format("exec {} >/dev/null", TrackerCommand(options_, std::to_string(options_.num_workers),
+        fmt::format("exec {} >/dev/null", TrackerCommand(options_, NumWorkers(options_),
                                                          std::to_string(KubernetesPort(options_))))};
     if (!Token().empty()) {
       const std::string name(wire::kTokenVariable);
@@ -397,14 +426,36 @@ class Maker {
     container["env"].push_back({{"name", name}, {"valueFrom", {{kind, reference}}}});
   }
 
+  static void AddAnnotation(Json& container, std::string_view name, const char* annotation) {
+    AddReference(container, name, "fieldRef",
+                 {{"fieldPath", fmt::format("metadata.annotations['{}']", annotation)}});
+  }
+
+  /// Adds to a Job which of its pods are replaced, and how often.
+  void AddReplacement(Json& spec, const std::string& role) const {
+    spec["backoffLimitPerIndex"] = is_elastic() ? kElasticRestarts : options_.num_restarts;
+    spec["maxFailedIndexes"] = is_elastic() ? options_.num_workers - *options_.min_workers : 0;
+    spec["podReplacementPolicy"] = "Failed";
+    const Json lost = {{"action", is_elastic() ? "Ignore" : "Count"},
+                       {"onPodConditions", {{{"type", "DisruptionTarget"}, {"status", "True"}}}}};
+    // A process that ends by itself has failed for good: its script has already retried it, or in an elastic
+    // job, it would fail again.
+    Json codes = kKilledFromOutside;
+    if (is_elastic()) {
+      codes = Json::array();
+      for (int code = kFirstSignalCode; code <= kLastSignalCode; ++code) codes.push_back(code);
+    }
+    Json failed = {{"action", "FailJob"}};
+    failed["onExitCodes"] = {{"containerName", role}, {"operator", "NotIn"}, {"values", codes}};
+    spec["podFailurePolicy"] = {{"rules", Json::array({lost, failed})}};
+  }
+
   Json JobOfRole(const std::string& role, std::size_t count) const {
     Json container = {{"name", role}, {"image", ImageOf(options_, role)}};
     container["command"] = {"sh", fmt::format("{}/{}", kScriptPath, kScriptName)};
-    const bool replaced = options_.num_restarts > 0 && role != "scheduler";
-    if (replaced) {
-      AddReference(container, kReplacedVariable, "fieldRef",
-                   {{"fieldPath", fmt::format("metadata.annotations['{}']", kReplacedAnnotation)}});
-    }
+    const bool replaced = is_elastic() || (options_.num_restarts > 0 && role != "scheduler");
+    if (replaced) AddAnnotation(container, kReplacedVariable, kReplacedAnnotation);
+    if (is_elastic()) AddAnnotation(container, kDisruptedVariable, kDisruptedAnnotation);
     // OpenMP sees all cores of the node, even if the container may use fewer. A value set by the script takes
     // precedence over this one.
     if (role == "worker")
@@ -429,16 +480,7 @@ class Maker {
       spec = {{"completionMode", "Indexed"}, {"completions", count}, {"parallelism", count}};
     }
     if (replaced) {
-      spec["backoffLimitPerIndex"] = options_.num_restarts;
-      spec["maxFailedIndexes"] = 0;
-      spec["podReplacementPolicy"] = "Failed";
-      // A process that ends by itself has failed for good: its script has already retried it.
-      const Json lost = {{"action", "Count"},
-                         {"onPodConditions", {{{"type", "DisruptionTarget"}, {"status", "True"}}}}};
-      Json failed = {{"action", "FailJob"}};
-      failed["onExitCodes"] = {
-          {"containerName", role}, {"operator", "NotIn"}, {"values", kKilledFromOutside}};
-      spec["podFailurePolicy"] = {{"rules", Json::array({lost, failed})}};
+      AddReplacement(spec, role);
     } else {
       spec["backoffLimit"] = 0;
     }

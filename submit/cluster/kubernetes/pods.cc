@@ -60,6 +60,29 @@ void ReadWaiting(PodReport& pod, const std::string& reason, const std::string& m
   pod.never_begins = std::find(kHopeless.begin(), kHopeless.end(), reason) != kHopeless.end();
 }
 
+/// The number that a pod's annotation has, or 0.
+int NumberAt(const Json& annotations, const char* key) {
+  const std::string text = TextAt(annotations, key);
+  int number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+/// Reads the failedIndexes of a Job's status, such as "1,3-5,7".
+void ReadGivenUp(const std::string& role, std::string_view indexes, std::vector<GivenUp>& found) {
+  while (!indexes.empty()) {
+    const std::string_view part = indexes.substr(0, indexes.find(','));
+    indexes.remove_prefix(std::min(indexes.size(), part.size() + 1));
+    std::size_t first = 0, last = 0;
+    const char* const end = part.data() + part.size();
+    const auto begin = std::from_chars(part.data(), end, first);
+    last = first;
+    if (begin.ptr != end) std::from_chars(begin.ptr + 1, end, last);
+    for (std::size_t rank = first; begin.ec == std::errc{} && rank <= last; ++rank)
+      found.push_back({role, rank});
+  }
+}
+
 PodReport ReadPod(const Json& item) {
   PodReport pod;
   const Json& metadata = At(item, "metadata");
@@ -69,8 +92,7 @@ PodReport ReadPod(const Json& item) {
   const Json& annotations = At(metadata, "annotations");
   const std::string index = TextAt(annotations, kIndexAnnotation);
   std::from_chars(index.data(), index.data() + index.size(), pod.rank);
-  const std::string replaced = TextAt(annotations, kReplacedAnnotation);
-  std::from_chars(replaced.data(), replaced.data() + replaced.size(), pod.replaced);
+  pod.replaced = NumberAt(annotations, kReplacedAnnotation) + NumberAt(annotations, kDisruptedAnnotation);
   if (const Json* const container = ContainerOf(status, pod.role)) {
     const Json& state = At(*container, "state");
     if (state.contains("terminated")) {
@@ -88,13 +110,15 @@ PodReport ReadPod(const Json& item) {
     const int code = pod.ended && !pod.ended->ok() ? pod.ended->ShellCode() : 255;
     pod.ended = {code, 0, false,
                  fmt::format("was ended by Kubernetes ({})",
-                             WithMessage(reason.empty() ? "Failed" : reason, TextAt(status, "message")))};
+                             WithMessage(reason.empty() ? "Failed" : reason, TextAt(status, "message"))),
+                 true};
   }
   for (const Json& condition : At(status, "conditions")) {
     if (pod.ended && !pod.ended->ok() && pod.ended->story.empty() &&
         TextAt(condition, "type") == "DisruptionTarget" && TextAt(condition, "status") == "True") {
       pod.ended->story = fmt::format("was ended by Kubernetes ({})",
                                      WithMessage(TextAt(condition, "reason"), TextAt(condition, "message")));
+      pod.ended->host_lost = true;
     }
     if (TextAt(condition, "type") == "PodScheduled" && TextAt(condition, "status") == "False") {
       ReadWaiting(pod, TextAt(condition, "reason"), TextAt(condition, "message"));
@@ -116,6 +140,8 @@ KubeReport ReadKubeReport(std::string_view json) {
       report.pods.push_back(ReadPod(item));
     } else if (TextAt(item, "kind") == "Job") {
       ++report.jobs;
+      const std::string role = TextAt(At(At(item, "metadata"), "labels"), kRoleLabel);
+      ReadGivenUp(role, TextAt(At(item, "status"), "failedIndexes"), report.given_up);
       for (const Json& condition : At(At(item, "status"), "conditions")) {
         const std::string type = TextAt(condition, "type");
         const std::string reason = TextAt(condition, "reason");

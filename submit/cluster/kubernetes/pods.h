@@ -14,15 +14,22 @@ struct PodReport {
   std::string name;
   std::string role;  ///< "worker", ..., "tracker"
   std::size_t rank = 0;
-  int replaced = 0;                 ///< how many earlier pods of its rank Kubernetes has counted as failed
+  int replaced = 0;                 ///< how many earlier pods of its rank have failed
   bool has_begun = false;           ///< whether its container runs or has run, so that there is a log
   std::optional<ExitStatus> ended;  ///< how its container, or the whole pod, ended
   std::string waits_for;      ///< "ErrImagePull: ...", "Unschedulable: ..."; empty if not worth reporting
   bool never_begins = false;  ///< whether waiting is useless
 };
 
+/// A role and a rank whose pods have failed so often that no other one follows.
+struct GivenUp {
+  std::string role;
+  std::size_t rank;
+};
+
 struct KubeReport {
   std::vector<PodReport> pods;
+  std::vector<GivenUp> given_up;
   std::size_t jobs = 0;
   std::string failed_job;  ///< why Kubernetes gave up on a Job: "DeadlineExceeded: ..."; empty if it did not
 };

@@ -1,7 +1,7 @@
 # Runs the command in "$@" as the first process of a container in a Kubernetes pod, and restarts the command when it
 # fails, up to `restarts` times. Needs common.sh before it, and:
 # - the variables job (empty: no messages), rank, first (the index of rank 0 in the plan), attempt (of the first pod),
-#   restarts, awaited (a host name that must resolve first; empty: none), patience (the seconds to wait for that),
+#   restarts, killed_only (not empty: only a command that a signal has killed is restarted), awaited (a host name that must resolve first; empty: none), patience (the seconds to wait for that),
 #   tracker (words of a command to run alongside rank 0; empty: none);
 # - the functions environment, which exports variables for the command only; place, which exports those that differ
 #   between processes; and place_files.
@@ -16,8 +16,8 @@ case $rank in
 esac
 index=$((first + rank))
 # How many times Kubernetes has replaced this pod.
-replaced=${DMLC_SUBMIT_REPLACED:-0}
-unset DMLC_SUBMIT_REPLACED
+replaced=$((${DMLC_SUBMIT_REPLACED:-0} + ${DMLC_SUBMIT_DISRUPTED:-0}))
+unset DMLC_SUBMIT_REPLACED DMLC_SUBMIT_DISRUPTED
 attempt=$((attempt + replaced)) restarts=$((restarts - replaced))
 
 # copy FILE NAME [x]: copies under a temporary name first, since other processes may share the directory
@@ -25,6 +25,11 @@ copy() { cp -- "$1" "./$2.$(uname -n)" && { [ -z "$3" ] || chmod +x "./$2.$(unam
 place_files || {
   say "cannot put the shipped files into $(pwd)"
   exit 1
+}
+
+# Whether the exit code is that of a command to be restarted.
+may_restart() {
+  [ -z "$killed_only" ] && [ "$1" -ne 0 ] || { [ "$1" -gt 128 ] && [ "$1" -lt 160 ]; }
 }
 
 pid= told= trackers_pid=
@@ -64,7 +69,7 @@ while [ -z "$told" ]; do
   await
   # The command was told to end with its pod, so its own exit code does not count.
   [ -z "$told" ] || code=143
-  [ "$code" -ne 0 ] && [ -z "$told" ] && [ "$restarts" -gt 0 ] || break
+  may_restart "$code" && [ -z "$told" ] && [ "$restarts" -gt 0 ] || break
   # Processes that the command has left behind would disturb the next attempt.
   [ $$ != 1 ] || [ -n "$trackers_pid" ] || { kill -KILL -1; sleep 0.1; } 2>/dev/null
   report again "$attempt" "$code"

@@ -1,13 +1,15 @@
 """Base classes for the tests of dmlc-submit --cluster kubernetes on a real Kubernetes and on the stand-in."""
 
+import contextlib
 import json
 import os
 import pathlib
+import re
 import signal
 import time
 
 import yaml
-from cluster_case import ClusterBehaviour, ClusterCase
+from cluster_case import MEMBER, ClusterBehaviour, ClusterCase
 from submit_case import LIMIT_S, PROGRAM
 from warren_testing import BIN, wait_for
 
@@ -54,6 +56,23 @@ class KubernetesCase(ClusterCase):
         (folder / "kubectl").chmod(0o755)
         return {"PATH": f"{folder}:{self.kubernetes.environment()['PATH']}"}
 
+    def kill_worker(self, task, pid):
+        """Kills a worker's process. `pid` is the one inside its container."""
+        for path in pathlib.Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                ids = re.search(r"^NSpid:(.*)", (path / "status").read_text(), re.MULTILINE)[1].split()
+                variables = (path / "environ").read_bytes().split(b"\0")
+                if ids[-1] == str(pid) and {self.mark.encode(), f"DMLC_TASK_ID={task}".encode()} <= set(variables):
+                    return os.kill(int(path.name), signal.SIGKILL)
+        return self.fail(f"worker {task} has no process {pid}")
+
+    def pod_of(self, task):
+        """The name of the newest pod of a worker."""
+        done = self.kubernetes.run("get", "pods", "-o", "json", "-l", f"dmlc-submit/role=worker,batch.kubernetes.io/job-completion-index={task}",
+                                   capture_output=True)  # fmt: skip
+        pods = [item["metadata"] for item in json.loads(done.stdout)["items"] if item["status"]["phase"] in ("Pending", "Running")]
+        return pods[-1]["name"] if pods else None
+
     def pods(self, role="worker"):
         done = self.kubernetes.run("get", "pods", "-l", f"dmlc-submit/role={role}", "-o", "name", capture_output=True, text=True)
         return [line.split("/")[1] for line in done.stdout.split()]
@@ -61,8 +80,6 @@ class KubernetesCase(ClusterCase):
 
 class KubernetesBehaviour(ClusterBehaviour, KubernetesCase):
     """Tests for a real Kubernetes and for the stand-in, which run in one derived class for each."""
-
-    IS_ELASTIC = False
 
     def test_kubernetes_is_asked_about_a_job_whose_launcher_is_lost_and_ends_it(self):
         name = self.lose_launcher("--num-workers", 1, "sh", "-c", READY, files=["ready-0"])
@@ -73,6 +90,36 @@ class KubernetesBehaviour(ClusterBehaviour, KubernetesCase):
         cancelled = self.warren("cancel", name)
         self.assertEqual(cancelled.returncode, 0, cancelled.stderr)
         self.assertIn(" ended the objects of job", cancelled.stdout)
+
+    def test_the_others_go_on_while_a_lost_pod_is_replaced(self):
+        for way, story in ((lambda pod: self.kubernetes.run("delete", "pod", pod, "--wait=false", capture_output=True),
+                            r"was told to end: its pod \S+ was deleted"),
+                           (self.kubernetes.fail_pod, r"was ended by Kubernetes \(Evicted: .*\)")):  # fmt: skip
+            with self.subTest(story):
+                for path in self.directory.glob("met-*"):
+                    path.unlink()
+                self.file("end").unlink(missing_ok=True)
+                *options, code = MEMBER
+                process = self.start("--num-workers", "1:2", *options, code.replace("\nmeet()\n", "\nmeet()\nprint('here', flush=True)\n"))
+                self.wait_for_text(process.stdout, "[1] here")
+                way(self.pod_of(1))
+                self.wait_for_files("met-0-2-of-2", "met-1-2-of-2")
+                self.file("end").touch()
+                _, err = process.communicate(timeout=LIMIT_S)
+                self.assertEqual(process.returncode, 0, err)
+                self.assertRegex(err.decode(), rf"worker 1 \(.*\) {story}; the other one goes on, and it is started again")
+                self.assertIn("generation 2 begins with 2 workers (task 0, 1)", err.decode())
+
+    def test_an_error_of_a_worker_ends_an_elastic_job(self):
+        process = self.submit("--num-workers", "1:2", "sh", "-c", "[ $DMLC_TASK_ID = 0 ] || exit 3; exec sleep 600")
+        self.assertEqual(process.returncode, 3, process.err)
+        self.assertRegex(self.last_line(process), r"worker 1 \(.*\) exited with code 3")
+        self.assertNotIn("started again", process.err)
+
+    def test_a_train_job_has_a_fixed_number_of_workers(self):
+        process = self.submit("--num-workers", "1:2", "--kube-kind", "trainjob", "--kube-manifest", "-", "true")
+        self.assertEqual(process.returncode, 2, process.err)
+        self.assertIn("--num-workers 1:2: --kube-kind trainjob cannot go on without a worker", process.err)
 
     def test_a_pod_that_is_lost_is_replaced(self):
         code = "echo attempt $DMLC_NUM_ATTEMPT; [ $DMLC_TASK_ID.$DMLC_NUM_ATTEMPT = 0.1 ] || exec sleep 600"

@@ -24,29 +24,31 @@ constexpr char kPodMark[] = "wmark";
 class KubernetesControllerTest : public testing::Test {
  protected:
   /// Starts a job. kubectl is still applying its objects.
-  void MakeJob(std::size_t num_workers) {
+  void MakeJob(std::size_t num_workers, bool is_elastic = false) {
     controller_.emplace(KubernetesSetting{.job_name = "job",
                                           .kube_namespace = "",
                                           .job_mark = kPodMark,
                                           .host_role = "",
                                           .num_workers = num_workers,
                                           .num_processes = num_workers,
-                                          .delete_command = "delete"});
+                                          .delete_command = "delete",
+                                          .is_elastic = is_elastic});
     for (std::size_t i = 0; i < num_workers; ++i) controller_->Start(i, "worker", 0, now_);
     controller_->Made(1);
     Take();
   }
 
-  void StartJob(std::size_t num_workers) {
-    MakeJob(num_workers);
+  void StartJob(std::size_t num_workers, bool is_elastic = false) {
+    MakeJob(num_workers, is_elastic);
     controller_->Applied("", {}, now_);
     Take();
   }
 
-  void Report(const std::vector<PodReport>& pods) {
+  void Report(const std::vector<PodReport>& pods, const std::vector<GivenUp>& given_up = {}) {
     KubeReport report;
     report.jobs = 1;
     report.pods = pods;
+    report.given_up = given_up;
     controller_->Reported(report, false, now_);
   }
 
@@ -251,6 +253,147 @@ TEST_F(KubernetesControllerTest, AJobThatTookTooLongIsToldOfBeforeItsPods) {
   const auto* event = std::get_if<ClusterEvent>(&actions[0]);
   ASSERT_NE(event, nullptr);
   EXPECT_TRUE(std::holds_alternative<JobTroubled>(*event));
+}
+
+TEST_F(KubernetesControllerTest, AWorkerThatIsNotReplacedAnyMoreIsToldOf) {
+  StartJob(2, true);
+  PodReport killed = Running(1);
+  Report({Running(0), killed});
+  Says(killed, "start 0 17 node");
+  Says(killed, "exit 0 137");
+  controller_->FollowerExited(killed.name, {}, now_);
+  killed.ended = ExitStatus{137, 0, false, {}};
+  Report({Running(0), killed}, {{"worker", 1}});
+  controller_->FollowerExited(killed.name, {}, now_);
+  const auto exits = Exits(Take());
+  ASSERT_EQ(exits.size(), 1U);
+  EXPECT_TRUE(exits[0].status.place_lost);
+  EXPECT_THAT(exits[0].status.Describe(), HasSubstr("SIGKILL), and Kubernetes does not replace its pod"));
+}
+
+TEST_F(KubernetesControllerTest, AWorkerThatWaitsForAReplacementThatNeverComesIsToldOf) {
+  StartJob(2, true);
+  PodReport killed = Running(1);
+  killed.ended = ExitStatus{0, 9, false, {}};
+  Report({Running(0), killed});
+  for (int times = 0; times < 2; ++times) {
+    controller_->FollowerExited(killed.name, {}, now_);
+    Report({Running(0), killed});
+  }
+  auto exits = Exits(Take());
+  ASSERT_EQ(exits.size(), 1U);
+  EXPECT_FALSE(exits[0].status.place_lost);
+  controller_->Start(1, "worker", 1, now_);
+  Report({Running(0), killed});
+  EXPECT_TRUE(Exits(Take()).empty());
+  Report({Running(0), killed}, {{"worker", 1}});
+  exits = Exits(Take());
+  ASSERT_EQ(exits.size(), 1U);
+  EXPECT_TRUE(exits[0].status.place_lost);
+}
+
+TEST_F(KubernetesControllerTest, AnErrorOfTheLastPodIsNoLossOfItsPlace) {
+  StartJob(1, true);
+  PodReport failed = Running(0);
+  Report({failed});
+  Says(failed, "start 2 17 node");
+  Says(failed, "exit 2 3");
+  failed.ended = ExitStatus{3, 0, false, {}};
+  Report({failed}, {{"worker", 0}});
+  controller_->FollowerExited(failed.name, {}, now_);
+  const auto exits = Exits(Take());
+  ASSERT_EQ(exits.size(), 1U);
+  EXPECT_FALSE(exits[0].status.place_lost);
+}
+
+/// A job of two workers whose tracker is a pod. The second worker's pod has not begun.
+class KubernetesControllerWithTrackerTest : public KubernetesControllerTest {
+ protected:
+  void SetUp() override {
+    StartJob(2, true);
+    tracker_.name = tracker_.role = "tracker";
+    tracker_.has_begun = true;
+    waits_.has_begun = false;
+    Report({tracker_, Running(0), waits_});
+    Says(Running(0), "start 0 17 node");
+    Take();
+  }
+
+  void TrackerSays(const std::string& line) {
+    now_ += milliseconds(1);
+    const auto ms = std::chrono::duration_cast<milliseconds>(now_.time_since_epoch()).count();
+    controller_->LogRead(
+        "tracker", fmt::format("2026-01-02T03:04:05.{:09}Z 2026-01-02 03:04:05 info tracker: {}\n", ms, line),
+        now_);
+  }
+  /// Worker 0 ends well.
+  void EndFirst() {
+    Says(Running(0), "exit 0 0");
+    PodReport ended = Running(0);
+    ended.ended = ExitStatus{};
+    Report({tracker_, ended, waits_});
+    controller_->FollowerExited(ended.name, {}, now_);
+  }
+
+  PodReport tracker_;
+  PodReport waits_ = Running(1);
+};
+
+TEST_F(KubernetesControllerWithTrackerTest, ItsWordsSayWhetherTheWorkIsDone) {
+  EXPECT_FALSE(controller_->work_is_done());
+  TrackerSays("the work is done");
+  EXPECT_TRUE(controller_->work_is_done());
+  TrackerSays("the work goes on");
+  EXPECT_FALSE(controller_->work_is_done());
+  TrackerSays("generation 2 begins");
+  const auto actions = Take();
+  EXPECT_EQ(std::count_if(actions.begin(), actions.end(),
+                          [](const auto& action) {
+                            const auto* event = std::get_if<ClusterEvent>(&action);
+                            return event != nullptr && std::holds_alternative<LauncherSaid>(*event);
+                          }),
+            1)
+      << "words about the work are not shown";
+}
+
+TEST_F(KubernetesControllerWithTrackerTest, AWorkerThatHasNotBegunIsNotNeededAfterTheEndOfTheOthers) {
+  EndFirst();
+  ASSERT_EQ(Exits(Take()).size(), 1U);
+  now_ += std::chrono::seconds(10);
+  controller_->Tick(now_);
+  Take();
+  TrackerSays("the work is done");
+  TrackerSays("all workers have finished");
+  Report({tracker_, waits_});
+  EXPECT_TRUE(Exits(Take()).empty()) << "this answer may be older than the end";
+  now_ += std::chrono::seconds(1);
+  controller_->Tick(now_);
+  Report({tracker_, waits_});
+  const auto actions = Take();
+  EXPECT_TRUE(Exits(actions).empty()) << "the objects are not deleted yet";
+  EXPECT_TRUE(std::any_of(actions.begin(), actions.end(),
+                          [](const auto& action) { return std::holds_alternative<DeleteObjects>(action); }));
+  controller_->Deleted("", {}, now_);
+  const auto exits = Exits(Take());
+  ASSERT_EQ(exits.size(), 1U);
+  EXPECT_EQ(exits[0].index, 1U);
+  EXPECT_TRUE(exits[0].status.ok());
+}
+
+TEST_F(KubernetesControllerWithTrackerTest, AWorkerThatHasBegunIsHeardToItsEnd) {
+  EndFirst();
+  Take();
+  TrackerSays("the work is done");
+  TrackerSays("all workers have finished");
+  for (int times = 0; times < 3; ++times) {
+    now_ += std::chrono::seconds(1);
+    controller_->Tick(now_);
+    Report({tracker_, Running(1)});
+  }
+  const auto actions = Take();
+  EXPECT_TRUE(Exits(actions).empty());
+  EXPECT_FALSE(std::any_of(actions.begin(), actions.end(),
+                           [](const auto& action) { return std::holds_alternative<DeleteObjects>(action); }));
 }
 
 TEST_F(KubernetesControllerTest, WhoMayNotDeleteDoesNotTryAgain) {

@@ -1,12 +1,14 @@
 // Thousands of simulated jobs run against the state machine of --cluster kubernetes. The pods of a simulated
 // API server begin, fail, vanish and are replaced at random moments; logs break off, and answers are late or
-// missing. A simulated job restarts and stops its processes as JobRun does. Failure messages include the
-// seed.
+// missing. A simulated job restarts and stops its processes as JobRun does. In an elastic job, some pods
+// never begin, the job goes on without processes that Kubernetes gives up, and the tracker's pod says when
+// the work is done. Failure messages include the seed.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <csignal>
 #include <functional>
+#include <limits>
 #include <map>
 #include <random>
 #include <set>
@@ -14,6 +16,7 @@
 #include "submit/cluster/kubernetes/controller.h"
 #include "tests/random_cases.h"
 #include "tests/submit/cluster/simulated_world.h"
+#include "tracker/log_lines.h"
 
 namespace warren::submit {
 namespace {
@@ -32,6 +35,9 @@ class KubernetesWorld : public SimulatedWorld<KubernetesWorld, KubernetesControl
     for (int i = Between(1, 3); i > 0; --i) roles_.emplace_back("worker");
     end_ = roles_.size();
     host_role_ = servers_ > 0 ? "scheduler" : Chance(70) ? "tracker" : "";
+    elastic_ = host_role_ == "tracker" && Chance(40);
+    pod_restarts_ = restarts_;
+    if (elastic_) restarts_ = std::numeric_limits<int>::max();
     controller_.emplace(
         KubernetesSetting{.job_name = "job",
                           .kube_namespace = "",
@@ -39,7 +45,8 @@ class KubernetesWorld : public SimulatedWorld<KubernetesWorld, KubernetesControl
                           .host_role = host_role_,
                           .num_workers = roles_.size() - 2 * static_cast<std::size_t>(servers_),
                           .num_processes = roles_.size(),
-                          .delete_command = "delete"});
+                          .delete_command = "delete",
+                          .is_elastic = elastic_});
   }
 
  private:
@@ -70,6 +77,7 @@ class KubernetesWorld : public SimulatedWorld<KubernetesWorld, KubernetesControl
 
   void StartProcess(std::size_t index) { controller_->Start(index, roles_[index], attempt_, now_); }
   bool MayRestart(std::size_t index) const { return roles_[index] != "scheduler"; }
+  static bool MayBeLeftOut(const ExitStatus& status) { return status.place_lost; }
   bool IsBusy() const { return commands_ > 0 || controller_->busy(); }
   /// Logs may deliver lines until their commands have been killed; these lines are dropped.
   bool MayFollowTheEnd(const ClusterEvent& event) const {
@@ -89,10 +97,12 @@ class KubernetesWorld : public SimulatedWorld<KubernetesWorld, KubernetesControl
 
   void CheckExit(const ProcessExited& exited) {
     const std::vector<std::string>& pods = pods_of_[exited.index];
+    EXPECT_TRUE(!exited.status.place_lost || elastic_);
     if (exited.status.ok()) {
-      EXPECT_TRUE(did_well_.contains({start_, exited.index}))
+      const bool did_well = did_well_.contains({start_, exited.index});
+      EXPECT_TRUE(did_well || workers_finished_)
           << "process " << exited.index << " did not end well" << Describe();
-      if (pods.size() == 1 && pods_.contains(pods.front()) && !gives_up_.contains(pods.front())) {
+      if (did_well && pods.size() == 1 && pods_.contains(pods.front()) && !gives_up_.contains(pods.front())) {
         EXPECT_EQ(OutputOf(exited.index), pods_[pods.front()].said) << pods.front();
       }
     }
@@ -121,6 +131,8 @@ class KubernetesWorld : public SimulatedWorld<KubernetesWorld, KubernetesControl
     ASSERT_EQ(make.start, start_ + 1);
     start_ = make.start;
     failed_job_.clear();
+    given_up_.clear();
+    work_is_done_ = workers_finished_ = false;
     if (Trouble()) return controller_->NotMade("a file is not there");
     std::set<std::string> jobs(roles_.begin(), roles_.end());
     if (host_role_ == "tracker") jobs.insert(host_role_);
@@ -180,10 +192,11 @@ class KubernetesWorld : public SimulatedWorld<KubernetesWorld, KubernetesControl
     const std::string name = fmt::format("{}-{}-{}-{}", role, rank, replaced, ++num_pods_);
     Pod& pod = pods_[name];
     pod = {.role = role, .rank = rank, .replaced = replaced, .start = start};
-    pod.restarts = role == "scheduler" || role == "tracker" ? 0 : restarts_ - replaced;
+    pod.restarts = role == "scheduler" || role == "tracker" ? 0 : pod_restarts_ - replaced;
     pod.attempt = base_attempt_ + replaced;
     if (role != "tracker") pods_of_[IndexOf(pod)].push_back(name);
-    After(Between(0, 5000), [this, name] { Begin(name); });
+    const bool has_room = !elastic_ || role == "tracker" || Chance(80);
+    if (has_room) After(Between(0, 5000), [this, name] { Begin(name); });
     if (Trouble()) After(Between(0, 20'000), [this, name] { Lose(name); });
   }
 
@@ -207,12 +220,17 @@ class KubernetesWorld : public SimulatedWorld<KubernetesWorld, KubernetesControl
       EndFollower(name, 1);
     });
     Replace(lost);
+    FinishIfAllHaveEnded();
   }
 
   void Replace(const Pod& pod) {
     if (!jobs_.contains(pod.role)) return;
-    if (pod.replaced >= restarts_ || pod.role == "tracker" || pod.role == "scheduler") {
-      failed_job_ = "BackoffLimitExceeded";
+    if (pod.replaced >= pod_restarts_ || pod.role == "tracker" || pod.role == "scheduler") {
+      if (elastic_ && pod.role != "tracker") {
+        given_up_.push_back({pod.role, pod.rank});
+      } else {
+        failed_job_ = "BackoffLimitExceeded";
+      }
       return;
     }
     After(Between(100, 3000), [this, pod] { MakePod(pod.role, pod.rank, pod.replaced + 1, pod.start); });
@@ -245,6 +263,13 @@ class KubernetesWorld : public SimulatedWorld<KubernetesWorld, KubernetesControl
     found->second.has_begun = true;
     if (found->second.role != "tracker") return RunAttempt(name);
     Write(found->second, "the tracker listens\n");
+    if (elastic_) {
+      InPod(name, 600'000, [this, name](Pod& pod) {
+        if (workers_finished_) return;
+        Write(pod, "workers are missing\n");
+        EndContainer(name, 1);
+      });
+    }
     if (!Trouble()) return;
     InPod(name, Between(0, 20'000), [this, name](Pod& pod) {
       Write(pod, "the tracker has failed\n");
@@ -265,7 +290,9 @@ class KubernetesWorld : public SimulatedWorld<KubernetesWorld, KubernetesControl
         });
       }
       if (Trouble()) return InPod(name, duration, [this, name](Pod&) { EndContainer(name, 137); });
-      InPod(name, duration, [this, name](Pod& one) { EndAttempt(one, name, Trouble(3) ? 3 : 0); });
+      InPod(name, duration, [this, name](Pod& one) {
+        EndAttempt(one, name, !Trouble(3) || work_is_done_ ? 0 : elastic_ ? 137 : 3);
+      });
     });
   }
 
@@ -278,13 +305,31 @@ class KubernetesWorld : public SimulatedWorld<KubernetesWorld, KubernetesControl
     }
     Tell(pod, fmt::format("exit {} {}", pod.attempt, code));
     if (code == 0) did_well_.insert({pod.start, IndexOf(pod)});
+    if (code == 0 && elastic_ && !std::exchange(work_is_done_, true)) TrackerSays(tracker::kWorkIsDone);
     EndContainer(name, code);
+  }
+
+  void TrackerSays(std::string_view line) {
+    for (auto& [name, pod] : pods_) {
+      if (pod.role == "tracker" && pod.start == start_ && !pod.ended)
+        Write(pod, fmt::format("info {}\n", line));
+    }
+  }
+
+  void FinishIfAllHaveEnded() {
+    const bool any_runs = std::any_of(pods_.begin(), pods_.end(), [this](const auto& entry) {
+      const Pod& pod = entry.second;
+      return pod.role != "tracker" && pod.start == start_ && pod.has_begun && !pod.ended;
+    });
+    if (!work_is_done_ || any_runs || std::exchange(workers_finished_, true)) return;
+    TrackerSays(tracker::kAllHaveFinished);
   }
 
   void EndContainer(const std::string& name, int code) {
     Pod& pod = pods_[name];
     pod.ended = FromShellCode(code);
     if (code != 0) Replace(pod);
+    FinishIfAllHaveEnded();
   }
 
   // --- logs ----------------------------------------------------------------------------------------------
@@ -371,6 +416,7 @@ class KubernetesWorld : public SimulatedWorld<KubernetesWorld, KubernetesControl
     KubeReport report;
     report.jobs = jobs_.size();
     report.failed_job = failed_job_;
+    report.given_up = given_up_;
     for (const auto& [name, pod] : pods_) {
       if (pod.start != start_) continue;
       PodReport one;
@@ -436,6 +482,8 @@ class KubernetesWorld : public SimulatedWorld<KubernetesWorld, KubernetesControl
   }
 
   int servers_;
+  bool elastic_ = false;
+  int pod_restarts_ = 0;
   std::vector<std::string> roles_;
   std::string host_role_;
 
@@ -445,6 +493,9 @@ class KubernetesWorld : public SimulatedWorld<KubernetesWorld, KubernetesControl
   std::map<std::string, Pod> logs_;  ///< logs of lost pods, which stay readable for a while
   int num_pods_ = 0;
   std::string failed_job_;
+  std::vector<GivenUp> given_up_;
+  bool work_is_done_ = false;
+  bool workers_finished_ = false;
   std::set<std::string> followed_;
   std::map<std::string, int> follower_of_;
   int followers_ = 0;

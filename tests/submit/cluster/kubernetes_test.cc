@@ -268,6 +268,36 @@ TEST(KubeReport, WhoEndedAPodThatHadToGoIsTold) {
   EXPECT_TRUE(ReadOne(well + disruption).ended->story.empty());
 }
 
+TEST(KubeReport, APodThatKubernetesHasEndedWasLost) {
+  EXPECT_TRUE(ReadOne(R"({"phase": "Failed", "reason": "Evicted"})").ended->host_lost);
+  std::string ended = Container(R"({"terminated": {"exitCode": 1, "reason": "Error"}})");
+  EXPECT_FALSE(ReadOne(ended).ended->host_lost);
+  ended.pop_back();
+  ended +=
+      R"(, "conditions": [{"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}]})";
+  EXPECT_TRUE(ReadOne(ended).ended->host_lost);
+}
+
+TEST(KubeReport, PodsThatKubernetesHasEndedCountAsReplacedToo) {
+  const PodReport third = ReadOne("{}", R"(, "annotations": {
+      "batch.kubernetes.io/job-index-failure-count": "2",
+      "batch.kubernetes.io/job-index-ignored-failure-count": "3"})");
+  EXPECT_EQ(third.replaced, 5);
+  EXPECT_EQ(ReadOne("{}").replaced, 0);
+}
+
+TEST(KubeReport, IndexesThatHaveFailedAreRead) {
+  const KubeReport report = ReadKubeReport(
+      R"({"items": [{"kind": "Job", "metadata": {"labels": {"dmlc-submit/role": "worker"}},
+          "status": {"failedIndexes": "1,3-5,7"}}, {"kind": "Job", "status": {"failedIndexes": "x"}}]})");
+  std::vector<std::size_t> ranks;
+  for (const GivenUp& one : report.given_up) {
+    EXPECT_EQ(one.role, "worker");
+    ranks.push_back(one.rank);
+  }
+  EXPECT_THAT(ranks, ElementsAre(1, 3, 4, 5, 7));
+}
+
 TEST(KubeReport, AJobThatWasGivenUpIsTold) {
   const KubeReport report = ReadKubeReport(
       R"({"items": [{"kind": "Job", "status": {"conditions": [{"type": "Failed", "status": "True",
@@ -419,6 +449,34 @@ TEST(KubeManifest, WhoIsReplacedAndHowOften) {
   EXPECT_EQ(spec["podFailurePolicy"]["rules"][0]["action"], "Count");
   EXPECT_EQ(spec["podFailurePolicy"]["rules"][1]["action"], "FailJob");
   EXPECT_EQ(spec["podFailurePolicy"]["rules"][1]["onExitCodes"]["values"], Json({137, 143}));
+}
+
+TEST(KubeManifest, AnElasticJobReplacesWhatWasKilledAndGoesOnWithItsLeastNumber) {
+  Options options = ForKubernetes();
+  options.min_workers = 1;
+  options.replace_within = std::chrono::seconds(7);
+  const KubeManifest manifest = ManifestOf(options);
+  const Json spec = manifest.processes.at(0)["spec"];
+  EXPECT_EQ(spec["completions"], 3);
+  EXPECT_EQ(spec["backoffLimitPerIndex"], 2);
+  EXPECT_EQ(spec["maxFailedIndexes"], 2);
+  EXPECT_FALSE(spec.contains("backoffLimit"));
+  const Json rules = spec["podFailurePolicy"]["rules"];
+  EXPECT_EQ(rules[0]["action"], "Ignore");
+  EXPECT_EQ(rules[0]["onPodConditions"][0]["type"], "DisruptionTarget");
+  EXPECT_EQ(rules[1]["action"], "FailJob");
+  EXPECT_EQ(rules[1]["onExitCodes"]["operator"], "NotIn");
+  EXPECT_EQ(rules[1]["onExitCodes"]["values"].front(), 129);
+  EXPECT_EQ(rules[1]["onExitCodes"]["values"].back(), 159);
+  const Json pod = spec["template"]["spec"];
+  EXPECT_EQ(pod["terminationGracePeriodSeconds"], 30);
+  EXPECT_EQ(pod["containers"][0]["env"][1]["name"], "DMLC_SUBMIT_DISRUPTED");
+  const std::string tracker =
+      manifest.before.at(2)["spec"]["template"]["spec"]["containers"][0]["command"][2].get<std::string>();
+  EXPECT_THAT(tracker, HasSubstr("rabit-tracker --num-workers 1:3 "));
+  EXPECT_THAT(tracker, HasSubstr(" --replace-within 7 --linger "));
+  const std::string script = manifest.before.back()["stringData"]["process.sh"].get<std::string>();
+  EXPECT_THAT(script, HasSubstr("\nrestarts=2\nkilled_only=1\n"));
 }
 
 TEST(KubeManifest, ResourcesQueueAndTimeAreAskedFor) {

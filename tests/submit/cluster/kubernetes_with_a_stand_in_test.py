@@ -2,7 +2,6 @@
 the schemas of the real API server."""
 
 import base64
-import ctypes
 import json
 import os
 import pathlib
@@ -16,31 +15,15 @@ import unittest
 
 import stand_in_kubernetes
 import yaml
+from cluster_case import MEMBER
 from kubernetes_case import NO_IMAGE, KubernetesBehaviour, KubernetesCase
-from stand_in_kubernetes import StandInKubernetes
+from stand_in_kubernetes import StandInKubernetes, own_network
 from submit_case import LIMIT_S, PROGRAM
 from warren_testing import BIN, wait_for
 
 WHY_NOT = stand_in_kubernetes.why_not()
 VERSIONS = ("1.29", "1.31", "1.33", "1.35")
-NEW_NETWORK = 0x40000000  # CLONE_NEWNET
 READY = "echo ready > ready-$DMLC_TASK_ID; exec sleep 600"
-
-
-def own_network():
-    """Moves this thread and its future children to a new network namespace: in the current one, the tracker's fixed port may be in use.
-    Returns a function that moves the thread back."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    before = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
-    if libc.unshare(NEW_NETWORK) != 0:
-        raise OSError(ctypes.get_errno(), "no network of its own")
-    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
-
-    def leave():
-        libc.setns(before, NEW_NETWORK)
-        os.close(before)
-
-    return leave
 
 
 class StandInCase(KubernetesCase):
@@ -106,6 +89,111 @@ class KubernetesWithAStandIn(KubernetesBehaviour, StandInCase):
         self.assertRegex(err.decode().splitlines()[-1], r"worker 1 \(.*\) was killed because it used more memory than its container's")
 
 
+#: An elastic worker 1 that kills itself when there is a file `die`, and whenever it is started again.
+DYING = [*MEMBER[:-1], MEMBER[-1].replace("member = Membership()", """
+def die():
+    if os.environ["DMLC_TASK_ID"] == "1" and pathlib.Path("die").exists():
+        os.kill(os.getpid(), 9)
+die()
+member = Membership()""").replace("    time.sleep(.1)", "    time.sleep(.1)\n    die()")]
+
+
+@unittest.skipIf(WHY_NOT, WHY_NOT)
+class ElasticWithAStandIn(StandInCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.addClassCleanup(own_network())
+        super().setUpClass()
+
+    def setUp(self):
+        super().setUp()
+        self.addCleanup(setattr, self.kubernetes, "cpus", None)
+
+    def finish(self, process, code=0):
+        """Lets the workers end. Returns standard error."""
+        self.file("end").touch()
+        _, err = process.communicate(timeout=LIMIT_S)
+        self.assertEqual(process.returncode, code, err)
+        return err.decode()
+
+    def test_a_pod_that_never_comes_is_not_needed(self):
+        self.kubernetes.cpus = 2.5
+        process = self.start("--num-workers", "2:3", *MEMBER)
+        wait_for(lambda: len(list(self.directory.glob("met-*-1-of-2"))) == 2, LIMIT_S, "two workers")  # after 30 s
+        one = min(self.directory.glob("met-*-1-of-2"))
+        self.kill_worker(int(one.name.split("-")[1]), int(one.read_text().split()[0]))
+        # The second generation does not wait for the third worker again.
+        wait_for(lambda: len(list(self.directory.glob("met-*-2-of-2"))) == 2, 15, "both workers")
+        self.kubernetes.cpus = 0  # the room of those that end stays taken
+        err = self.finish(process)
+        self.assertIn("is waiting: Unschedulable: 0/3 nodes are available: 3 Insufficient cpu.", err)
+        self.assertRegex(err, r"worker \d has no pod that runs, and is not needed: the work of the job is done")
+
+    def test_a_pod_that_does_not_come_again_is_not_needed(self):
+        for place in ([], ["--host-ip", "127.0.0.1"]):  # the tracker runs in a pod, or in dmlc-submit
+            with self.subTest(place):
+                for path in [*self.directory.glob("met-*"), *self.directory.glob("end")]:
+                    path.unlink()
+                self.kubernetes.cpus = None
+                process = self.start("--num-workers", "1:2", "--replace-within", 0.5, *place, *MEMBER)
+                self.wait_for_files("met-0-1-of-2", "met-1-1-of-2")
+                self.kubernetes.cpus = 0
+                self.kubernetes.run("delete", "pod", self.pod_of(1), "--wait=false", capture_output=True)
+                self.wait_for_files("met-0-2-of-1")
+                err = self.finish(process)
+                self.assertIn("worker 1 has no pod that runs, and is not needed: the work of the job is done", err)
+
+    def test_a_pod_that_comes_later_takes_part(self):
+        process = self.start("--num-workers", "1:2", "--replace-within", 0.5, *MEMBER)
+        self.wait_for_files("met-0-1-of-2", "met-1-1-of-2")
+        self.kubernetes.cpus = 1.5
+        self.kubernetes.run("delete", "pod", self.pod_of(1), "--wait=false", capture_output=True)
+        self.wait_for_files("met-0-2-of-1")
+        self.kubernetes.cpus = None
+        self.wait_for_files("met-0-3-of-2", "met-1-3-of-2")
+        self.finish(process)
+
+    def test_a_worker_that_is_killed_again_and_again_is_given_up(self):
+        process = self.start("--num-workers", "1:2", "--replace-within", 0.5, *DYING)
+        self.wait_for_files("met-0-1-of-2", "met-1-1-of-2")
+        self.file("die").touch()
+        self.wait_for_files("met-0-2-of-1")
+        said = self.wait_for_text(process.stderr, "its place is gone")
+        self.assertRegex(said, r"worker 1 \(.*\) was .*, and Kubernetes does not replace its pod: too many have failed; "
+                               r"the other one goes on without it: its place is gone")  # fmt: skip
+        # Three processes in the first pod, two in the second, one in the third.
+        self.assertEqual(said.count("(SIGKILL)"), 6, said)
+        self.finish(process)
+
+    def test_too_few_workers_end_the_job(self):
+        process = self.start("--num-workers", "2:2", *DYING)
+        self.wait_for_files("met-0-1-of-2", "met-1-1-of-2")
+        self.file("die").touch()
+        _, err = process.communicate(timeout=LIMIT_S)
+        self.assertEqual(process.returncode, 137, err)
+        self.assertIn("1 of at least 2 workers are left", err.decode().splitlines()[-1])
+
+    def test_a_written_manifest_of_an_elastic_job_replaces_pods_by_itself(self):
+        process = self.submit("--num-workers", "1:2", "--kube-manifest", "job.yaml", *MEMBER)
+        self.assertEqual(process.returncode, 0, process.err)
+        applied = self.kubernetes.run("apply", "--server-side", "-f", "job.yaml", cwd=self.directory, capture_output=True, text=True)
+        self.assertEqual(applied.returncode, 0, applied.stderr)
+        self.addCleanup(self.kubernetes.run, "delete", "-f", self.file("job.yaml"), "--wait=false", capture_output=True)
+        _, other = self.wait_for_files("met-0-1-of-2", "met-1-1-of-2")
+        self.kill_worker(1, int(other.split()[0]))
+        self.wait_for_files("met-0-2-of-2", "met-1-2-of-2")
+        self.kubernetes.run("delete", "pod", self.pod_of(1), "--wait=false", capture_output=True)
+        self.wait_for_files("met-0-3-of-2", "met-1-3-of-2")
+        self.file("end").touch()
+
+        def has_ended():
+            done = self.kubernetes.run("get", "jobs", "-l", "dmlc-submit/role=worker", "-o", "json", capture_output=True)
+            [job] = json.loads(done.stdout)["items"]
+            return any(one["type"] == "Complete" for one in job["status"].get("conditions", []))
+
+        wait_for(has_ended, LIMIT_S, "the end of the job")
+
+
 @unittest.skipIf(WHY_NOT, WHY_NOT)
 class Schemas(StandInCase):
     """Manifests are checked by kubernetes-validate, which includes the API server's schemas."""
@@ -131,7 +219,9 @@ class Schemas(StandInCase):
         everything = ["--local-num-attempt", 2, "--worker-gpus", 1, "--worker-memory", "2g", "--queue", "q", "--time-limit", 60,
                       "--kube-namespace", "ml", "--files", "file", "--kube-worker-template", "template.yaml",
                       "--env", b"KEY=\xff$(X)"]  # fmt: skip
-        for options in ([], everything, ["--num-servers", 2, *everything], ["--no-tracker"], ["--host-ip", "127.0.0.1"]):
+        everything_elastic = [*everything[2:], "--num-workers", "2:3"]
+        for options in ([], everything, ["--num-servers", 2, *everything], ["--no-tracker"], ["--host-ip", "127.0.0.1"],
+                        everything_elastic):  # fmt: skip
             with self.subTest(options):
                 process = self.submit("--num-workers", 3, *options, "--kube-manifest", "job.yaml", "train")
                 self.assertEqual(process.returncode, 0, process.err)

@@ -26,7 +26,7 @@ namespace warren::submit {
 /// - Do(action) for each action of the controller, and for each ClusterEvent without a Do() here;
 /// - StartProcess(index), which tells the controller to start a process;
 /// - Describe(), the state as text for failure messages.
-/// `World` may replace PrepareStart, MayRestart, IsBusy, MayFollowTheEnd and the checks.
+/// `World` may replace PrepareStart, MayRestart, MayBeLeftOut, IsBusy, MayFollowTheEnd and the checks.
 template <typename World, typename Controller>
 class SimulatedWorld {
  public:
@@ -145,6 +145,8 @@ class SimulatedWorld {
   }
 
   bool MayRestart(std::size_t /*index*/) const { return true; }
+  /// Whether the job may go on without a process that has ended so.
+  bool MayBeLeftOut(const ExitStatus& /*status*/) const { return false; }
   bool IsBusy() const { return controller_->busy(); }
   bool MayFollowTheEnd(const ClusterEvent& event) const {
     return std::holds_alternative<LogLine>(event) || std::holds_alternative<LauncherSaid>(event);
@@ -160,9 +162,10 @@ class SimulatedWorld {
     ASSERT_NE(phase_, Phase::kOver) << world().Describe();
     world().CheckExit(exited);
     if (phase_ != Phase::kRunning) return;
-    if (exited.status.ok()) {
+    const bool left_out = world().MayBeLeftOut(exited.status);
+    if (exited.status.ok() || (left_out && !running_.empty())) {
       ++succeeded_;
-    } else if (failures_[index]++ < restarts_ && world().MayRestart(index)) {
+    } else if (!left_out && failures_[index]++ < restarts_ && world().MayRestart(index)) {
       // JobRun may wait for other failures before it restarts a process.
       const int ms = Chance(30) ? Between(0, 3000) : 0;
       if (ms == 0) return Start(index);

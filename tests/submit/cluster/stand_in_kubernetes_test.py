@@ -524,6 +524,19 @@ class Logs(StandInCase):
         self.kubectl("delete", "job", "other")
         self.wait(lambda: not self.pods("other"), "the pod's end")
 
+    def test_a_pod_waits_for_the_cpus_that_others_have(self):
+        self.cluster.cpus = 2.5
+        self.apply(job_of("it", "exec sleep 600", **indexed(3), container={"resources": {"requests": {"cpu": "1"}}}))
+        self.wait_running(count=2)
+        [late] = [pod for pod in self.pods() if pod["status"]["phase"] == "Pending"]
+        self.assertIn("Insufficient cpu", late["status"]["conditions"][0]["message"])
+        gone = self.wait_running(count=2)[0]["metadata"]["name"]
+        self.kubectl("delete", "pod", gone, "--wait=false")
+        self.wait(lambda: len(names := [pod["metadata"]["name"] for pod in self.pods() if pod["status"]["phase"] == "Running"]) == 2
+                  and gone not in names, "another one in its place")  # fmt: skip
+        self.cluster.cpus = None
+        self.wait_running(count=3)
+
     def test_the_last_lines_are_the_message_where_wanted(self):
         pod, _ = self.ran("echo why; exit 1", container={"terminationMessagePolicy": "FallbackToLogsOnError"})
         self.assertEqual(self.state(pod)["terminated"]["message"], "why\n")

@@ -46,6 +46,11 @@ class ToyCluster(SubmitCase):
         shown = self.submit("--cluster", "nice", "--dry-run", "--num-workers", 1, "true", "a b").out
         self.assertRegex(shown, r"nice -n 5 \S*true 'a b'\n$")
 
+    def test_a_job_that_may_lose_workers_is_refused(self):
+        process = self.submit("--cluster", "nice", "--num-workers", "1:2", "true")
+        self.assertEqual(process.returncode, 2, process.err)
+        self.assertIn("--num-workers 1:2: --cluster nice cannot go on without a worker: give one number, and --max-restarts", process.err)
+
     def test_an_option_that_does_nothing_on_it_is_named(self):
         process = self.submit("--cluster", "nice", "--queue", "q", "--num-workers", 1, "true")
         self.assertIn("no effect with --cluster nice: --queue", process.err)

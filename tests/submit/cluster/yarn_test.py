@@ -60,7 +60,6 @@ sys.exit(2 if any(codes) else 0)
 
 class YarnWithAStandIn(ClusterBehaviour, ClusterCase):
     CLUSTER = "yarn"
-    IS_ELASTIC = False
 
     def setUp(self):
         super().setUp()

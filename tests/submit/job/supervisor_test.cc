@@ -184,6 +184,27 @@ TEST_F(SupervisorTest, AnElasticJobGoesOnWithoutAWorkerThatIsLostAgainAndAgain) 
   EXPECT_THAT(Settle(), ElementsAre("finish 0"));
 }
 
+TEST_F(SupervisorTest, AnElasticJobLeavesReplacementsToAClusterThatMakesThem) {
+  view_.tracker = false;
+  RestartPolicy policy = Elastic(1);
+  policy.cluster_replaces = true;
+  Begin(2, policy);
+  for (int losses = 0; losses < 5; ++losses) {
+    Kill(1, SIGSEGV);
+    EXPECT_THAT(Settle(), ElementsAre("report 1", "start 1"));
+    supervisor_->Started(1, {200, "pod"}, now_);
+  }
+  ExitStatus last;
+  last.signal = SIGSEGV;
+  last.place_lost = true;
+  supervisor_->Exited(1, last, now_);
+  EXPECT_THAT(Settle(), ElementsAre("report 1"));
+  EXPECT_THAT(said_, HasSubstr("the other one goes on without it"));
+  view_.done = true;
+  Exit(0, 0);
+  EXPECT_THAT(Settle(), ElementsAre("finish 0"));
+}
+
 TEST_F(SupervisorTest, AnElasticJobForgetsLossesAfterTenMinutes) {
   Begin(2, Elastic(1));
   for (int losses = 0; losses < 9; ++losses) {

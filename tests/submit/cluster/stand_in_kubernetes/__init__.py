@@ -9,6 +9,7 @@ unknown. Images are mere names, without entrypoint or files. Requests and limits
 authentication."""
 
 from .client import VARIABLE
+from .network import own_network
 from .server import StandInKubernetes, why_not
 
-__all__ = ["VARIABLE", "StandInKubernetes", "why_not"]
+__all__ = ["VARIABLE", "StandInKubernetes", "own_network", "why_not"]

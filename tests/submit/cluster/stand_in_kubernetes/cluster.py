@@ -18,7 +18,7 @@ class Cluster:
         self.directory, self.work = pathlib.Path(directory).resolve(), pathlib.Path(work)
         self.images_missing, self.namespaces = set(), {"default"}
         self.image_path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-        self.start_delay_s, self.end_delay_s, self.backoff_s = 0.05, 0.0, 0.3
+        self.start_delay_s, self.end_delay_s, self.backoff_s, self.cpus = 0.05, 0.0, 0.3, None
         self.changed = threading.Condition(threading.RLock())
         self.store, self.pods, self.jobs = {}, {}, {}  # by (namespace, kind, name); by uid; by uid
         self.managers = {}  # by uid: the paths of the fields that each manager has applied

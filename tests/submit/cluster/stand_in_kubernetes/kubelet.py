@@ -30,10 +30,16 @@ class Pod:
     def ending(self):
         return self.cluster.closing or self.failed is not None or self.kill_at is not None
 
-    def _is_too_big(self):
-        """Whether the pod requests more memory than any node has."""
+    def requested(self, resource):
         requests = [container.get("resources", {}).get("requests", {}) for container in self.object["spec"]["containers"]]
-        return sum(quantity(one.get("memory", "0")) for one in requests) > NODE_BYTES
+        return sum(quantity(one.get(resource, "0")) for one in requests)
+
+    def _lacks(self):
+        """What the pod waits for: memory if it requests more than any node has, cpu if the other pods leave too few, else None."""
+        if self.requested("memory") > NODE_BYTES:
+            return "memory"
+        taken = sum(pod.requested("cpu") for pod in self.cluster.pods.values() if pod is not self and pod.scheduled and not pod.over)
+        return "cpu" if self.cluster.cpus is not None and taken + self.requested("cpu") > self.cluster.cpus else None
 
     def field(self, path):
         _, part, key, address, spec = FIELD.fullmatch(path).groups()
@@ -54,7 +60,7 @@ class Pod:
         ready = phase == "Running" and all("running" in state for state in states)
         conditions = {"PodScheduled": {"status": "True"}} if self.scheduled else {
             "PodScheduled": {"status": "False", "reason": "Unschedulable",
-                             "message": "0/3 nodes are available: 3 Insufficient memory."}} if self._is_too_big() else {}
+                             "message": f"0/3 nodes are available: 3 Insufficient {self._lacks()}."}} if self._lacks() else {}
         if self.scheduled:
             reason = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}.get(phase, "ContainersNotReady")
             why = {} if ready else {"reason": reason}
@@ -109,15 +115,18 @@ class Pod:
             for container in self.containers:
                 container.signal(signal.SIGKILL)
 
+    def _schedule(self):
+        """Returns False while no node has room."""
+        with self.cluster.changed:
+            self.scheduled = not self.ending() and not self._lacks()
+            self.update()
+            return self.scheduled
+
     def _live(self):
         cluster = self.cluster
         try:
-            while self._is_too_big() and not self.ending():
+            while not self.ending() and not self._schedule():
                 cluster.sleep(0.2, self.ending)
-            with cluster.changed:
-                if not self.ending():
-                    self.scheduled = True
-                    self.update()
             cluster.sleep(cluster.start_delay_s, self.ending)
             while not self.ending() and not self._make_volumes():
                 cluster.sleep(0.2, self.ending)

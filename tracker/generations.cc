@@ -291,6 +291,12 @@ void Generations::Break(const std::string& story, TimePoint now) {
   TellMembers(GenerationWord::kBroken, story);
 }
 
+void Generations::BreakIfOneHasLeft(TimePoint now) {
+  if (NumMembers() == 0 || NumMembers() == size_) return;
+  const std::string story = cause_.empty() ? "a member came again" : cause_;
+  Break(story + ", before all had joined", now);
+}
+
 int Generations::Count(State state) const {
   return static_cast<int>(std::count_if(workers_.begin(), workers_.end(),
                                         [state](const auto& one) { return one.second.state == state; }));

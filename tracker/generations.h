@@ -70,6 +70,8 @@ class Generations {
   void TaskFailed(const std::string& task_id, const std::string& how, TimePoint now);
   /// The members of the current generation have lost one of them. Does nothing if that is known already.
   void Break(const std::string& story, TimePoint now);
+  /// The same if one of them has left it, which the others do not know.
+  void BreakIfOneHasLeft(TimePoint now);
   void Tick(TimePoint now);
   std::optional<TimePoint> NextDeadline() const;
 

@@ -483,10 +483,11 @@ void Job::Drop(ConnectionId connection, const std::string& reason) {
 }
 
 /// To be called after each event of generations_. If a generation has been formed, gives its members new jobs
-/// to join, and tells them. If one is broken before all have joined, the others do not wait for the lost
-/// member.
+/// to join, and tells them. If one is broken before all have joined, or a member leaves it, such as one that
+/// is asked to end, the others do not wait for that member.
 void Job::FollowGenerations(TimePoint now) {
   const bool formed = generations_->TakeFormed();
+  if (!formed && options_.generation > 0 && !Current().begun()) generations_->BreakIfOneHasLeft(now);
   if (!formed && !(generations_->broken() && options_.generation > 0 && !Current().begun())) return;
   collective_->Abandon();
   for (const auto& [connection, inbound] : inbound_) {

@@ -191,10 +191,12 @@ TEST(Generations, SayWhyTheOneBeforeHasEnded) {
   Elastic job(1, 3, 0s);
   job.Expect(2);
   const ConnectionId a = job.Come("0"), b = job.Come("1");
+  job.Join("0@1"), job.Join("1@1");
   job.Wait(3s);
   const ConnectionId c = job.Come("2");
   job.Wait(1s);
   for (const ConnectionId one : {a, b}) job.Say(one, MemberWord::kCome);
+  for (const char* task : {"0@2", "1@2", "2@2"}) job.Join(task);
   job.Wait(5s);
   job.Say(b, MemberWord::kCome);
   job.Say(a, MemberWord::kLeave);
@@ -257,6 +259,7 @@ TEST(Generations, AreNotBrokenByAWorkerThatLeavesWithTheOthers) {
   const ConnectionId b = job.Come("1");
   job.Say(a, MemberWord::kCome);
   job.Heard(a), job.Heard(b);
+  job.Join("0@2"), job.Join("1@2");
   job.Say(a, MemberWord::kLeave);
   EXPECT_THAT(job.closed, ::testing::Contains(a));
   EXPECT_THAT(job.Heard(b), IsEmpty());
@@ -327,6 +330,7 @@ TEST(Generations, GoOnWithWorkersThatComeAgainAfterTheWorkWasDone) {
   Elastic job(1, 2);
   const ConnectionId a = job.Come("0"), b = job.Come("1");
   job.Heard(a), job.Heard(b);
+  job.Join("0@1"), job.Join("1@1");
   job.Say(a, MemberWord::kDone);
   job.Say(a, MemberWord::kCome);  // before the other one has said that it is done, too
   job.Say(b, MemberWord::kDone);
@@ -391,6 +395,20 @@ TEST(Generations, DoNotLetMembersWaitForOneThatIsLostBeforeItJoins) {
   job.Join("0@2");
   job.Join("1@2");
   EXPECT_EQ(job.ranks.size(), 2u);
+}
+
+TEST(Generations, DoNotLetMembersWaitForOneThatLeavesBeforeItJoins) {
+  for (const MemberWord word : {MemberWord::kLeave, MemberWord::kCome}) {
+    Elastic job(1, 2, 0s);
+    const ConnectionId a = job.Come("0"), b = job.Come("1");
+    const ConnectionId joining = job.Join("0@1");
+    job.Heard(a);
+    job.Say(b, word);
+    EXPECT_THAT(job.closed, ::testing::Contains(joining));
+    EXPECT_THAT(job.HeardOne(a).story, HasSubstr("before all had joined"));
+    job.Say(a, MemberWord::kCome);
+    EXPECT_EQ(job.HeardOne(a).generation, 2);
+  }
 }
 
 TEST(Generations, RefuseMessagesThatNoMemberSends) {

@@ -18,7 +18,7 @@ sys.path.append(str(FOLDER.parent / "submit/cluster"))
 import ssh_hosts  # noqa: E402
 FIRST = (2, 1)
 #: The jobs of elastic/chaos.py, and the first one's seed.
-JOBS = int(os.environ.get("WARREN_ELASTIC_JOBS", "60" if AT_NIGHT else "8"))
+JOBS = int(os.environ.get("WARREN_ELASTIC_JOBS", "60" if AT_NIGHT else "40"))
 FIRST_JOB = int(os.environ.get("WARREN_FIRST_ELASTIC_JOB", "0"))
 LIMIT_S = 60
 
@@ -370,7 +370,7 @@ print("model", hashlib.sha256(b"".join(found)).hexdigest(), "of", size, flush=Tr
         self.assertEqual({digest for digest, _ in self.models(text)}, {alone[0][0]}, text)
 
     def test_18_random_disturbances_leave_the_model_of_one_process(self):
-        done = subprocess.run([sys.executable, "-B", str(FOLDER / "elastic/chaos.py"), "--jobs", str(JOBS), "--first", str(FIRST_JOB)],
+        done = subprocess.run([sys.executable, "-B", str(FOLDER / "elastic/chaos.py"), "--jobs", str(JOBS), "--first", str(FIRST_JOB), "--parallel", "3"],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stdout[-20000:])
 

@@ -3,8 +3,8 @@ undisturbed process.
 
     chaos.py [--jobs N] [--first SEED] [--form libsvm|parquet|csv|arrow] [--parallel N] [--verbose]
 
-Most of what such a job costs is the start of Python and XGBoost. So the workers of most jobs are forks of a process that has imported them
-(forked.py); in every eighth job they are processes of their own.
+Most of what such a job costs is the start of Python and XGBoost. So the workers are forks of a process that has imported them (forking.py), except
+at night.
 
 Run by ../elastic_test.py; XGBOOST_PYTHON and XGBOOST_PATH choose the version of XGBoost."""
 import argparse
@@ -24,14 +24,14 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path += [str(HERE.parent), str(HERE.parent.parent)]
 
 # pylint: disable=wrong-import-position
+import forking  # noqa: E402
 from any_xgboost_test import PYTHON, environment  # noqa: E402
-from forked import Server  # noqa: E402
-from warren_testing import BIN  # noqa: E402
+from warren_testing import AT_NIGHT, BIN  # noqa: E402
 
 #: No job may take longer, nor be silent for longer after the last disturbance than its rounds take.
 LIMIT_S = 120
-#: How many jobs there are for one whose workers are not forks.
-FORKED = 8
+#: When the disturbances begin at the latest: after the start of all workers.
+SPAN_S = 4 if AT_NIGHT else 2
 
 
 class Event(NamedTuple):
@@ -52,7 +52,6 @@ class Scenario(NamedTuple):
     late_s: float  #: how long a process in the place of a lost one waits before it joins
     variables: dict
     events: list
-    has_forks: bool
 
 
 def scenario(seed, form):
@@ -60,20 +59,17 @@ def scenario(seed, form):
     chance = random.Random(f"{seed} {form}")
     seeds = [chance.randrange(100_000), chance.randrange(100_000)]
     workers = chance.choice([2, 2, 3, 3, 4, 5, 6])
-    has_forks = seed % FORKED != 0
     variables = chance.choice([{}, {}, {"WARREN_SHARED_MEMORY": "off"}, {"WARREN_XGBOOST_ENGINE": "own"}])
     kinds = ["kill", "kill", "kill", "end", "stop"]
-    span_s = 2 if has_forks else 4
 
     def worker():
         return chance.choice([0, chance.randrange(workers), chance.randrange(workers)])
 
-    events = sorted(Event(chance.uniform(0, span_s), chance.choice(kinds), worker()) for _ in range(chance.randint(1, 4)))
+    events = sorted(Event(chance.uniform(0, SPAN_S), chance.choice(kinds), worker()) for _ in range(chance.randint(1, 4)))
     if chance.random() < .2:  # several at once
         events += [Event(events[-1].at_s, "kill", worker())]
     events += [Event(chance.uniform(0, .1), phase, worker()) for phase in ("joining", "loading") if chance.random() < .25]
-    return Scenario(tuple(seeds), workers, chance.choice([0, 1, 30]), chance.choice([.02, .05, .1]), chance.choice([0, 0, .5]), variables, events,
-                    has_forks)
+    return Scenario(tuple(seeds), workers, chance.choice([0, 1, 30]), chance.choice([.05, .1, .15]), chance.choice([0, 0, .5]), variables, events)
 
 
 def disturb(event, folder):
@@ -92,21 +88,26 @@ def disturb(event, folder):
     return f"{event.what} {event.worker} ({pid})"
 
 
-def command(one, server, *arguments):
+def python():
+    """The Python of workers."""
+    return forking.python(PYTHON, "numpy", "xgboost", path=os.environ.get("XGBOOST_PATH", ""))
+
+
+def command(one, form, folder, pause_s):
     """The command of a worker."""
-    return server.command(HERE / "worker.py", *arguments) if one.has_forks else [PYTHON, str(HERE / "worker.py"), *arguments]
+    return [python(), str(HERE / "worker.py"), form, *map(str, one.seeds), str(folder), str(pause_s)]
 
 
-def run_alone(one, form, folder, server):
+def run_alone(one, form, folder):
     """The results of one process."""
-    subprocess.run(command(one, server, form, *map(str, one.seeds), str(folder), "0"), check=True, env=environment())
+    subprocess.run(command(one, form, folder, 0), check=True, env=environment())
     return json.loads((folder / "result-alone.json").read_text(encoding="utf-8"))
 
 
-def run_job(one, form, folder, server):
+def run_job(one, form, folder):
     """Runs the job with its disturbances. Returns its exit code, its output, what was done, and the results."""
     submit = [str(BIN / "dmlc-submit"), "--port", "0", "--num-workers", f"1:{one.workers}", "--replace-within", str(one.replace_within),
-              *command(one, server, form, *map(str, one.seeds), str(folder), str(one.pause_s))]
+              *command(one, form, folder, one.pause_s)]
     in_phases = [event for event in one.events if event.what in ("joining", "loading")]
     variables = {"LATE_S": str(one.late_s), **{f"KILLED_{event.what}_{event.worker}": str(event.at_s) for event in in_phases}}
     done = []
@@ -132,14 +133,14 @@ def run_job(one, form, folder, server):
     return code, text, done, results
 
 
-def check(seed, form, server, verbose):
+def check(seed, form, verbose):
     """Runs the job of a seed. Returns what was wrong with it, or ""."""
     one = scenario(seed, form)
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        expected = run_alone(one, form, folder, server)
+        expected = run_alone(one, form, folder)
         begun = time.monotonic()
-        code, text, done, results = run_job(one, form, folder, server)
+        code, text, done, results = run_job(one, form, folder)
         story = f"job {seed} of {form}: {one}\n" + "\n".join(done)
         if verbose:
             print(f"{story}\n{time.monotonic() - begun:.1f} s, exit code {code}\n{text[-3000:] if verbose > 1 else ''}", flush=True)
@@ -165,13 +166,12 @@ def main():
     parser.add_argument("--verbose", "-v", action="count", default=0)
     given = parser.parse_args()
     wrong = 0
-    with tempfile.TemporaryDirectory() as name, concurrent.futures.ThreadPoolExecutor(given.parallel) as jobs:
-        server = Server(PYTHON, pathlib.Path(name) / "forks", environment())
-        for story in jobs.map(lambda seed: check(seed, given.form, server, given.verbose), range(given.first, given.first + given.jobs)):
+    python()  # before several threads start it
+    with concurrent.futures.ThreadPoolExecutor(given.parallel) as jobs:
+        for story in jobs.map(lambda seed: check(seed, given.form, given.verbose), range(given.first, given.first + given.jobs)):
             if story:
                 wrong += 1
                 print(story, flush=True)
-        server.close()
     print(f"{given.jobs} jobs, {wrong} wrong")
     sys.exit(1 if wrong else 0)
 

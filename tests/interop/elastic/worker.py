@@ -88,7 +88,7 @@ def trained(case):
     name, how = files.arguments(case, FORM, FOLDER / f"{FORM}-{case.seed}")
     data, values, rounds = warren.xgboost.Data(name, **how), {}, Rounds()
     try:
-        model = warren.xgboost.train(case.params, data, 3 * case.rounds, evals=[(data, "train")] if case.is_evaluated else [],
+        model = warren.xgboost.train(case.params, data, 2 * case.rounds, evals=[(data, "train")] if case.is_evaluated else [],
                                      evals_result=values, elastic=True, obj=case.function, early_stopping_rounds=case.stop_after,
                                      verbose_eval=False, callbacks=[rounds, Pause()])
     except (ValueError, xgboost.core.XGBoostError) as error:

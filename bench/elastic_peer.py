@@ -17,7 +17,7 @@ SOFTWARE, WORKERS, FOLDER, ROUNDS, NOTES = sys.argv[1], int(sys.argv[2]), sys.ar
 THREADS = max(1, len(os.sched_getaffinity(0)) // WORKERS)
 PARAMS = {"objective": "binary:logistic", "tree_method": "hist", "max_depth": 8, "nthread": THREADS}
 SAVED = NOTES / "checkpoint.ubj"
-#: Ray Train's report of a checkpoint takes longer than a round.
+#: Ray Train's reports take longer than a round, also those without a checkpoint.
 ROUNDS_PER_REPORT = 4
 #: How often the training may begin anew.
 ATTEMPTS = 3
@@ -82,13 +82,21 @@ def with_ray():
     params, rounds, notes, every = PARAMS, ROUNDS, NOTES, ROUNDS_PER_REPORT
     note = Notes  # a function that Ray sends to workers cannot refer to this module
 
+    class Reports(RayTrainReportCallback):
+        """Reports some of the rounds, with a checkpoint."""
+
+        def after_iteration(self, model, epoch, evals_log):
+            if model.num_boosted_rounds() % every == 0:
+                return super().after_iteration(model, epoch, evals_log)
+            return False
+
     def share():
         checkpoint = ray.train.get_checkpoint()
         model = RayTrainReportCallback.get_model(checkpoint) if checkpoint else None
         frame = ray.train.get_dataset_shard("train").materialize().to_pandas()
         rows = xgboost.QuantileDMatrix(frame.drop(columns="y"), frame["y"])
         xgboost.train(params, rows, rounds - (model.num_boosted_rounds() if model else 0), xgb_model=model,
-                      callbacks=[RayTrainReportCallback(frequency=every), note(lambda: ray.train.get_context().get_world_rank(), notes)])
+                      callbacks=[Reports(frequency=1), note(lambda: ray.train.get_context().get_world_rank(), notes)])
 
     # One core more than workers: the rows are divided while they wait.
     ray.init(num_cpus=WORKERS + 1, include_dashboard=False, log_to_driver=False, logging_level="ERROR")

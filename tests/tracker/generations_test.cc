@@ -530,6 +530,18 @@ TEST(Generations, ThatWereBrokenOrNotJoinedYetAreReplacedAfterATakeOver) {
   }
 }
 
+TEST(Generations, ThatWereNotedInPartCannotBeJoined) {
+  Elastic job(1, 2);
+  job.Come("0"), job.Come("1");
+  job.Join("0@1"), job.Join("1@1");
+  ASSERT_EQ(job.notes.back().kind, Note::Kind::kMember);
+  job.notes.pop_back();
+  job.Restart();
+  const ConnectionId late = job.Join("0@1");
+  EXPECT_THAT(job.closed, ::testing::Contains(late));
+  EXPECT_EQ(job.HeardOne(job.Return("0", 1)).word, GenerationWord::kBroken);
+}
+
 TEST(Generations, TellMembersThatReturnOfAWorkerThatWaits) {
   Elastic job(1, 3, 0s);
   job.Expect(2);
@@ -591,6 +603,9 @@ TEST(Generations, GoOnAfterATakeOverWithWorkThatWasTakenUpAgain) {
       job.Say(a, MemberWord::kCome), job.Say(b, MemberWord::kCome);
     }
     job.Restart();
+    const ConnectionId c = job.Come("2");
+    EXPECT_THAT(job.Heard(c), SizeIs(is_noted ? 0 : 1));  // the work is done, or not
+    job.Lose(c);
     a = job.Return("0", 1, MemberWord::kDone), b = job.Return("1", 1, MemberWord::kDone);
     for (const ConnectionId one : {a, b}) job.Say(one, MemberWord::kCome);
     job.Expect(2);

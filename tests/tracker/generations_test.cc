@@ -349,6 +349,18 @@ TEST(Generations, GoOnWithWorkersThatComeAgainAfterTheWorkWasDone) {
   EXPECT_EQ(job.finished, "");
 }
 
+TEST(Generations, ChangeForAWorkerThatTakesTheWorkUpLaterThanOthers) {
+  Elastic job(1, 2);
+  const ConnectionId a = job.Come("0"), b = job.Come("1");
+  job.Join("0@1"), job.Join("1@1");
+  for (const ConnectionId one : {a, b}) job.Say(one, MemberWord::kDone);
+  job.Expect(1);
+  job.Say(b, MemberWord::kCome);
+  EXPECT_EQ(job.Heard(b).back().generation, 2);
+  job.Say(a, MemberWord::kCome);
+  EXPECT_EQ(job.HeardOne(b).word, GenerationWord::kChange);
+}
+
 TEST(Generations, EndTheJobIfTooFewComeInTime) {
   Elastic job(2, 3, 1s, 10s);
   job.Come("5");
@@ -575,8 +587,9 @@ TEST(Generations, EndWithTheWorkAlsoAfterATakeOver) {
   job.Join("0@1"), job.Join("1@1");
   job.Say(b, MemberWord::kDone);
   job.Restart();
-  const ConnectionId c = job.Come("2");
+  const ConnectionId c = job.Come("2"), given_up = job.Return("3", 1);
   EXPECT_EQ(job.HeardOne(c).word, GenerationWord::kOver);
+  EXPECT_EQ(job.HeardOne(given_up).word, GenerationWord::kOver);
   job.Lose(job.Return("0", 1, MemberWord::kDone));
   EXPECT_FALSE(job.finished);
   job.Wait(kLeavePatience);

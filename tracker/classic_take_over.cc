@@ -43,11 +43,6 @@ void ClassicJob::Replay(const Note& note) {
   Member& member = members_[rank];
   check(member.assigned || note.kind == Note::Kind::kAssigned);
   switch (note.kind) {
-    case Note::Kind::kMember:
-    case Note::Kind::kBroken:
-    case Note::Kind::kClosed:
-    case Note::Kind::kVouched:
-      return check(false);
     case Note::Kind::kWorld:
       return;
     case Note::Kind::kAssigned:
@@ -76,6 +71,8 @@ void ClassicJob::Replay(const Note& note) {
       member.shut_down = member.shut_down_before = false;
       --num_shut_down_;
       return;
+    default:
+      return check(false);
   }
 }
 

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <stdexcept>
+#include <tuple>
 #include <utility>
 
 #include "tracker/unranked_workers.h"
@@ -13,8 +15,61 @@ namespace warren::tracker {
 using wire::GenerationWord;
 using wire::MemberWord;
 
-Generations::Generations(ConnectionTable& connections, const ElasticOptions& options, TimePoint now)
-    : connections_(connections), options_(options), incomplete_since_(now), waiting_since_(now) {}
+Generations::Generations(ConnectionTable& connections, const ElasticOptions& options, bool takes_notes,
+                         TimePoint now)
+    : connections_(connections),
+      options_(options),
+      takes_notes_(takes_notes),
+      incomplete_since_(now),
+      waiting_since_(now),
+      taken_over_at_(now) {}
+
+// --- take-over by another tracker ------------------------------------------------------------------------
+
+void Generations::Write(Note note) {
+  if (takes_notes_) connections_.Add(std::move(note));
+}
+
+void Generations::TakeOver(const std::vector<Note>& notes, TimePoint now) {
+  for (const Note& note : notes) {
+    const auto check = [&](bool possible) {
+      if (!possible)
+        throw std::invalid_argument(
+            fmt::format("'{}' is not valid at this point", warren::tracker::Encode(note)));
+    };
+    switch (note.kind) {
+      case Note::Kind::kGeneration:
+        check(note.rank == number_ + 1);
+        number_ = note.rank;
+        size_ = 0;
+        broken_ = done_ = is_taken_up_ = false;
+        away_.clear();
+        break;
+      case Note::Kind::kEntered:
+        check(number_ > 0 && note.rank == size_ && size_ < options_.max_workers && !note.task_id.empty() &&
+              away_.emplace(note.task_id, note.host).second);
+        ++size_;
+        break;
+      case Note::Kind::kEnded:
+        check(note.rank == number_);
+        broken_ = true;
+        break;
+      case Note::Kind::kDone:
+        check(note.rank == number_);
+        done_ = true;
+        break;
+      case Note::Kind::kResumed:
+        check(note.rank == number_ && done_);
+        done_ = false;
+        is_taken_up_ = true;
+        break;
+      default:  // of other parts of the job
+        break;
+    }
+  }
+  incomplete_since_ = waiting_since_ = taken_over_at_ = now;
+  if (broken_) cause_ = "the loss of a worker, and of the tracker";
+}
 
 // --- connections -----------------------------------------------------------------------------------------
 
@@ -44,6 +99,7 @@ void Generations::Closed(ConnectionId connection, std::string_view why, TimePoin
 
 void Generations::Drop(ConnectionId connection, const std::string& reason, TimePoint now) {
   connections_.Log(Severity::kWarning, fmt::format("dropped {}: {}", connections_.Name(connection), reason));
+  Tell(connection, GenerationWord::kFailed, "the tracker has dropped this worker: " + reason);
   Remove(connection, "was dropped", now);
 }
 
@@ -64,15 +120,7 @@ void Generations::Remove(ConnectionId connection, const std::string& why, TimePo
 
 void Generations::Handle(ConnectionId connection, const wire::MemberMessage& message, TimePoint now) {
   Worker& worker = workers_.at(connection);
-  const bool is_first = worker.state == State::kSilent;
-  if (is_first) {
-    if (message.word != MemberWord::kCome || message.task_id.empty()) {
-      throw wire::ProtocolError("its membership does not begin with its task id");
-    }
-    worker.task_id = message.task_id;
-    connections_.SetName(connection, fmt::format("task {}", wire::Printable(worker.task_id)));
-    RemoveOthersOf(worker.task_id, connection, now);
-  }
+  if (worker.state == State::kSilent) return Introduce(connection, message, now);
   switch (message.word) {
     case MemberWord::kCome:
       return Come(connection, now);
@@ -87,23 +135,83 @@ void Generations::Handle(ConnectionId connection, const wire::MemberMessage& mes
       if (worker.state != State::kMember || worker.generation != number_) {
         throw wire::ProtocolError("it says that the job is done, and is in no generation");
       }
-      worker.state = State::kDone;
-      if (!is_taken_up_ && !std::exchange(done_, true)) {
-        connections_.Add(WorkDone{true});
-        for (const auto& [other, one] : workers_) {
-          const bool was_given_up = one.state == State::kMember && one.generation == 0;
-          if (one.state == State::kWaits || was_given_up) Tell(other, GenerationWord::kOver);
-        }
-      }
+      return Done(connection);
+    case MemberWord::kStay:
+      throw wire::ProtocolError("it says that it has returned, and was not away");
+  }
+}
+
+/// Handles the first message of a membership.
+void Generations::Introduce(ConnectionId connection, const wire::MemberMessage& message, TimePoint now) {
+  Worker& worker = workers_.at(connection);
+  int generation = 0;
+  worker.task_id = message.task_id;
+  const bool returns = message.word == MemberWord::kStay || message.word == MemberWord::kDone;
+  if (returns) std::tie(worker.task_id, generation) = wire::SplitGeneration(message.task_id);
+  if (worker.task_id.empty() || (message.word != MemberWord::kCome && generation == 0)) {
+    throw wire::ProtocolError("its membership does not begin with its task id");
+  }
+  connections_.SetName(connection, fmt::format("task {}", wire::Printable(worker.task_id)));
+  if (returns) return Return(connection, message.word, generation);
+  const auto away = away_.extract(worker.task_id);
+  if (!away.empty() && !done_) {
+    Break(fmt::format("task {} (host {}) came again", wire::Printable(away.key()), away.mapped()), now);
+  }
+  RemoveOthersOf(worker.task_id, connection, now);
+  Come(connection, now);
+}
+
+/// Handles the first message of a worker that was a member of this generation when it lost the tracker.
+void Generations::Return(ConnectionId connection, MemberWord word, int generation) {
+  Worker& worker = workers_.at(connection);
+  const bool was_away = generation == number_ && away_.erase(worker.task_id) > 0;
+  const bool is_member = was_away || (generation == number_ && ReplaceOtherOf(worker.task_id, connection));
+  const bool is_replaced = !is_member && std::any_of(workers_.begin(), workers_.end(), [&](const auto& one) {
+    return one.first != connection && one.second.task_id == worker.task_id;
+  });
+  if (is_replaced) throw wire::ProtocolError("another process has taken its place");
+  worker.state = State::kMember;
+  worker.generation = is_member ? number_ : 0;
+  connections_.Log(Severity::kDebug,
+                   fmt::format("{} is back in generation {}", connections_.Name(connection), generation));
+  if (word == MemberWord::kDone) {
+    worker.state = State::kDone;
+    worker.generation = generation;
+    if (generation == number_) Done(connection);
+  } else if (done_ && !is_member) {
+    Tell(connection, GenerationWord::kOver);
+  } else if (!is_member) {
+    const std::string story = "this worker was given up while it had no connection to the tracker";
+    connections_.Send(connection,
+                      Encode(wire::GenerationMessage{GenerationWord::kBroken, generation, 0, story}));
+  } else if (broken_) {
+    Tell(connection, GenerationWord::kBroken, cause_);
+  } else if (changing_) {
+    Tell(connection, GenerationWord::kChange);
+  }
+}
+
+/// A member has said that the work is done. Those that are not members need not wait any longer.
+void Generations::Done(ConnectionId connection) {
+  workers_.at(connection).state = State::kDone;
+  if (is_taken_up_ || std::exchange(done_, true)) return;
+  Write({.kind = Note::Kind::kDone, .rank = number_});
+  connections_.Add(WorkDone{true});
+  for (const auto& [other, one] : workers_) {
+    const bool was_given_up = one.state == State::kMember && one.generation == 0;
+    if (one.state == State::kWaits || was_given_up) Tell(other, GenerationWord::kOver);
   }
 }
 
 void Generations::Come(ConnectionId connection, TimePoint now) {
   Worker& worker = workers_.at(connection);
-  const bool takes_up = worker.state == State::kDone;
+  const bool takes_up = worker.state == State::kDone && worker.generation == number_;
   if (takes_up) {
     is_taken_up_ = true;
-    if (std::exchange(done_, false)) connections_.Add(WorkDone{false});
+    if (std::exchange(done_, false)) {
+      Write({.kind = Note::Kind::kResumed, .rank = number_});
+      connections_.Add(WorkDone{false});
+    }
     if (cause_.empty())
       cause_ = fmt::format("task {} took the work up again", wire::Printable(worker.task_id));
   }
@@ -135,7 +243,23 @@ void Generations::RemoveOthersOf(const std::string& task_id, ConnectionId connec
   for (const auto& [other, one] : workers_) {
     if (other != connection && one.state != State::kSilent && one.task_id == task_id) others.push_back(other);
   }
-  for (const ConnectionId other : others) Remove(other, "was started again", now);
+  for (const ConnectionId other : others) {
+    Tell(other, GenerationWord::kFailed, "another process has come for the task of this one");
+    Remove(other, "was started again", now);
+  }
+}
+
+/// A member that has lost its connection may return before its end is known here. Forgets the old connection,
+/// and returns whether there was one of a member.
+bool Generations::ReplaceOtherOf(const std::string& task_id, ConnectionId connection) {
+  const auto found = std::find_if(workers_.begin(), workers_.end(), [&](const auto& one) {
+    return one.first != connection && one.second.task_id == task_id && one.second.generation == number_ &&
+           (one.second.state == State::kMember || one.second.state == State::kDone);
+  });
+  if (found == workers_.end()) return false;
+  connections_.Close(found->first);
+  workers_.erase(found);
+  return true;
 }
 
 void Generations::Tell(ConnectionId connection, GenerationWord word, const std::string& story) {
@@ -165,8 +289,15 @@ void Generations::Break(const std::string& story, TimePoint now) {
   if (number_ == 0 || done_ || std::exchange(broken_, true)) return;
   incomplete_since_ = now;
   cause_ = story;
+  Write({.kind = Note::Kind::kEnded, .rank = number_});
   connections_.Log(Severity::kDebug, fmt::format("generation {} is broken: {}", number_, story));
   TellMembers(GenerationWord::kBroken, story);
+}
+
+void Generations::BreakIfOneHasLeft(TimePoint now) {
+  if (NumMembers() == 0 || NumMembers() == size_) return;
+  const std::string story = cause_.empty() ? "a member came again" : cause_;
+  Break(story + ", before all had joined", now);
 }
 
 int Generations::Count(State state) const {
@@ -174,11 +305,12 @@ int Generations::Count(State state) const {
                                         [state](const auto& one) { return one.second.state == state; }));
 }
 
-/// The members that have not left the current generation yet.
+/// The members that have not left the current generation yet, as far as is known.
 int Generations::NumMembers() const {
-  return static_cast<int>(std::count_if(workers_.begin(), workers_.end(), [this](const auto& one) {
-    return one.second.state == State::kMember && one.second.generation == number_;
-  }));
+  return static_cast<int>(away_.size()) +
+         static_cast<int>(std::count_if(workers_.begin(), workers_.end(), [this](const auto& one) {
+           return one.second.state == State::kMember && one.second.generation == number_;
+         }));
 }
 
 /// The next generation does not wait forever for members of a broken one that do not leave it. Those that
@@ -190,7 +322,22 @@ void Generations::GiveUpMembers(TimePoint now) {
   }
 }
 
+/// Members that have not returned to this tracker in time are lost. After the end of the work, they have
+/// ended.
+void Generations::GiveUpThoseAway(TimePoint now) {
+  if (away_.empty() || now - taken_over_at_ < LeavePatience()) return;
+  std::vector<std::string> names;
+  for (const auto& [task_id, host] : std::exchange(away_, {})) {
+    names.push_back(fmt::format("{} (host {})", wire::Printable(task_id), host));
+  }
+  if (!done_) {
+    Break(fmt::format("task {} had not returned to the tracker that took over", ListSome(names)), now);
+  }
+  FinishWhenAllAreGone();
+}
+
 void Generations::Evaluate(TimePoint now) {
+  GiveUpThoseAway(now);
   GiveUpMembers(now);
   if (done_ || formed_ || NumMembers() > 0) return;
   const int waiting = Count(State::kWaits);
@@ -203,10 +350,15 @@ void Generations::Evaluate(TimePoint now) {
 void Generations::Form() {
   ++number_;
   size_ = 0;
+  Write({.kind = Note::Kind::kGeneration, .rank = number_});
   for (auto& [connection, worker] : workers_) {
     if (worker.state != State::kWaits || size_ == options_.max_workers) continue;
     worker.state = State::kMember;
     worker.generation = number_;
+    Write({.kind = Note::Kind::kEntered,
+           .rank = size_,
+           .task_id = worker.task_id,
+           .host = connections_.host(connection)});
     ++size_;
   }
   broken_ = changing_ = is_taken_up_ = false;
@@ -252,10 +404,13 @@ void Generations::Tick(TimePoint now) {
   finished_ = true;
   end_ = fmt::format("workers are missing after {:g} s: {}",
                      std::chrono::duration<double>(options_.timeout).count(), Describe());
+  for (const auto& [connection, worker] : workers_) Tell(connection, GenerationWord::kFailed, *end_);
 }
 
 std::optional<TimePoint> Generations::NextDeadline() const {
-  if (finished_ || done_ || formed_) return std::nullopt;
+  if (finished_ || formed_) return std::nullopt;
+  if (!away_.empty()) return taken_over_at_ + LeavePatience();
+  if (done_) return std::nullopt;
   if (NumMembers() > 0) {
     return broken_ ? std::optional(incomplete_since_ + LeavePatience()) : std::nullopt;
   }
@@ -266,6 +421,8 @@ std::optional<TimePoint> Generations::NextDeadline() const {
 
 std::string Generations::Describe() const {
   std::vector<std::string> names;
+  for (const auto& [task_id, host] : away_) names.push_back(wire::Printable(task_id));
+  if (!names.empty()) return fmt::format("expecting task {} of generation {} back", ListSome(names), number_);
   for (const auto& [connection, worker] : workers_) {
     if (worker.state == State::kWaits) names.push_back("task " + wire::Printable(worker.task_id));
   }

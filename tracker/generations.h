@@ -13,6 +13,9 @@
 //
 // A member that has said that the work is done (kDone) may come again as long as it is connected: its program
 // has more work, and so have the others, which run the same program.
+//
+// A tracker that takes the job over (TakeOver) knows the current generation from the notes of the one before.
+// Its members are away until they have connected again, and are lost if they do not in time.
 #pragma once
 
 #include <algorithm>
@@ -25,6 +28,7 @@
 #include <vector>
 
 #include "tracker/connection_table.h"
+#include "tracker/note.h"
 #include "wire/membership.h"
 
 namespace warren::tracker {
@@ -44,7 +48,11 @@ inline constexpr std::chrono::milliseconds kLeavePatience{std::chrono::seconds{3
 
 class Generations {
  public:
-  Generations(ConnectionTable& connections, const ElasticOptions& options, TimePoint now);
+  Generations(ConnectionTable& connections, const ElasticOptions& options, bool takes_notes, TimePoint now);
+
+  /// Takes the job over from the tracker that wrote these notes, among others. Throws std::invalid_argument
+  /// if they are invalid.
+  void TakeOver(const std::vector<Note>& notes, TimePoint now);
 
   /// Adds a connection for a membership. It may stay silent.
   void Open(ConnectionId connection);
@@ -63,6 +71,8 @@ class Generations {
   void TaskFailed(const std::string& task_id, const std::string& how, TimePoint now);
   /// The members of the current generation have lost one of them. Does nothing if that is known already.
   void Break(const std::string& story, TimePoint now);
+  /// The same if one of them has left it, which the others do not know.
+  void BreakIfOneHasLeft(TimePoint now);
   void Tick(TimePoint now);
   std::optional<TimePoint> NextDeadline() const;
 
@@ -76,6 +86,8 @@ class Generations {
   int size() const { return size_; }  ///< the number of its members when it was formed
   /// Whether the current generation has lost a member.
   bool broken() const { return broken_; }
+  /// Whether members have not connected yet to this tracker, which has taken the job over.
+  bool awaits_return() const { return !away_.empty(); }
   /// Whether a worker has said that the job's work is done.
   bool done() const { return done_; }
   /// Whether all workers have ended since then, or too few came in time.
@@ -101,9 +113,13 @@ class Generations {
   };
 
   void Handle(ConnectionId connection, const wire::MemberMessage& message, TimePoint now);
+  void Introduce(ConnectionId connection, const wire::MemberMessage& message, TimePoint now);
+  void Return(ConnectionId connection, wire::MemberWord word, int generation);
   void Come(ConnectionId connection, TimePoint now);
+  void Done(ConnectionId connection);
   void AskForChange();
   void RemoveOthersOf(const std::string& task_id, ConnectionId connection, TimePoint now);
+  bool ReplaceOtherOf(const std::string& task_id, ConnectionId connection);
   void Remove(ConnectionId connection, const std::string& why, TimePoint now);
   void Tell(ConnectionId connection, wire::GenerationWord word, const std::string& story = {});
   void TellMembers(wire::GenerationWord word, const std::string& story = {});
@@ -119,13 +135,16 @@ class Generations {
   }
   int NumExpected() const { return expected_.value_or(number_ == 0 ? options_.max_workers : size_); }
   void GiveUpMembers(TimePoint now);
+  void GiveUpThoseAway(TimePoint now);
+  void Write(Note note);
   void Evaluate(TimePoint now);
   void Form();
   void FinishWhenAllAreGone();
 
   ConnectionTable& connections_;
   ElasticOptions options_;
-  std::optional<int> expected_;             ///< as a launcher has said
+  std::optional<int> expected_;  ///< as a launcher has said
+  bool takes_notes_;
   std::map<ConnectionId, Worker> workers_;  ///< in the order in which they connected
   int number_ = 0;
   int size_ = 0;
@@ -136,9 +155,11 @@ class Generations {
   bool is_taken_up_ = false;  ///< a worker that had said that the work is done has come again
   bool finished_ = false;
   std::optional<std::string> end_;
-  std::string cause_;           ///< why the current generation ends, or the last one has ended
-  TimePoint incomplete_since_;  ///< when the job began, or the last generation began to end
-  TimePoint waiting_since_;     ///< when the first of the workers that wait came
+  std::string cause_;                        ///< why the current generation ends, or the last one has ended
+  TimePoint incomplete_since_;               ///< when the job began, or the last generation began to end
+  TimePoint waiting_since_;                  ///< when the first of the workers that wait came
+  std::map<std::string, std::string> away_;  ///< members that have not returned, by task id; their hosts
+  TimePoint taken_over_at_;
 };
 
 }  // namespace warren::tracker

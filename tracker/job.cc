@@ -59,13 +59,14 @@ std::string OwnTask(const JobOptions& options, const std::string& task_id) {
 
 Job::Job(const JobOptions& options, TimePoint now)
     : options_(options), admission_(options.admission), now_(now) {
-  if (options_.elastic) generations_.emplace(connections_, *options_.elastic, now);
+  if (options_.elastic) generations_.emplace(connections_, *options_.elastic, options_.takes_notes, now);
   classic_.emplace(connections_, options_, now);
   collective_.emplace(connections_, options_, now);
 }
 
 void Job::TakeOver(const std::vector<Note>& all_notes, TimePoint now) {
   std::vector<Note> notes = all_notes;
+  if (generations_) TakeGenerationOver(notes, now);
   const auto closed = std::find_if(notes.rbegin(), notes.rend(),
                                    [](const Note& note) { return note.kind == Note::Kind::kClosed; });
   if (closed != notes.rend()) {
@@ -84,6 +85,22 @@ void Job::TakeOver(const std::vector<Note>& all_notes, TimePoint now) {
   } else {
     classic_->TakeOver(notes, now);
   }
+  if (!generations_ || generations_->number() == 0 || Current().linked()) return;
+  generations_->Break("the tracker was started again before all had joined", now);
+  BeginJobsOf(0, now);
+}
+
+/// Takes the generations over, and leaves the other notes of the current one in `notes`.
+void Job::TakeGenerationOver(std::vector<Note>& notes, TimePoint now) {
+  generations_->TakeOver(notes, now);
+  const auto is_beginning = [](const Note& note) { return note.kind == Note::Kind::kGeneration; };
+  const auto begun = std::find_if(notes.rbegin(), notes.rend(), is_beginning).base();
+  // The notes before it are of no use any more, except kClosed, which holds for the whole job.
+  notes.erase(
+      std::remove_if(notes.begin(), begun, [](const Note& note) { return note.kind != Note::Kind::kClosed; }),
+      begun);
+  std::erase_if(notes, [](const Note& note) { return note.kind >= Note::Kind::kGeneration; });
+  if (generations_->number() > 0) BeginJobsOf(generations_->number(), now);
 }
 
 /// The message that the peer has not completed, for the error message if the peer stays silent.
@@ -466,20 +483,26 @@ void Job::Drop(ConnectionId connection, const std::string& reason) {
 }
 
 /// To be called after each event of generations_. If a generation has been formed, gives its members new jobs
-/// to join, and tells them. If one is broken before all have joined, the others do not wait for the lost
-/// member.
+/// to join, and tells them. If one is broken before all have joined, or a member leaves it, such as one that
+/// is asked to end, the others do not wait for that member.
 void Job::FollowGenerations(TimePoint now) {
   const bool formed = generations_->TakeFormed();
+  if (!formed && options_.generation > 0 && !Current().begun()) generations_->BreakIfOneHasLeft(now);
   if (!formed && !(generations_->broken() && options_.generation > 0 && !Current().begun())) return;
   collective_->Abandon();
   for (const auto& [connection, inbound] : inbound_) {
     if (inbound.job != nullptr && connections_.Has(connection)) connections_.Close(connection);
   }
-  options_.num_workers = generations_->size();
-  options_.generation = formed ? generations_->number() : 0;
+  BeginJobsOf(formed ? generations_->number() : 0, now);
+  if (formed) generations_->Announce(now);
+}
+
+/// Begins new jobs in both dialects for this generation; 0: nobody can join them.
+void Job::BeginJobsOf(int generation, TimePoint now) {
+  options_.num_workers = std::max(1, generations_->size());  // 0 if its tracker died before it had any
+  options_.generation = generation;
   classic_.emplace(connections_, options_, now);
   collective_.emplace(connections_, options_, now);
-  if (formed) generations_->Announce(now);
 }
 
 void Job::Expect(int num_workers, TimePoint now) {
@@ -489,7 +512,9 @@ void Job::Expect(int num_workers, TimePoint now) {
 }
 
 std::string Job::DescribeMissing() const {
-  return generations_ && !Current().engaged() ? generations_->Describe() : Current().DescribeMissing();
+  return generations_ && (generations_->awaits_return() || !Current().engaged())
+             ? generations_->Describe()
+             : Current().DescribeMissing();
 }
 
 std::vector<Action> Job::TakeActions() {

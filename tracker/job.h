@@ -133,6 +133,8 @@ class Job {
   bool admits_unauthenticated() const { return admission_.keys() && !admission_.closed(); }
   void RequireAuthentication(TimePoint now);
   void FollowGenerations(TimePoint now);
+  void BeginJobsOf(int generation, TimePoint now);
+  void TakeGenerationOver(std::vector<Note>& notes, TimePoint now);
   void HandleVouch(ConnectionId connection, const wire::Vouch& vouch, TimePoint now);
   std::optional<std::string> WithTicketRedeemed(ConnectionId connection, const Inbound& inbound);
   std::optional<std::string> RefusalOfUnproved(ConnectionId connection) const;

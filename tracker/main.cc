@@ -229,15 +229,21 @@ AdmissionOptions AdmissionOf(const Options& options, const wire::JobToken& token
   return admission;
 }
 
+/// The number of workers as the state file has it.
+std::string WorkersText(const Options& options) {
+  return options.min_workers ? fmt::format("{}:{}", *options.min_workers, options.num_workers)
+                             : fmt::format("{}", options.num_workers);
+}
+
 /// The file of --state, or nullptr without that option. Throws std::runtime_error if the file belongs to a
 /// job with another number of workers.
 std::unique_ptr<StateFile> OpenState(const Options& options) {
   if (options.state_path.empty()) return nullptr;
   auto state = std::make_unique<StateFile>(options.state_path);
-  if (state->begun() && state->num_workers() != options.num_workers) {
+  if (state->begun() && state->workers() != WorkersText(options)) {
     throw std::runtime_error(fmt::format(
         "the state file '{}' belongs to a job of {} workers, not {} (--num-workers); remove it to start a new job",
-        options.state_path, state->num_workers(), options.num_workers));
+        options.state_path, state->workers(), WorkersText(options)));
   }
   return state;
 }
@@ -286,8 +292,6 @@ int Serve(const Options& options) {
                         std::chrono::milliseconds(std::llround(std::ceil(options.timeout_seconds * 1000)))};
   server_options.job.takes_notes = state != nullptr;
   if (options.min_workers) {
-    if (state)
-      throw std::runtime_error("--state: a tracker cannot take over a job with --num-workers MIN:MAX");
     server_options.job.elastic = {
         *options.min_workers, options.num_workers,
         std::chrono::milliseconds(std::llround(std::ceil(options.replace_within_seconds * 1000))),
@@ -308,7 +312,7 @@ int Serve(const Options& options) {
   };
   const std::unique_ptr<Server> running = serve();
   Server& server = *running;
-  if (state && !state->begun()) warn(state->Begin(server.port(), options.num_workers, token));
+  if (state && !state->begun()) warn(state->Begin(server.port(), WorkersText(options), token));
 
   boost::asio::signal_set signals(io, SIGINT, SIGTERM, SIGHUP);
   signals.async_wait([&](boost::system::error_code error, int signal) {

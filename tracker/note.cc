@@ -15,7 +15,7 @@ namespace {
 
 using Kind = Note::Kind;
 
-constexpr std::array<std::pair<Kind, std::string_view>, 11> kWords = {{{Kind::kWorld, "world"},
+constexpr std::array<std::pair<Kind, std::string_view>, 16> kWords = {{{Kind::kWorld, "world"},
                                                                        {Kind::kAssigned, "assigned"},
                                                                        {Kind::kUnassigned, "unassigned"},
                                                                        {Kind::kLinked, "linked"},
@@ -25,10 +25,15 @@ constexpr std::array<std::pair<Kind, std::string_view>, 11> kWords = {{{Kind::kW
                                                                        {Kind::kMember, "member"},
                                                                        {Kind::kBroken, "broken"},
                                                                        {Kind::kClosed, "closed"},
-                                                                       {Kind::kVouched, "vouched"}}};
+                                                                       {Kind::kVouched, "vouched"},
+                                                                       {Kind::kGeneration, "generation"},
+                                                                       {Kind::kEntered, "entered"},
+                                                                       {Kind::kEnded, "ended"},
+                                                                       {Kind::kDone, "done"},
+                                                                       {Kind::kResumed, "resumed"}}};
 
 bool NamesATask(Kind kind) {
-  return kind == Kind::kAssigned || kind == Kind::kMember || kind == Kind::kVouched;
+  return kind == Kind::kAssigned || kind == Kind::kMember || kind == Kind::kVouched || kind == Kind::kEntered;
 }
 
 // Task ids and hosts come from workers and can contain anything: all but printable ASCII becomes %XX, as in a

@@ -19,9 +19,15 @@ struct Note {
     kReturned,    ///< `rank` rejoined after its shutdown
     /// Collective dialect: `rank` was given to `task_id` at `host`; written for all ranks, in order.
     kMember,
-    kBroken,  ///< collective dialect: `rank` failed, so all workers must join again
-    kClosed,  ///< from now on, only peers that prove the token are admitted; the job starts over
-    kVouched  ///< `task_id` at `host` was vouched for, with `ticket`
+    kBroken,   ///< collective dialect: `rank` failed, so all workers must join again
+    kClosed,   ///< from now on, only peers that prove the token are admitted; the job starts over
+    kVouched,  ///< `task_id` at `host` was vouched for, with `ticket`
+    // In elastic jobs:
+    kGeneration,  ///< generation `rank` is formed, of the tasks that follow as kEntered
+    kEntered,     ///< `task_id` at `host` is a member of the generation; `rank` counts the members
+    kEnded,       ///< generation `rank` has lost a member
+    kDone,        ///< a worker of generation `rank` has said that the job's work is done
+    kResumed      ///< a worker of generation `rank` has taken the work up again
   };
   Kind kind = Kind::kWorld;
   int rank = 0;

@@ -17,7 +17,7 @@
 namespace warren::tracker {
 namespace {
 
-constexpr char kHeader[] = "warren-tracker-state 1 port %hu workers %d %c";
+constexpr char kHeader[] = "warren-tracker-state 1 port %hu workers %23s %c";
 constexpr std::string_view kToken = " token ";
 /// Offset of the version in the header; a mark replaces the version while the file is incomplete.
 constexpr off_t kVersionOffset = sizeof("warren-tracker-state ") - 1;
@@ -87,9 +87,10 @@ void StateFile::ReadHeader(const std::string& line) {
   }
   const std::size_t token = line.find(kToken);
   char more = 0;
+  std::array<char, 24> workers{};
   const bool is_header =
-      std::sscanf(line.substr(0, token).c_str(), kHeader, &port_, &num_workers_, &more) == 2 && port_ != 0 &&
-      num_workers_ >= 1;
+      std::sscanf(line.substr(0, token).c_str(), kHeader, &port_, workers.data(), &more) == 2 && port_ != 0;
+  workers_ = workers.data();
   try {
     if (is_header && token != std::string::npos)
       token_ = wire::JobToken::Parse(std::string_view(line).substr(token + kToken.size()));
@@ -100,12 +101,12 @@ void StateFile::ReadHeader(const std::string& line) {
   Throw("it is not a tracker's state file; choose another name for --state, or remove it");
 }
 
-std::string StateFile::Begin(std::uint16_t port, int num_workers, const wire::JobToken& token) {
+std::string StateFile::Begin(std::uint16_t port, const std::string& workers, const wire::JobToken& token) {
   port_ = port;
-  num_workers_ = num_workers;
+  workers_ = workers;
   token_ = token;
   return Append(
-      fmt::format("warren-tracker-state 1 port {} workers {}{}{}", port, num_workers, kToken, token.ToHex()));
+      fmt::format("warren-tracker-state 1 port {} workers {}{}{}", port, workers, kToken, token.ToHex()));
 }
 
 std::string StateFile::Add(const Note& note) {

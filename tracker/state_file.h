@@ -30,8 +30,8 @@ class StateFile {
   bool begun() const { return port_ != 0; }
   /// The port on which the previous tracker listened.
   std::uint16_t port() const { return port_; }
-  /// The number of workers of the job.
-  int num_workers() const { return num_workers_; }
+  /// The number of workers of the job, as text: "4", or "1:4" if it is elastic.
+  const std::string& workers() const { return workers_; }
   /// The previous tracker's notes, in order, without a line that was cut off by its death.
   const std::vector<Note>& notes() const { return notes_; }
 
@@ -39,7 +39,8 @@ class StateFile {
   const std::optional<wire::JobToken>& token() const { return token_; }
 
   /// Begins the file of a new job. Returns what Add returns.
-  [[nodiscard]] std::string Begin(std::uint16_t port, int num_workers, const wire::JobToken& token);
+  [[nodiscard]] std::string Begin(std::uint16_t port, const std::string& workers,
+                                  const wire::JobToken& token);
   /// Appends a note. Returns a warning to show if writing starts to fail or if the file is complete again,
   /// else an empty string.
   [[nodiscard]] std::string Add(const Note& note);
@@ -58,7 +59,7 @@ class StateFile {
   std::string path_;
   int descriptor_ = -1;
   std::uint16_t port_ = 0;
-  int num_workers_ = 0;
+  std::string workers_;
   std::optional<wire::JobToken> token_;
   std::vector<Note> notes_;
   std::int64_t size_ = 0;  ///< bytes in the file

@@ -60,7 +60,7 @@ std::optional<MemberMessage> NextMemberMessage(Reader& reader) {
   if (!HasArrived(reader, reader.Peek(kMemberHead), kMemberHead, classic::kMaxTaskIdBytes))
     return std::nullopt;
   MemberMessage message;
-  message.word = Checked(*reader.Int(), MemberWord::kLeave);
+  message.word = Checked(*reader.Int(), MemberWord::kStay);
   message.task_id = *reader.String("the task id", classic::kMaxTaskIdBytes);
   return message;
 }
@@ -68,7 +68,7 @@ std::optional<MemberMessage> NextMemberMessage(Reader& reader) {
 std::optional<GenerationMessage> NextGenerationMessage(Reader& reader) {
   if (!HasArrived(reader, reader.Peek(kGenerationHead), kGenerationHead, kMaxStoryBytes)) return std::nullopt;
   GenerationMessage message;
-  message.word = Checked(*reader.Int(), GenerationWord::kOver);
+  message.word = Checked(*reader.Int(), GenerationWord::kFailed);
   message.generation = *reader.Int();
   message.size = *reader.Int();
   message.story = *reader.String("the story", kMaxStoryBytes);

@@ -13,6 +13,11 @@
 //                                            why
 //   int kCome, string ""                     ->   (it has left the generation, and can be in the next one)
 //   int kDone, string ""                     ->   (it has ended its work; so has the job)
+//
+// A worker whose tracker has died connects to the one that takes the job over. If it waits for a generation,
+// it begins as above, and else with
+//
+//   int kStay or kDone, string TASK@GENERATION
 #pragma once
 
 #include <cstddef>
@@ -35,8 +40,10 @@ enum class MemberWord : std::int32_t {
   kCome = 1,   ///< it waits for the next generation
   kDone = 2,   ///< the job's work is done
   kLeave = 3,  ///< it has been asked to end, and has left its generation
+  kStay = 4,   ///< it has found the tracker again, and is a member of its generation as before
 };
-/// The task id is needed in the first message only; it is empty in the others.
+/// The task id is needed in the first message only, with the generation if the worker is a member of one; it
+/// is empty in the others.
 struct MemberMessage {
   MemberWord word = MemberWord::kCome;
   std::string task_id;
@@ -48,12 +55,13 @@ enum class GenerationWord : std::int32_t {
   kBroken = 2,  ///< a member of this generation was lost: leave it, and come again
   kChange = 3,  ///< another worker waits: leave this generation together, when it suits, and come again
   kOver = 4,    ///< the job's work is done
+  kFailed = 5,  ///< the job, or this worker's place in it, is lost: do not come again
 };
 struct GenerationMessage {
   GenerationWord word = GenerationWord::kFormed;
   std::int32_t generation = 0;  ///< counted from 1
   std::int32_t size = 0;        ///< the number of its members
-  std::string story;            ///< which member was lost, and how; empty unless the word is kBroken
+  std::string story;            ///< which member was lost and how, or why the job failed; else empty
 };
 
 std::string Encode(const MemberMessage& message);

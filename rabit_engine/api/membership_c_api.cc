@@ -34,14 +34,38 @@ WarrenMembershipState& Require(WarrenMembership membership) {
 
 }  // namespace
 
-int WarrenMembershipOpen(WarrenMembership* membership) {
+int WarrenMembershipConnect(WarrenMembership* membership) {
   return Attempt([&] {
     auto made = std::make_unique<WarrenMembershipState>();
-    made->connection.Send(
-        warren::wire::Writer().Int(warren::wire::kMembershipMagic).Take() +
-        Encode(warren::wire::MemberMessage{warren::wire::MemberWord::kCome, made->settings.task_id}));
+    made->connection.Send(warren::wire::Writer().Int(warren::wire::kMembershipMagic).Take());
     *membership = made.release();
   });
+}
+
+int WarrenMembershipBegin(WarrenMembership membership, int word, int generation) {
+  return Attempt([&] {
+    const bool waits = word == WARREN_MEMBER_COMES;
+    if (!waits && word != WARREN_MEMBER_STAYS && word != WARREN_MEMBER_DONE) {
+      throw warren::Misuse("WarrenMembershipBegin: word " + std::to_string(word) +
+                           ", expected WARREN_MEMBER_COMES, WARREN_MEMBER_STAYS or WARREN_MEMBER_DONE");
+    }
+    const std::string& task_id = Require(membership).settings.task_id;
+    membership->connection.Send(Encode(
+        warren::wire::MemberMessage{static_cast<warren::wire::MemberWord>(word),
+                                    waits ? task_id : warren::wire::TaskInGeneration(task_id, generation)}));
+  });
+}
+
+int WarrenMembershipOpen(WarrenMembership* membership) {
+  WarrenMembership made = nullptr;
+  const int code = WarrenMembershipConnect(&made);
+  if (code != 0) return code;
+  if (const int said = WarrenMembershipBegin(made, WARREN_MEMBER_COMES, 0); said != 0) {
+    delete made;
+    return said;
+  }
+  *membership = made;
+  return 0;
 }
 
 int WarrenMembershipTell(WarrenMembership membership, int word) {

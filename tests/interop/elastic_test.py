@@ -12,7 +12,7 @@ import time
 import unittest
 
 from any_xgboost_test import PYTHON, VERSION, environment
-from warren_testing import AT_NIGHT, BIN
+from warren_testing import AT_NIGHT, BIN, Tracker, wait_for
 
 FOLDER = pathlib.Path(__file__).parent
 sys.path.append(str(FOLDER.parent / "submit/cluster"))
@@ -20,7 +20,7 @@ import ssh_hosts  # noqa: E402
 import stand_in_kubernetes  # noqa: E402
 FIRST = (2, 1)
 #: The jobs of elastic/chaos.py, and the first one's seed.
-JOBS = int(os.environ.get("WARREN_ELASTIC_JOBS", "60" if AT_NIGHT else "8"))
+JOBS = int(os.environ.get("WARREN_ELASTIC_JOBS", "60" if AT_NIGHT else "40"))
 FIRST_JOB = int(os.environ.get("WARREN_FIRST_ELASTIC_JOB", "0"))
 LIMIT_S = 60
 
@@ -92,15 +92,20 @@ class Pause""").replace("[Pause()]", '[ending], checkpoint=warren.xgboost.Checkp
     "40, elastic", "9, elastic")
 
 
+def write_files(folder, program):
+    """Writes the program, and its rows."""
+    (folder / "train.py").write_text(program, encoding="utf-8")
+    rows = [f"{(7 * row) % 11} 1:{row % 13} 2:{row % 17} 3:{(row * row) % 19}" for row in range(400)]
+    (folder / "rows.svm").write_text("\n".join(rows) + "\n", encoding="ascii")
+
+
 class Job:
     """A job, in a folder with its program and rows."""
 
     def __init__(self, folder, workers, *options, program=PROGRAM, cluster=("--cluster", "local", "--port", "0"), enter=list, **variables):
         """`cluster`: the options that choose the cluster. `enter`: makes the command line that runs another one where dmlc-submit runs."""
         self.folder = folder
-        (folder / "train.py").write_text(program, encoding="utf-8")
-        rows = [f"{(7 * row) % 11} 1:{row % 13} 2:{row % 17} 3:{(row * row) % 19}" for row in range(400)]
-        (folder / "rows.svm").write_text("\n".join(rows) + "\n", encoding="ascii")
+        write_files(folder, program)
         self.output = open(folder / "output", "w+", encoding="utf-8")
         self.process = subprocess.Popen(
             enter([str(BIN / "dmlc-submit"), *cluster, "--num-workers", workers, *options, PYTHON, "train.py"]),
@@ -367,7 +372,7 @@ print("model", hashlib.sha256(b"".join(found)).hexdigest(), "of", size, flush=Tr
         self.assertEqual({digest for digest, _ in self.models(text)}, {alone[0][0]}, text)
 
     def test_18_random_disturbances_leave_the_model_of_one_process(self):
-        done = subprocess.run([sys.executable, "-B", str(FOLDER / "elastic/chaos.py"), "--jobs", str(JOBS), "--first", str(FIRST_JOB)],
+        done = subprocess.run([sys.executable, "-B", str(FOLDER / "elastic/chaos.py"), "--jobs", str(JOBS), "--first", str(FIRST_JOB), "--parallel", "3"],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stdout[-20000:])
 
@@ -423,6 +428,46 @@ print("model", hashlib.sha256(b"".join(found)).hexdigest(), "of", size, flush=Tr
         self.assertRegex(text, r"worker 1 \(.*\) was killed because it used more memory than its container's limit .*; the other one goes on")
         self.assertRegex(text, r"worker 0 \(.*\) was told to end: its pod \S+ was deleted; the other one goes on")
         self.assertIn("task 0 leaves the job", text)
+
+    def test_21_a_tracker_that_takes_over_forms_the_next_generation(self):
+        write_files(self.folder, PROGRAM)
+        outputs = []
+
+        def tracker():
+            made = Tracker("--num-workers", "1:2", "--host-ip", "127.0.0.1", "--port", 0, "--state", self.folder / "state")
+            self.addCleanup(made.__exit__)
+            return made
+
+        def start(task):
+            outputs.append(self.folder / f"output-{len(outputs)}")
+            with outputs[-1].open("w", encoding="utf-8") as file:
+                made = subprocess.Popen([PYTHON, "train.py"], cwd=self.folder, stdout=file, stderr=subprocess.STDOUT,
+                                        env={**environment(), **first.env, "DMLC_TASK_ID": str(task), "DMLC_NUM_ATTEMPT": "0"})
+            self.addCleanup(lambda: made.poll() is None and made.kill() or made.wait())
+            return made
+
+        def round_of(task):
+            path = self.folder / f"round-{task}"
+            return int(path.read_text(encoding="ascii") or 0) if path.exists() else 0
+
+        first = tracker()
+        one, two = start(0), start(1)
+        wait_for(lambda: round_of(0) >= 3, LIMIT_S, "a round")
+        first.process.kill()
+        first.process.wait()
+        begun = round_of(0)
+        wait_for(lambda: round_of(0) >= begun + 2, LIMIT_S, "a round without a tracker")
+        two.kill()
+        second = tracker()
+        self.assertEqual(second.env, first.env)
+        three = start(1)
+        for worker in one, three:
+            self.assertEqual(worker.wait(LIMIT_S), 0, [output.read_text(encoding="utf-8")[-3000:] for output in outputs])
+        text = "".join(output.read_text(encoding="utf-8") for output in outputs)
+        self.assertEqual(self.models(text), [(self.model, "2")] * 2, text)
+        code, log = second.finish()
+        self.assertEqual(code, 0, log)
+        self.assertIn("generation 2 begins with 2 workers", log)
 
 
 if __name__ == "__main__":

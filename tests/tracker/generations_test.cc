@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <random>
@@ -31,17 +32,32 @@ class Elastic {
  public:
   Elastic(int min_workers, int max_workers, std::chrono::milliseconds replace_within = 30s,
           std::chrono::milliseconds timeout = 0ms) {
-    JobOptions options{max_workers, SortBy::kTask, true, timeout};
-    options.elastic = {min_workers, max_workers, replace_within, timeout};
-    job_.emplace(options, now);
+    options_ = {max_workers, SortBy::kTask, true, timeout};
+    options_.elastic = {min_workers, max_workers, replace_within, timeout};
+    options_.takes_notes = true;
+    job_.emplace(options_, now);
   }
 
-  ConnectionId Come(const std::string& task) {
+  ConnectionId Come(const std::string& task) { return Begin(MemberWord::kCome, task); }
+  /// A worker that was a member of this generation connects again.
+  ConnectionId Return(const std::string& task, int generation, MemberWord word = MemberWord::kStay) {
+    return Begin(word, wire::TaskInGeneration(task, generation));
+  }
+  ConnectionId Begin(MemberWord word, const std::string& first) {
     const ConnectionId id = next_++;
     job_->Opened(id, "10.0.0.1", static_cast<std::uint16_t>(1000 + id % 60000), now);
     job_->Received(id, wire::Writer().Int(wire::kMembershipMagic).Take(), now);
-    Say(id, MemberWord::kCome, task);
+    Say(id, word, first);
     return id;
+  }
+  /// The tracker dies, and another one takes the job over from its notes, as they are in its file.
+  void Restart() {
+    job_.emplace(options_, now);
+    sent_.clear();
+    std::vector<Note> told;
+    for (const Note& note : notes) told.push_back(DecodeNote(Encode(note)));
+    job_->TakeOver(told, now);
+    Collect();
   }
   void Say(ConnectionId worker, MemberWord word, const std::string& task = {}) {
     // Messages may arrive in any pieces.
@@ -106,6 +122,7 @@ class Elastic {
   std::map<std::string, int> ranks;
   std::vector<GenerationBegan> begun;
   std::vector<bool> done;
+  std::vector<Note> notes;
 
  private:
   void Collect() {
@@ -115,6 +132,7 @@ class Elastic {
         if (const auto* close = std::get_if<Close>(&action)) closed.push_back(close->connection);
         if (const auto* report = std::get_if<Report>(&action)) log.push_back(report->text);
         if (const auto* end = std::get_if<Finished>(&action)) finished = end->failure;
+        if (const auto* note = std::get_if<Note>(&action)) notes.push_back(*note);
         if (const auto* assigned = std::get_if<Assigned>(&action)) ranks[assigned->task_id] = assigned->rank;
         if (const auto* work = std::get_if<WorkDone>(&action)) done.push_back(work->is_done);
         if (const auto* generation = std::get_if<GenerationBegan>(&action)) begun.push_back(*generation);
@@ -123,6 +141,7 @@ class Elastic {
     }
   }
 
+  JobOptions options_;
   std::optional<Job> job_;
   std::map<ConnectionId, std::string> sent_;
   ConnectionId next_ = 1;
@@ -174,10 +193,12 @@ TEST(Generations, SayWhyTheOneBeforeHasEnded) {
   Elastic job(1, 3, 0s);
   job.Expect(2);
   const ConnectionId a = job.Come("0"), b = job.Come("1");
+  job.Join("0@1"), job.Join("1@1");
   job.Wait(3s);
   const ConnectionId c = job.Come("2");
   job.Wait(1s);
   for (const ConnectionId one : {a, b}) job.Say(one, MemberWord::kCome);
+  for (const char* task : {"0@2", "1@2", "2@2"}) job.Join(task);
   job.Wait(5s);
   job.Say(b, MemberWord::kCome);
   job.Say(a, MemberWord::kLeave);
@@ -254,6 +275,7 @@ TEST(Generations, AreNotBrokenByAWorkerThatLeavesWithTheOthers) {
   const ConnectionId b = job.Come("1");
   job.Say(a, MemberWord::kCome);
   job.Heard(a), job.Heard(b);
+  job.Join("0@2"), job.Join("1@2");
   job.Say(a, MemberWord::kLeave);
   EXPECT_THAT(job.closed, ::testing::Contains(a));
   EXPECT_THAT(job.Heard(b), IsEmpty());
@@ -324,6 +346,7 @@ TEST(Generations, GoOnWithWorkersThatComeAgainAfterTheWorkWasDone) {
   Elastic job(1, 2);
   const ConnectionId a = job.Come("0"), b = job.Come("1");
   job.Heard(a), job.Heard(b);
+  job.Join("0@1"), job.Join("1@1");
   job.Say(a, MemberWord::kDone);
   job.Say(a, MemberWord::kCome);  // before the other one has said that it is done, too
   job.Say(b, MemberWord::kDone);
@@ -341,6 +364,18 @@ TEST(Generations, GoOnWithWorkersThatComeAgainAfterTheWorkWasDone) {
   job.Lose(a);
   EXPECT_EQ(job.finished, "");
   EXPECT_THAT(job.done, ::testing::ElementsAre(true, false, true, false, true));
+}
+
+TEST(Generations, ChangeForAWorkerThatTakesTheWorkUpLaterThanOthers) {
+  Elastic job(1, 2);
+  const ConnectionId a = job.Come("0"), b = job.Come("1");
+  job.Join("0@1"), job.Join("1@1");
+  for (const ConnectionId one : {a, b}) job.Say(one, MemberWord::kDone);
+  job.Expect(1);
+  job.Say(b, MemberWord::kCome);
+  EXPECT_EQ(job.Heard(b).back().generation, 2);
+  job.Say(a, MemberWord::kCome);
+  EXPECT_EQ(job.HeardOne(b).word, GenerationWord::kChange);
 }
 
 TEST(Generations, EndTheJobIfTooFewComeInTime) {
@@ -391,6 +426,20 @@ TEST(Generations, DoNotLetMembersWaitForOneThatIsLostBeforeItJoins) {
   EXPECT_EQ(job.ranks.size(), 2u);
 }
 
+TEST(Generations, DoNotLetMembersWaitForOneThatLeavesBeforeItJoins) {
+  for (const MemberWord word : {MemberWord::kLeave, MemberWord::kCome}) {
+    Elastic job(1, 2, 0s);
+    const ConnectionId a = job.Come("0"), b = job.Come("1");
+    const ConnectionId joining = job.Join("0@1");
+    job.Heard(a);
+    job.Say(b, word);
+    EXPECT_THAT(job.closed, ::testing::Contains(joining));
+    EXPECT_THAT(job.HeardOne(a).story, HasSubstr("before all had joined"));
+    job.Say(a, MemberWord::kCome);
+    EXPECT_EQ(job.HeardOne(a).generation, 2);
+  }
+}
+
 TEST(Generations, RefuseMessagesThatNoMemberSends) {
   Elastic job(1, 2, 0s);
   const ConnectionId silent = job.Come("");
@@ -412,9 +461,204 @@ TEST(Generations, AreRefusedByAJobWithAFixedNumberOfWorkers) {
   EXPECT_THAT(log, HasSubstr("this job has a fixed number of workers: start it with --num-workers MIN:MAX"));
 }
 
-// Workers that are lost, come, hang and leave at random. Whatever happens: a worker hears of generations in
-// order, all members of one hear of it with the same size, and once nothing more happens, all that are left
-// are in one generation together.
+TEST(Generations, KeepAPlaceForAMemberWhoseConnectionBroke) {
+  Elastic job(1, 2);
+  const ConnectionId a = job.Come("0"), b = job.Come("1");
+  job.Heard(a);
+  const ConnectionId back = job.Return("1", 1);  // before the end of the old connection is known
+  EXPECT_THAT(job.closed, ::testing::Contains(b));
+  EXPECT_THAT(job.Heard(a), IsEmpty());
+  EXPECT_THAT(job.Heard(back), IsEmpty());
+  job.Lose(back);
+  EXPECT_EQ(job.HeardOne(a).word, GenerationWord::kBroken);
+  const ConnectionId late = job.Return("1", 1);
+  const auto told = job.HeardOne(late);
+  EXPECT_EQ(told.word, GenerationWord::kBroken);
+  EXPECT_EQ(told.generation, 1);
+}
+
+TEST(Generations, TellWorkersThatTheirPlaceOrTheJobIsLost) {
+  Elastic job(2, 2, 1s, 10s);
+  const ConnectionId a = job.Come("0");
+  const ConnectionId again = job.Come("0");
+  EXPECT_EQ(job.HeardOne(a).word, GenerationWord::kFailed);
+  const ConnectionId old = job.Return("0", 1);
+  EXPECT_EQ(job.HeardOne(old).word, GenerationWord::kFailed);
+  EXPECT_THAT(job.closed, ::testing::Contains(old));
+  EXPECT_THAT(job.Heard(again), IsEmpty());
+  job.Wait(10s);
+  const auto told = job.HeardOne(again);
+  EXPECT_EQ(told.word, GenerationWord::kFailed);
+  EXPECT_THAT(told.story, HasSubstr("workers are missing after 10 s"));
+}
+
+/// Two workers that have joined a generation, whose tracker was then started again.
+void JoinAndRestart(Elastic& job) {
+  job.Come("0"), job.Come("1");
+  job.Join("0@1"), job.Join("1@1");
+  job.Restart();
+}
+
+TEST(Generations, AreKeptByATrackerThatTakesOver) {
+  Elastic job(1, 2);
+  JoinAndRestart(job);
+  const ConnectionId a = job.Return("0", 1), b = job.Return("1", 1);
+  EXPECT_THAT(job.Heard(a), IsEmpty());
+  EXPECT_THAT(job.Heard(b), IsEmpty());
+  job.Wait(100s);
+  EXPECT_THAT(job.Heard(a), IsEmpty());
+  job.Lose(b);
+  const auto told = job.HeardOne(a);
+  EXPECT_EQ(told.word, GenerationWord::kBroken);
+  EXPECT_EQ(told.generation, 1);
+  job.Say(a, MemberWord::kCome);
+  const ConnectionId c = job.Come("1");
+  EXPECT_EQ(job.HeardOne(c).generation, 2);
+  EXPECT_EQ(job.HeardOne(a).size, 2);
+  job.Join("0@1");
+  EXPECT_THAT(job.log.back(),
+              HasSubstr("it belongs to generation 1 of this job, and generation 2 has begun"));
+}
+
+TEST(Generations, EndByTheLossOfAMemberWhileTheTrackerIsAway) {
+  Elastic job(1, 2, 0s);
+  JoinAndRestart(job);
+  const ConnectionId a = job.Return("0", 1);
+  job.Wait(kLeavePatience - 1s);
+  EXPECT_THAT(job.Heard(a), IsEmpty());
+  job.Wait(1s);
+  EXPECT_THAT(job.HeardOne(a).story, HasSubstr("task 1 (host 10.0.0.1) had not returned"));
+  job.Say(a, MemberWord::kCome);
+  EXPECT_EQ(job.HeardOne(a).generation, 2);
+}
+
+TEST(Generations, EndAtOnceForTheNewProcessOfAMemberThatIsAway) {
+  Elastic job(1, 2);
+  JoinAndRestart(job);
+  const ConnectionId a = job.Return("0", 1), b = job.Come("1");
+  EXPECT_EQ(job.HeardOne(a).word, GenerationWord::kBroken);
+  job.Say(a, MemberWord::kCome);
+  EXPECT_EQ(job.HeardOne(b).generation, 2);
+}
+
+TEST(Generations, ThatWereBrokenOrNotJoinedYetAreReplacedAfterATakeOver) {
+  for (const bool have_joined : {false, true}) {
+    Elastic job(1, 2);
+    job.Come("0");
+    const ConnectionId b = job.Come("1");
+    job.Join("0@1");
+    if (have_joined) job.Join("1@1"), job.Lose(b);
+    job.Restart();
+    const ConnectionId a = job.Return("0", 1);
+    EXPECT_EQ(job.HeardOne(a).word, GenerationWord::kBroken);
+    const ConnectionId late = job.Join("0@1");
+    EXPECT_EQ(!have_joined, std::count(job.closed.begin(), job.closed.end(), late) > 0);
+    job.Say(a, MemberWord::kCome);
+    const ConnectionId again = job.Come("1");
+    EXPECT_EQ(job.HeardOne(again).generation, 2);
+  }
+}
+
+TEST(Generations, ThatWereNotedInPartCannotBeJoined) {
+  Elastic job(1, 2);
+  job.Come("0"), job.Come("1");
+  job.Join("0@1"), job.Join("1@1");
+  ASSERT_EQ(job.notes.back().kind, Note::Kind::kMember);
+  job.notes.pop_back();
+  job.Restart();
+  const ConnectionId late = job.Join("0@1");
+  EXPECT_THAT(job.closed, ::testing::Contains(late));
+  EXPECT_EQ(job.HeardOne(job.Return("0", 1)).word, GenerationWord::kBroken);
+}
+
+TEST(Generations, TellMembersThatReturnOfAWorkerThatWaits) {
+  Elastic job(1, 3, 0s);
+  job.Expect(2);
+  JoinAndRestart(job);
+  const ConnectionId a = job.Return("0", 1), c = job.Come("2"), b = job.Return("1", 1);
+  EXPECT_EQ(job.HeardOne(a).word, GenerationWord::kChange);
+  EXPECT_EQ(job.HeardOne(b).word, GenerationWord::kChange);
+  job.Say(a, MemberWord::kCome), job.Say(b, MemberWord::kCome);
+  EXPECT_EQ(job.HeardOne(c).size, 3);
+}
+
+TEST(Generations, TakeTheirNumbersFromBeforeATakeOver) {
+  Elastic job(1, 1);
+  for (int number = 1; number <= 3; ++number) {
+    const ConnectionId a = job.Come("0");
+    EXPECT_EQ(job.Heard(a).back().generation, number);
+    job.Restart();
+  }
+  const ConnectionId old = job.Return("0", 2);
+  EXPECT_EQ(job.HeardOne(old).generation, 2);
+  job.Say(old, MemberWord::kCome);
+  EXPECT_THAT(job.Heard(old), IsEmpty());
+  job.Wait(kLeavePatience);
+  EXPECT_EQ(job.HeardOne(old).generation, 4);
+}
+
+TEST(Generations, EndWithTheWorkAlsoAfterATakeOver) {
+  Elastic job(1, 2);
+  job.Come("0");
+  const ConnectionId b = job.Come("1");
+  job.Join("0@1"), job.Join("1@1");
+  job.Say(b, MemberWord::kDone);
+  job.Restart();
+  const ConnectionId c = job.Come("2"), given_up = job.Return("3", 1);
+  EXPECT_EQ(job.HeardOne(c).word, GenerationWord::kOver);
+  EXPECT_EQ(job.HeardOne(given_up).word, GenerationWord::kOver);
+  job.Lose(job.Return("0", 1, MemberWord::kDone));
+  EXPECT_FALSE(job.finished);
+  job.Wait(kLeavePatience);
+  EXPECT_EQ(job.finished, "");
+}
+
+TEST(Generations, LearnOfTheEndOfTheWorkFromMembersThatReturn) {
+  Elastic job(1, 2);
+  JoinAndRestart(job);
+  const ConnectionId a = job.Return("0", 1, MemberWord::kDone), b = job.Return("1", 1, MemberWord::kDone);
+  job.Lose(a), job.Lose(b);
+  EXPECT_EQ(job.finished, "");
+}
+
+TEST(Generations, GoOnAfterATakeOverWithWorkThatWasTakenUpAgain) {
+  for (const bool is_noted : {false, true}) {
+    Elastic job(1, 3);
+    job.Expect(2);
+    ConnectionId a = job.Come("0"), b = job.Come("1");
+    job.Join("0@1"), job.Join("1@1");
+    for (const ConnectionId one : {a, b}) job.Say(one, MemberWord::kDone);
+    if (is_noted) {
+      job.Expect(3);  // so that the two wait
+      job.Say(a, MemberWord::kCome), job.Say(b, MemberWord::kCome);
+    }
+    job.Restart();
+    const ConnectionId c = job.Come("2");
+    EXPECT_THAT(job.Heard(c), SizeIs(is_noted ? 0 : 1));  // the work is done, or not
+    job.Lose(c);
+    a = job.Return("0", 1, MemberWord::kDone), b = job.Return("1", 1, MemberWord::kDone);
+    for (const ConnectionId one : {a, b}) job.Say(one, MemberWord::kCome);
+    job.Expect(2);
+    EXPECT_EQ(job.HeardOne(a).generation, 2);
+    EXPECT_EQ(job.HeardOne(b).size, 2);
+  }
+}
+
+TEST(Generations, RefuseNotesThatNoTrackerWrites) {
+  JobOptions options{2, SortBy::kTask, true, 0ms};
+  const Note first{.kind = Note::Kind::kGeneration, .rank = 1};
+  const auto take_over = [&](const std::vector<Note>& notes) { Job(options, {}).TakeOver(notes, {}); };
+  EXPECT_THROW(take_over({first}), std::invalid_argument);  // the job has a fixed number of workers
+  options.elastic = {1, 2};
+  take_over({first});
+  EXPECT_THROW(take_over({first, first}), std::invalid_argument);
+  EXPECT_THROW(take_over({{.kind = Note::Kind::kEntered, .task_id = "0"}}), std::invalid_argument);
+  EXPECT_THROW(take_over({first, {.kind = Note::Kind::kEnded, .rank = 2}}), std::invalid_argument);
+}
+
+// Workers that are lost, come, hang and leave at random, and trackers that die. Whatever happens: a worker
+// hears of generations in order, all members of one hear of it with the same size, and once nothing more
+// happens, all that are left are in one generation together.
 TEST(GenerationsSimulation, AlwaysComeTogether) {
   for (unsigned seed = 0; seed < 1000; ++seed) {
     std::mt19937 random(seed);
@@ -426,9 +670,19 @@ TEST(GenerationsSimulation, AlwaysComeTogether) {
       int generation = 0;
       bool member = false;
       bool must_leave = false;
+      std::string task;
     };
     std::vector<std::optional<Worker>> workers(static_cast<std::size_t>(most));
     std::map<int, std::pair<int, int>> seen;  // by generation: its size, and how many have heard of it
+    int joined = 0;
+    // All members of a generation join it, if they do not hear first that it is broken.
+    const auto join = [&](int generation) {
+      if (chance(4) == 0) return;
+      for (const auto& worker : workers) {
+        if (worker && worker->generation == generation && worker->member && !worker->must_leave)
+          job.Join(wire::TaskInGeneration(worker->task, generation));
+      }
+    };
     const auto listen = [&] {
       for (auto& worker : workers) {
         if (!worker) continue;
@@ -440,7 +694,12 @@ TEST(GenerationsSimulation, AlwaysComeTogether) {
             ASSERT_EQ(size, message.size) << "seed " << seed;
             ASSERT_LE(++heard, size) << "seed " << seed;
             ASSERT_GE(size, least) << "seed " << seed;
-            *worker = {worker->connection, message.generation, true, false};
+            *worker = {worker->connection, message.generation, true, false, worker->task};
+            for (const auto& other : workers) {
+              if (other && other->generation == message.generation) joined += other->member ? 1 : 0;
+            }
+            if (joined == message.size) join(message.generation);
+            joined = 0;
           } else if (message.generation == worker->generation) {
             worker->must_leave = true;
           }
@@ -451,7 +710,7 @@ TEST(GenerationsSimulation, AlwaysComeTogether) {
       const auto place = static_cast<std::size_t>(chance(most));
       auto& worker = workers[place];
       if (!worker) {
-        worker = Worker{job.Come(std::to_string(place))};
+        worker = Worker{job.Come(std::to_string(place)), 0, false, false, std::to_string(place)};
       } else if (worker->must_leave) {
         // A change is made by all members together.
         worker->member = worker->must_leave = false;
@@ -459,6 +718,17 @@ TEST(GenerationsSimulation, AlwaysComeTogether) {
       } else if (may_disturb && chance(4) == 0) {
         if (chance(2) == 0) job.Lose(worker->connection);
         worker.reset();  // if it was not lost, the tracker learns of it from the next process of the task
+      } else if (may_disturb && chance(8) == 0) {
+        job.Restart();
+        for (auto& one : workers) {
+          if (!one || chance(6) == 0) {
+            one.reset();
+          } else if (one->member) {
+            one->connection = job.Return(one->task, one->generation);
+          } else {
+            one->connection = job.Come(one->task);
+          }
+        }
       }
       job.Wait(std::chrono::milliseconds(chance(300)));
       listen();

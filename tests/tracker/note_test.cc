@@ -33,7 +33,12 @@ const Note kAll[] = {
     {.kind = Kind::kReturned, .rank = 1},
     {.kind = Kind::kMember, .rank = 0, .task_id = "a b", .host = "10.0.0.1"},
     {.kind = Kind::kBroken, .rank = 3},
-    {.kind = Kind::kVouched, .task_id = "", .host = "10.0.0.1", .ticket = "k3J9fQz81Lw-0_ab"}};
+    {.kind = Kind::kVouched, .task_id = "", .host = "10.0.0.1", .ticket = "k3J9fQz81Lw-0_ab"},
+    {.kind = Kind::kGeneration, .rank = 7},
+    {.kind = Kind::kEntered, .rank = 1, .task_id = "2", .host = "10.0.0.1"},
+    {.kind = Kind::kEnded, .rank = 7},
+    {.kind = Kind::kDone, .rank = 7},
+    {.kind = Kind::kResumed, .rank = 7}};
 
 TEST(Note, IsWhatItWasAfterBeingWrittenDown) {
   for (const Note& note : kAll) {
@@ -72,14 +77,14 @@ TEST_F(StateFileTest, GivesTheNextTrackerWhatTheLastOneKnew) {
   {
     StateFile file(path);
     EXPECT_FALSE(file.begun());
-    EXPECT_EQ(file.Begin(9091, 4, token), "");
+    EXPECT_EQ(file.Begin(9091, "1:4", token), "");
     for (const Note& note : kAll) EXPECT_EQ(file.Add(note), "");
   }
   StateFile file(path);
   EXPECT_TRUE(file.begun());
   EXPECT_EQ(file.port(), 9091);
   EXPECT_EQ(file.token(), token);
-  EXPECT_EQ(file.num_workers(), 4);
+  EXPECT_EQ(file.workers(), "1:4");
   EXPECT_EQ(file.notes(), std::vector<Note>(std::begin(kAll), std::end(kAll)));
 }
 
@@ -141,7 +146,7 @@ TEST_F(StateFileTest, OutlivesAFullDiskAndIsCompleteAgainAfterwards) {
   const Note shut_down{.kind = Kind::kShutDown, .rank = 2};
   {
     StateFile file(path);
-    ASSERT_EQ(file.Begin(9091, 4, wire::JobToken::Random()), "");
+    ASSERT_EQ(file.Begin(9091, "4", wire::JobToken::Random()), "");
     const std::string header = Content();
     {
       const FileSizeLimit limit(header.size() + 3);  // in the middle of the next line
@@ -157,7 +162,7 @@ TEST_F(StateFileTest, OutlivesAFullDiskAndIsCompleteAgainAfterwards) {
 TEST_F(StateFileTest, IsNotTakenOverWhileItIsIncomplete) {
   {
     StateFile file(path);
-    ASSERT_EQ(file.Begin(9091, 4, wire::JobToken::Random()), "");
+    ASSERT_EQ(file.Begin(9091, "4", wire::JobToken::Random()), "");
     const FileSizeLimit limit(Content().size());
     EXPECT_NE(file.Add({.kind = Kind::kWorld, .rank = 4}), "");
   }
@@ -168,7 +173,7 @@ TEST_F(StateFileTest, OutlivesADiskThatIsFullFromTheStart) {
   {
     StateFile file(path);
     const FileSizeLimit limit(0);
-    EXPECT_NE(file.Begin(9091, 4, wire::JobToken::Random()), "");
+    EXPECT_NE(file.Begin(9091, "4", wire::JobToken::Random()), "");
     EXPECT_EQ(file.Add({.kind = Kind::kWorld, .rank = 4}), "");
   }
   EXPECT_FALSE(StateFile(path).begun());

@@ -92,12 +92,16 @@ class Program(unittest.TestCase):
             subprocess.run([sys.executable, "-c", program], env={**environment, **tracker.env, "DMLC_TASK_ID": "0"}, check=True, timeout=30)
             self.assertEqual(tracker.finish()[0], 0)
 
-    def test_a_state_file_and_workers_that_may_be_lost_are_refused_together(self):
+    def test_a_state_file_of_a_job_that_is_not_elastic_is_refused(self):
         with tempfile.TemporaryDirectory() as folder:
-            done = subprocess.run([BIN / "rabit-tracker", "--num-workers", "1:2", "--state", f"{folder}/state"], capture_output=True,
+            state = pathlib.Path(folder) / "state"
+            with local("--num-workers", 2, "--state", state) as tracker:
+                tracker.process.kill()
+                tracker.process.wait()
+            done = subprocess.run([BIN / "rabit-tracker", "--num-workers", "1:2", "--state", state], capture_output=True,
                                   text=True, timeout=30, check=False)
         self.assertEqual(done.returncode, 1)
-        self.assertIn("a tracker cannot take over a job with --num-workers MIN:MAX", done.stderr)
+        self.assertIn("belongs to a job of 2 workers, not 1:2", done.stderr)
 
     def test_it_exits_0_when_all_workers_have_shut_down(self):
         for count in (1, 2, 3, 4, 7, 16):

@@ -43,7 +43,7 @@ TEST(Membership, LongStoriesAreCut) {
 
 TEST(Membership, UnknownWordsAndImpossibleLengthsAreErrors) {
   for (const std::string& bytes :
-       {Writer().Int(0).String("").Take(), Writer().Int(4).String("").Take(), Writer().Int(1).Int(-1).Take(),
+       {Writer().Int(0).String("").Take(), Writer().Int(5).String("").Take(), Writer().Int(1).Int(-1).Take(),
         Writer().Int(1).Int(std::numeric_limits<std::int32_t>::max()).Take(),
         Writer().Int(1).Int(1025).Take()}) {
     Reader reader;
@@ -51,7 +51,7 @@ TEST(Membership, UnknownWordsAndImpossibleLengthsAreErrors) {
     EXPECT_THROW(NextMemberMessage(reader), ProtocolError);
   }
   for (const std::string& bytes :
-       {Writer().Int(5).Int(1).Int(1).String("").Take(), Writer().Int(2).Int(1).Int(1).Int(1001).Take()}) {
+       {Writer().Int(6).Int(1).Int(1).String("").Take(), Writer().Int(2).Int(1).Int(1).Int(1001).Take()}) {
     Reader reader;
     reader.Append(bytes);
     EXPECT_THROW(NextGenerationMessage(reader), ProtocolError);

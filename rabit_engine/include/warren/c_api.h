@@ -459,6 +459,7 @@ typedef struct WarrenMembershipState* WarrenMembership;
 #define WARREN_MEMBER_COMES 1
 #define WARREN_MEMBER_DONE 2
 #define WARREN_MEMBER_LEAVES 3
+#define WARREN_MEMBER_STAYS 4 /* only for WarrenMembershipBegin */
 /* What a worker hears: it is a member of this generation; a member was lost, so that the others leave and
  * come again; a worker waits, so that the members leave together and come again; the work of the job is done.
  */
@@ -466,13 +467,22 @@ typedef struct WarrenMembershipState* WarrenMembership;
 #define WARREN_GENERATION_BROKEN 2
 #define WARREN_GENERATION_CHANGE 3
 #define WARREN_GENERATION_OVER 4
+/* The job, or this worker's place in it, is lost; `story` says why. */
+#define WARREN_GENERATION_FAILED 5
 
 /* Connects, and waits for the first generation (WARREN_MEMBER_COMES). */
 WARREN_DLL int WarrenMembershipOpen(WarrenMembership* membership);
+/* The same in two steps, also for a worker whose membership has ended because the tracker died, when another
+ * one takes the job over: it connects, and says what it is. This is WARREN_MEMBER_COMES if it waits,
+ * WARREN_MEMBER_STAYS if it is a member of `generation`, WARREN_MEMBER_DONE if it has said in that one that
+ * the work is done. */
+WARREN_DLL int WarrenMembershipConnect(WarrenMembership* membership);
+WARREN_DLL int WarrenMembershipBegin(WarrenMembership membership, int word, int generation);
 WARREN_DLL int WarrenMembershipTell(WarrenMembership membership, int word);
 /* Waits up to `seconds` for the tracker's next message. `*word` is what was heard, or 0 if nothing came.
  * `*generation` counts from 1, `*size` is the number of its members, and `story` receives which member was
- * lost, cut to `story_bytes` with its NUL; "" unless it is WARREN_GENERATION_BROKEN. */
+ * lost or what failed, cut to `story_bytes` with its NUL; "" unless it is WARREN_GENERATION_BROKEN or
+ * _FAILED. */
 WARREN_DLL int WarrenMembershipHear(WarrenMembership membership, double seconds, int* word, int* generation,
                                     int* size, char* story, size_t story_bytes);
 /* The membership's socket, for poll: while it is readable, WarrenMembershipHear may have a message. */

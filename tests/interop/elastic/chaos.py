@@ -1,10 +1,14 @@
 """Elastic jobs whose workers are killed, asked to end and stopped at random moments. Each must end with the models and evaluations of one
 undisturbed process.
 
-    chaos.py [--jobs N] [--first SEED] [--form libsvm|parquet|csv|arrow] [--verbose]
+    chaos.py [--jobs N] [--first SEED] [--form libsvm|parquet|csv|arrow] [--parallel N] [--verbose]
+
+Most of what such a job costs is the start of Python and XGBoost. So the workers are forks of a process that has imported them (forking.py), except
+at night.
 
 Run by ../elastic_test.py; XGBOOST_PYTHON and XGBOOST_PATH choose the version of XGBoost."""
 import argparse
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -20,18 +24,21 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path += [str(HERE.parent), str(HERE.parent.parent)]
 
 # pylint: disable=wrong-import-position
+import forking  # noqa: E402
 from any_xgboost_test import PYTHON, environment  # noqa: E402
-from warren_testing import BIN  # noqa: E402
+from warren_testing import AT_NIGHT, BIN  # noqa: E402
 
 #: No job may take longer, nor be silent for longer after the last disturbance than its rounds take.
 LIMIT_S = 120
+#: When the disturbances begin at the latest: after the start of all workers.
+SPAN_S = 4 if AT_NIGHT else 2
 
 
 class Event(NamedTuple):
     """A disturbance."""
 
-    at_s: float
-    what: str  #: "kill", "end" or "stop"
+    at_s: float  #: since the start of the job, or of the phase
+    what: str  #: "kill", "end", "stop", or a phase in which the worker's first process kills itself: "joining" or "loading"
     worker: int
 
 
@@ -41,7 +48,8 @@ class Scenario(NamedTuple):
     seeds: tuple
     workers: int
     replace_within: int
-    pause_s: float
+    pause_s: float  #: after each round
+    late_s: float  #: how long a process in the place of a lost one waits before it joins
     variables: dict
     events: list
 
@@ -50,13 +58,18 @@ def scenario(seed, form):
     """The scenario of a seed."""
     chance = random.Random(f"{seed} {form}")
     seeds = [chance.randrange(100_000), chance.randrange(100_000)]
-    workers = chance.randint(2, 4)
+    workers = chance.choice([2, 2, 3, 3, 4, 5, 6])
     variables = chance.choice([{}, {}, {"WARREN_SHARED_MEMORY": "off"}, {"WARREN_XGBOOST_ENGINE": "own"}])
     kinds = ["kill", "kill", "kill", "end", "stop"]
-    events = sorted(Event(chance.uniform(0, 4), chance.choice(kinds), chance.randrange(workers)) for _ in range(chance.randint(1, 4)))
+
+    def worker():
+        return chance.choice([0, chance.randrange(workers), chance.randrange(workers)])
+
+    events = sorted(Event(chance.uniform(0, SPAN_S), chance.choice(kinds), worker()) for _ in range(chance.randint(1, 4)))
     if chance.random() < .2:  # several at once
-        events += [Event(events[-1].at_s, "kill", chance.randrange(workers))]
-    return Scenario(tuple(seeds), workers, chance.choice([0, 1, 30]), chance.choice([.1, .2, .3]), variables, events)
+        events += [Event(events[-1].at_s, "kill", worker())]
+    events += [Event(chance.uniform(0, .1), phase, worker()) for phase in ("joining", "loading") if chance.random() < .25]
+    return Scenario(tuple(seeds), workers, chance.choice([0, 1, 30]), chance.choice([.05, .1, .15]), chance.choice([0, 0, .5]), variables, events)
 
 
 def disturb(event, folder):
@@ -66,7 +79,7 @@ def disturb(event, folder):
         pid = int(path.read_text(encoding="ascii"))
         if event.what == "stop":
             os.kill(pid, signal.SIGSTOP)
-            time.sleep(.7)
+            time.sleep(.5)
             os.kill(pid, signal.SIGCONT)
         else:
             os.kill(pid, signal.SIGKILL if event.what == "kill" else signal.SIGTERM)
@@ -75,22 +88,34 @@ def disturb(event, folder):
     return f"{event.what} {event.worker} ({pid})"
 
 
+def python():
+    """The Python of workers."""
+    return forking.python(PYTHON, "numpy", "xgboost", path=os.environ.get("XGBOOST_PATH", ""))
+
+
+def command(one, form, folder, pause_s):
+    """The command of a worker."""
+    return [python(), str(HERE / "worker.py"), form, *map(str, one.seeds), str(folder), str(pause_s)]
+
+
 def run_alone(one, form, folder):
     """The results of one process."""
-    subprocess.run([PYTHON, str(HERE / "worker.py"), form, *map(str, one.seeds), str(folder), "0"], check=True, env=environment())
+    subprocess.run(command(one, form, folder, 0), check=True, env=environment())
     return json.loads((folder / "result-alone.json").read_text(encoding="utf-8"))
 
 
 def run_job(one, form, folder):
     """Runs the job with its disturbances. Returns its exit code, its output, what was done, and the results."""
-    command = [str(BIN / "dmlc-submit"), "--port", "0", "--num-workers", f"1:{one.workers}", "--replace-within", str(one.replace_within),
-               PYTHON, str(HERE / "worker.py"), form, *map(str, one.seeds), str(folder), str(one.pause_s)]
+    submit = [str(BIN / "dmlc-submit"), "--port", "0", "--num-workers", f"1:{one.workers}", "--replace-within", str(one.replace_within),
+              *command(one, form, folder, one.pause_s)]
+    in_phases = [event for event in one.events if event.what in ("joining", "loading")]
+    variables = {"LATE_S": str(one.late_s), **{f"KILLED_{event.what}_{event.worker}": str(event.at_s) for event in in_phases}}
     done = []
     with open(folder / "output", "w+", encoding="utf-8") as output:
         begun = time.monotonic()
-        job = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env={**environment(), **one.variables})
+        job = subprocess.Popen(submit, stdout=output, stderr=subprocess.STDOUT, env={**environment(), **one.variables, **variables})
         try:
-            for event in one.events:
+            for event in (event for event in one.events if event not in in_phases):
                 while time.monotonic() - begun < event.at_s and job.poll() is None:
                     time.sleep(.01)
                 # Whoever has written its results may have left the job.
@@ -137,14 +162,16 @@ def main():
     parser.add_argument("--jobs", type=int, default=10)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--form", default="libsvm", choices=["libsvm", "parquet", "csv", "arrow"])
+    parser.add_argument("--parallel", type=int, default=1, help="how many jobs run at a time")
     parser.add_argument("--verbose", "-v", action="count", default=0)
     given = parser.parse_args()
     wrong = 0
-    for seed in range(given.first, given.first + given.jobs):
-        story = check(seed, given.form, given.verbose)
-        if story:
-            wrong += 1
-            print(story, flush=True)
+    python()  # before several threads start it
+    with concurrent.futures.ThreadPoolExecutor(given.parallel) as jobs:
+        for story in jobs.map(lambda seed: check(seed, given.form, given.verbose), range(given.first, given.first + given.jobs)):
+            if story:
+                wrong += 1
+                print(story, flush=True)
     print(f"{given.jobs} jobs, {wrong} wrong")
     sys.exit(1 if wrong else 0)
 

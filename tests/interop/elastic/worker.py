@@ -3,10 +3,14 @@
     worker.py FORM FIRST SECOND FOLDER PAUSE
 
 FORM and the files are those of ../same_model/files.py; a process without a job writes them. PAUSE: how many seconds each round takes at
-least. The results go to FOLDER/result-TASK.json; FOLDER/pid-TASK has the process number."""
+least. The results go to FOLDER/result-TASK.json; FOLDER/pid-TASK has the process number. LATE_S in the environment: how long a process in
+the place of a lost one waits before it joins. KILLED_joining_TASK and KILLED_loading_TASK: after how many seconds of that phase the first
+process of a task kills itself."""
 import os
 import pathlib
+import signal
 import sys
+import threading
 import time
 
 FORM, SEEDS, FOLDER, PAUSE = sys.argv[1], (int(sys.argv[2]), int(sys.argv[3])), pathlib.Path(sys.argv[4]), float(sys.argv[5])
@@ -24,6 +28,15 @@ import xgboost  # noqa: E402
 import cases  # noqa: E402
 import files  # noqa: E402
 import warren.xgboost  # noqa: E402
+
+
+def begin(phase):
+    """Has this process killed during the phase, if that is asked for."""
+    delay = os.environ.get(f"KILLED_{phase}_{TASK}")
+    if delay and os.environ.get("DMLC_NUM_ATTEMPT") == "0":
+        killer = threading.Timer(float(delay), os.kill, (os.getpid(), signal.SIGKILL))
+        killer.daemon = True
+        killer.start()
 
 
 class Pause(xgboost.callback.TrainingCallback):
@@ -75,7 +88,7 @@ def trained(case):
     name, how = files.arguments(case, FORM, FOLDER / f"{FORM}-{case.seed}")
     data, values, rounds = warren.xgboost.Data(name, **how), {}, Rounds()
     try:
-        model = warren.xgboost.train(case.params, data, 3 * case.rounds, evals=[(data, "train")] if case.is_evaluated else [],
+        model = warren.xgboost.train(case.params, data, 2 * case.rounds, evals=[(data, "train")] if case.is_evaluated else [],
                                      evals_result=values, elastic=True, obj=case.function, early_stopping_rounds=case.stop_after,
                                      verbose_eval=False, callbacks=[rounds, Pause()])
     except (ValueError, xgboost.core.XGBoostError) as error:
@@ -90,7 +103,11 @@ chosen = [case_from(seed) for seed in SEEDS]
 if TASK == "alone":
     for one in {case.seed: case for case in chosen}.values():
         files.write(one, FORM, FOLDER / f"{FORM}-{one.seed}")
+if int(os.environ.get("DMLC_NUM_ATTEMPT", "0")) > 0:
+    time.sleep(float(os.environ["LATE_S"]))
+begin("joining")
 with warren.xgboost.communicator():
+    begin("loading")
     found = [trained(one) for one in chosen]
     text = json.dumps(found)
     path = FOLDER / f"result-{TASK}.json"

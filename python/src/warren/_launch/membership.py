@@ -1,8 +1,10 @@
 """The membership of this process in an elastic job, whose workers may come and go (wire/membership.h, warren/c_api.h)."""
 import ctypes
+import contextlib
 import os
 import select
 import socket
+import sys
 import threading
 import time
 from typing import Any, Callable, FrozenSet, Iterator, NamedTuple, Optional
@@ -13,9 +15,14 @@ from warren._engine import native as _native
 _SLICE_S = 0.2
 #: How long after a loss a member is left alone, which usually notices by itself, in the call that it is in.
 _GRACE_S = 1.0
+#: How long this worker waits for a tracker that takes over, once it needs one; and how long that tracker may then need to notice members that
+#: were lost in the meantime (kLeavePatience in tracker/generations.h).
+_TRACKER_PATIENCE_S, _TRACKER_NOTICES_S = 30.0, 35.0
+#: The pause between two attempts to find the tracker.
+_SEARCH_PAUSE_S = 0.25
 _STORY_BYTES = 1024
-_COMES, _DONE, _LEAVES = 1, 2, 3
-_FORMED, _BROKEN, _CHANGE, _OVER = 1, 2, 3, 4
+_COMES, _DONE, _LEAVES, _STAYS = 1, 2, 3, 4
+_FORMED, _BROKEN, _CHANGE, _OVER, _FAILED = 1, 2, 3, 4, 5
 
 
 class Generation(NamedTuple):
@@ -59,9 +66,10 @@ class _Connection:
         self._library.WarrenMembershipTell.argtypes = [ctypes.c_void_p, ctypes.c_int]
         self._library.WarrenMembershipDescriptor.argtypes = [ctypes.c_void_p, ctypes.POINTER(ctypes.c_int)]
         self._library.WarrenMembershipClose.argtypes = [ctypes.c_void_p]
+        self._library.WarrenMembershipBegin.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_int]
         self._handle = ctypes.c_void_p()
         self._lock = threading.Lock()
-        self._check(self._library.WarrenMembershipOpen(ctypes.byref(self._handle)))
+        self._check(self._library.WarrenMembershipConnect(ctypes.byref(self._handle)))
         descriptor = ctypes.c_int()
         self._check(self._library.WarrenMembershipDescriptor(self._handle, descriptor))
         self.descriptor: int = descriptor.value
@@ -69,6 +77,11 @@ class _Connection:
     def _check(self, code: int) -> None:
         if code != 0:
             raise RuntimeError(self._library.WarrenGetLastError().decode(errors="replace"))
+
+    def begin(self, word: int, generation: int) -> None:
+        """Sends the first word: what this worker is, and of which generation."""
+        with self._lock:
+            self._check(self._library.WarrenMembershipBegin(self._handle, word, generation))
 
     def tell(self, word: int) -> None:
         """Sends a word."""
@@ -102,16 +115,24 @@ class Membership:
 
     A member may wait in a call for one that is lost, such as for its connection. So when a generation is broken and this member does not
     leave it within a second, the thread shuts down the sockets that it opened to join this generation, which ends the call with an error.
-    Other methods are for one thread; they raise RuntimeError if the tracker is lost."""
+
+    If the tracker is lost, the thread looks for one that takes the job over (rabit-tracker --state), and tells it what this worker is: one
+    that waits, a member of its generation as before, or one that has done its work. Meanwhile a generation trains on.
+
+    Other methods are for one thread; they raise RuntimeError if the job has failed, or if they need the tracker and none has come in time."""
 
     def __init__(self) -> None:
         """Connects, and waits for the first generation."""
         self._connection = _Connection()
+        self._connection.begin(_COMES, 0)
         self._changed = threading.Condition()
         self._formed: Optional[Generation] = None  # heard of, and not entered yet
         self._current = Generation(0, 0)
         self._is_broken = self._wants_change = self._is_over = self._is_closed = False
         self._failure: Optional[Exception] = None
+        self._done_in = 0  # the generation in which this worker has said that the work is done, until it takes part in another one
+        self._loss: Optional[str] = None  # while there is no tracker: how it was lost
+        self._returned_at = float("-inf")  # when a tracker that took over was found
         self._before: Optional[FrozenSet[str]] = None  # while this process joins a generation: the sockets that it had before
         self._links: FrozenSet[str] = frozenset()  # those that it opened to join
         threading.Thread(target=self._listen, name="warren-membership", daemon=True).start()
@@ -119,34 +140,86 @@ class Membership:
     # --- the thread -----------------------------------------------------------------------------------------------------------------
 
     def _listen(self) -> None:
-        broken_since: Optional[float] = None
-        news = select.poll()
-        news.register(self._connection.descriptor, select.POLLIN)
         try:
-            while not self._is_closed:
-                news.poll(1000 * _SLICE_S)
-                for word, generation, _ in self._connection.heard():
-                    self._note(word, generation)
-                with self._changed:
-                    if not self._is_broken or not (self._links or self._before is not None):
-                        broken_since = None
-                    elif broken_since is None:
-                        broken_since = time.monotonic()
-                    elif time.monotonic() - broken_since >= _GRACE_S:
-                        _shut_down(self._links if self._before is None else _sockets() - self._before)
-                        broken_since = time.monotonic()
+            while not self._has_ended():
+                try:
+                    self._hear()
+                except RuntimeError as error:
+                    if not self._has_ended():
+                        self._find_tracker(str(error))
         except Exception as error:  # pylint: disable=broad-except
             with self._changed:
                 if not self._is_closed:
                     self._failure = error
                 self._changed.notify_all()
 
-    def _note(self, word: int, generation: Generation) -> None:
+    def _has_ended(self) -> bool:
+        return self._is_closed or self._is_over or self._failure is not None
+
+    def _hear(self) -> None:
+        broken_since: Optional[float] = None
+        news = select.poll()
+        news.register(self._connection.descriptor, select.POLLIN)
+        while not self._has_ended():
+            news.poll(1000 * _SLICE_S)
+            for word, generation, story in self._connection.heard():
+                self._note(word, generation, story)
+            with self._changed:
+                if not self._is_broken or not (self._links or self._before is not None):
+                    broken_since = None
+                elif broken_since is None:
+                    broken_since = time.monotonic()
+                elif time.monotonic() - broken_since >= _GRACE_S:
+                    _shut_down(self._links if self._before is None else _sockets() - self._before)
+                    broken_since = time.monotonic()
+
+    def _find_tracker(self, loss: str) -> None:
+        """Connects to the tracker that takes the job over, and tells it what this worker is."""
+        with self._changed:
+            self._loss = loss
+        is_shown = False
+        while not self._is_closed:
+            time.sleep(_SEARCH_PAUSE_S)
+            try:
+                found = _Connection()
+                with self._changed:
+                    self._return_over(found)
+            except RuntimeError as error:
+                if not is_shown:
+                    sys.stderr.write(f"warren: {loss}; this worker goes on until it needs the tracker, and looks for one that takes over ({error})\n")
+                is_shown, self._loss = True, str(error)
+                continue
+            sys.stderr.write("warren: the tracker was lost, and this worker has found the one that takes over\n")
+            return
+
+    def _return_over(self, found: _Connection) -> None:
+        """Begins the membership anew over this connection. Call it with the lock, so that nothing is told to the old one afterwards."""
+        now = self._formed or self._current
+        if self._done_in:
+            found.begin(_DONE, self._done_in)
+            if not now.number:
+                found.tell(_COMES)
+        else:
+            found.begin(_STAYS if now.number else _COMES, now.number)
+        lost, self._connection = self._connection, found
+        lost.close()
+        # It is not one of the sockets of the generation.
+        with contextlib.suppress(OSError):
+            own = frozenset([os.readlink(f"/proc/self/fd/{found.descriptor}")])
+            self._before, self._links = None if self._before is None else self._before | own, self._links - own
+        if self._is_closed:
+            found.close()
+        self._loss, self._returned_at = None, time.monotonic()
+        self._changed.notify_all()
+
+    def _note(self, word: int, generation: Generation, story: str) -> None:
         with self._changed:
             if word == _FORMED:
-                self._formed = generation
+                self._formed, self._done_in = generation, 0
             elif word == _OVER:
                 self._is_over = True
+            elif word == _FAILED:
+                self._failure = RuntimeError(story)
             elif generation.number == self._current.number or self._formed and generation.number == self._formed.number:
                 self._is_broken = self._is_broken or word == _BROKEN
                 self._wants_change = self._wants_change or word == _CHANGE
@@ -155,10 +228,18 @@ class Membership:
     # --- the generations ------------------------------------------------------------------------------------------------------------
 
     def _wait(self, condition: Callable[[], Any], seconds: float) -> None:
-        """Waits until the condition holds, the time has passed, or the tracker is lost. Call it with the lock."""
-        end = time.monotonic() + seconds
+        """Waits until the condition holds, the job has failed, or the time has passed, in which there was a tracker. Call it with the lock."""
+        begun = time.monotonic()
+        end = begun + seconds
         while not condition() and self._failure is None and time.monotonic() < end:
             self._changed.wait(min(_SLICE_S, max(0.0, end - time.monotonic())))
+            if self._loss is None:
+                begun = time.monotonic()
+            elif time.monotonic() - begun < _TRACKER_PATIENCE_S:
+                end = time.monotonic() + seconds
+            else:
+                raise RuntimeError(f"{self._loss} No tracker has taken over within {_TRACKER_PATIENCE_S:.0f} s: rabit-tracker --state FILE, started "
+                                   "again with the same options, does")
         if self._failure is not None:
             raise RuntimeError(str(self._failure)) from self._failure
 
@@ -191,7 +272,12 @@ class Membership:
             self._before, self._links = None, frozenset()
             self._is_broken = self._wants_change = False
             self._current = Generation(0, 0)
-        self._connection.tell(_COMES)
+            self._tell(_COMES)
+
+    def _tell(self, word: int) -> None:
+        """Tells the tracker, or leaves that to _return_over if it is lost. Call it with the lock."""
+        with contextlib.suppress(RuntimeError):
+            self._connection.tell(word)
 
     def wants_change(self) -> bool:
         """Whether another worker waits for a place, or a member has been lost."""
@@ -201,6 +287,7 @@ class Membership:
     def is_known_to_end(self, seconds: float) -> bool:
         """Whether the tracker says within this time that a member of the generation was lost, or that another worker waits."""
         with self._changed:
+            seconds = max(seconds, self._returned_at + _TRACKER_NOTICES_S - time.monotonic())
             self._wait(lambda: self._wants_change or self._is_broken, seconds)
             return self._wants_change or self._is_broken
 
@@ -208,11 +295,17 @@ class Membership:
         """Tells the tracker that the work of the job is done."""
         with self._changed:
             self._before, self._links = None, frozenset()
-        self._connection.tell(_DONE)
+            self._done_in = self._current.number
+            self._tell(_DONE)
+            try:
+                self._wait(lambda: self._loss is None, float("inf"))
+            except RuntimeError as error:
+                sys.stderr.write(f"warren: the work is done, but this worker could not tell the tracker: {error}\n")
 
     def leave(self) -> None:
         """Tells the tracker that this worker ends, after it has left its generation with the others."""
-        self._connection.tell(_LEAVES)
+        with self._changed:
+            self._tell(_LEAVES)
         self.close()
 
     def close(self) -> None:

@@ -245,9 +245,9 @@ void KubernetesController::EndThoseThatNeverCome(TimePoint now) {
   const bool ends_missing = workers_finished_ && asked_since_finish_;
   for (auto& [index, process] : processes_) {
     if (!process.wanted || !(ends_missing || (process.given_up && !work_is_done_))) continue;
-    const bool has_pod = std::any_of(pods_.begin(), pods_.end(), [&](const auto& entry) {
+    const bool has_pod = std::any_of(pods_.begin(), pods_.end(), [wanted = index](const auto& entry) {
       const Pod& pod = entry.second;
-      return pod.index == index && !pod.settled && (pod.has_begun || pod.ended);
+      return pod.index == wanted && !pod.settled && (pod.has_begun || pod.ended);
     });
     if (has_pod) continue;
     Changed(now);
@@ -263,8 +263,8 @@ void KubernetesController::EndThoseThatNeverCome(TimePoint now) {
   }
 }
 
-/// Called when the tracker's pod or, with a tracker of its own, dmlc-submit says so. The pods are asked once
-/// more: those that have begun in the meantime are heard to their end.
+/// The work of all workers is done, as the tracker's pod has said, or dmlc-submit's own tracker. The pods are
+/// asked once more: those that have begun in the meantime are heard to their end.
 void KubernetesController::WorkersFinished(TimePoint now) {
   if (!std::exchange(workers_finished_, true)) Changed(now);
 }

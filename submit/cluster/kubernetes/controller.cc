@@ -436,11 +436,20 @@ void KubernetesController::OnMessage(Pod& pod, const AgentMessage& message, Time
   }
   int code = 0;
   words >> code;
-  if (message.kind == "again") EndAttempt(message.index, FromShellCode(code));
+  if (message.kind == "again") StartedAgain(message.index, FromShellCode(code));
   if (message.kind == "exit" || message.kind == "stopped") {
     process.last = FromShellCode(code);  // reported when the container has ended and all output has arrived
     pod.was_stopped = message.kind == "stopped";
   }
+}
+
+/// Handles a command that its pod starts again. Logs arrive late: when the work of an elastic job is done,
+/// the command may have been lost before, and the new one decides whether the worker ends well.
+void KubernetesController::StartedAgain(std::size_t index, const ExitStatus& status) {
+  if (!work_is_done_) return EndAttempt(index, status);
+  Say(Severity::kWarning,
+      fmt::format("worker {} (pod {}) {}; by now the work of the job is done, and it is started again", index,
+                  processes_.at(index).pod, status.Describe()));
 }
 
 /// Handles a pod that has ended, once its log has been read as far as possible.

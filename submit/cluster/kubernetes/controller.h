@@ -182,6 +182,7 @@ class KubernetesController {
   void SettleNow(Pod& pod, TimePoint now);
   ExitStatus Explained(ExitStatus last, const Pod& pod) const;
   void SettleTracker(Pod& pod);
+  void StartedAgain(std::size_t index, const ExitStatus& status);
   void EndAttempt(std::size_t index, ExitStatus status);
   void End(std::size_t index, const ExitStatus& status);
 

@@ -380,6 +380,24 @@ TEST_F(KubernetesControllerWithTrackerTest, AWorkerThatHasNotBegunIsNotNeededAft
   EXPECT_TRUE(exits[0].status.ok());
 }
 
+TEST_F(KubernetesControllerWithTrackerTest, ALossThatIsHeardOfAfterTheWorkIsNoFailure) {
+  TrackerSays("the work is done");
+  Says(Running(0), "again 0 137");
+  auto actions = Take();
+  EXPECT_TRUE(Exits(actions).empty());
+  EXPECT_TRUE(std::any_of(actions.begin(), actions.end(), [](const auto& action) {
+    const auto* event = std::get_if<ClusterEvent>(&action);
+    const auto* said = event == nullptr ? nullptr : std::get_if<LogLine>(event);
+    return said != nullptr &&
+           said->text.find("was killed by signal 9 (SIGKILL); by now the work") != std::string::npos;
+  }));
+  Says(Running(0), "start 1 18 node");
+  EndFirst();
+  const auto exits = Exits(Take());
+  ASSERT_EQ(exits.size(), 1U);
+  EXPECT_TRUE(exits[0].status.ok());
+}
+
 TEST_F(KubernetesControllerWithTrackerTest, AWorkerThatHasBegunIsHeardToItsEnd) {
   EndFirst();
   Take();

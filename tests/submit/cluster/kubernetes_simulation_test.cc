@@ -261,6 +261,7 @@ class KubernetesWorld : public SimulatedWorld<KubernetesWorld, KubernetesControl
     const auto found = pods_.find(name);
     if (found == pods_.end() || found->second.ended) return;
     found->second.has_begun = true;
+    if (workers_finished_) gives_up_.insert(name);  // nobody waits for it
     if (found->second.role != "tracker") return RunAttempt(name);
     Write(found->second, "the tracker listens\n");
     if (elastic_) {

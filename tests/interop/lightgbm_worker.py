@@ -170,7 +170,7 @@ def loads(uri: str) -> None:
     with wl.communicator():
         data = wl.load_dataset(uri, free_raw_data=False)
         model = lgb.train({**BASE, "objective": "regression", **wl.parameters()}, data, 2)
-        assert data.subset([0, 1]).warren_is_share  # of a fold of lightgbm.cv, too
+        assert data.subset([0, 1]).warren_is_share  # the folds of lightgbm.cv are subsets
         group = data.get_group()
         print("loaded", json.dumps([wl.get_rank(), data.num_data(), data.num_feature(),
                                     None if group is None else [int(size) for size in group], digest(model)]))

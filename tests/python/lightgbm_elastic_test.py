@@ -55,14 +55,19 @@ class Elastic(unittest.TestCase):
                                    env=environment(PLAN=json.dumps(plan), **variables))
         return process, output
 
-    def end(self, process, output, code=0):
+    @staticmethod
+    def ended(process, output):
+        """Waits for the job. Returns its code, which is None if it has not ended in time, and its output."""
         try:
-            found = process.wait(LIMIT_S)
+            code = process.wait(LIMIT_S)
         except subprocess.TimeoutExpired:
             process.kill()
-            found = None
+            code = None
         output.seek(0)
-        text = output.read()
+        return code, output.read()
+
+    def end(self, process, output, code=0):
+        found, text = self.ended(process, output)
         self.assertEqual(found, code, text)
         return text
 
@@ -215,13 +220,8 @@ class Elastic(unittest.TestCase):
                 with contextlib.suppress(ProcessLookupError):  # lost, and not started again yet
                     os.kill(int(pid.read_text(encoding="ascii")), KILL)
                     done.append((when, worker))
-        try:
-            code = process.wait(LIMIT_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            code = None
-        output.seek(0)
-        text = f"job {seed}: {workers} workers, {names}, replaced: {is_replaced}, {plan}, {done}\n{output.read()}"
+        code, text = self.ended(process, output)
+        text = f"job {seed}: {workers} workers, {names}, replaced: {is_replaced}, {plan}, {done}\n{text}"
         # As documented: a worker that is lost between the last training and the end of the program, and not replaced.
         if not is_replaced and "a worker was lost after the training, and no other one has come" in text:
             return

@@ -84,6 +84,19 @@ class Training(Job):
                     self.assertAlmostEqual(found["metric"], alone["metric"], 5)
                     self.assertEqual(found["categories"], {"city": ["Bonn", "Rom", "Ulm", "only-0", "only-1", "only-2"]})
 
+    def test_estimators_fit_rows_in_s3_as_on_a_disk(self):
+        program = """
+import sys, warren
+for kind, how in (warren.xgboost.XGBClassifier, {"enable_categorical": True}), (warren.lightgbm.LGBMClassifier, {"verbose": -1}):
+    models = [kind(n_estimators=3, num_workers=2, **how).fit(f"{place}/**/*.parquet", "y", sample_weight="w") for place in sys.argv[1:]]
+    found = [bytes(one.get_booster().save_raw()) if hasattr(one, "get_booster") else one.booster_.model_to_string() for one in models]
+    print("same" if found[0] == found[1] else "DIFFERENT", kind.__name__)
+"""
+        with object_stores.S3Server(self.folder) as server:
+            done = subprocess.run([sys.executable, "-c", program, "s3://bucket/train", self.local], capture_output=True, text=True, timeout=LIMIT_S, check=False,
+                                  env={**os.environ, "PYTHONPATH": str(SOURCE / "python/src"), "WARREN_NATIVE": str(BIN.parent), **server.environment()})
+        self.assertEqual(re.findall("^same .*|^DIFFERENT.*", done.stdout, re.MULTILINE), ["same XGBClassifier", "same LGBMClassifier"], done.stderr)
+
     def test_a_checkpoint_in_s3_is_gone_on_from_when_all_workers_are_lost(self):
         saved = self.folder / "bucket/saved"
         saved.mkdir()

@@ -144,7 +144,7 @@ class Job:
             if stream is not None:
                 stream.flush()
         try:
-            # Ctrl-C interrupts a whole process group; `show` passes it on, so dmlc-submit has a group of its own.
+            # A terminal sends the signal of Ctrl-C to a whole process group. dmlc-submit gets it from `show` instead, so it is in another one.
             self._process = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True, **streams,
                                              env={**variables, **more})
         finally:

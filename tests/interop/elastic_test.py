@@ -469,6 +469,26 @@ print("model", hashlib.sha256(b"".join(found)).hexdigest(), "of", size, flush=Tr
         self.assertEqual(code, 0, log)
         self.assertIn("generation 2 begins with 2 workers", log)
 
+    def test_22_a_worker_that_hangs_in_a_call_of_xgboost_is_replaced(self):
+        # XGBoost's own engine may hang after a loss. Here a lock that nobody releases hangs in its place, inside one of XGBoost's modules.
+        program = PROGRAM.replace("class Pause", """
+import warren._launch.hang
+warren._launch.hang.LIMIT_S = 2
+
+class Hanging(xgboost.callback.TrainingCallback):
+    def after_iteration(self, model, epoch, evals_log):
+        if epoch == 4 and os.environ["DMLC_NUM_ATTEMPT"] == "0":
+            if os.environ["DMLC_TASK_ID"] == "0":
+                os.kill(os.getpid(), 9)
+            elif os.environ["DMLC_TASK_ID"] == "1":
+                exec("import _thread; lock = _thread.allocate_lock(); lock.acquire(); lock.acquire()", dict(vars(xgboost.core)))
+
+class Pause""").replace("[Pause()]", "[Pause(), Hanging()]")
+        text = Job(self.folder, "1:3", program=program).end()
+        self.assertEqual(self.models(text), [(self.model, "3")] * 3, text)
+        self.assertIn("a call of xgboost has done nothing for 2 s, although its connections have been shut down", text)
+        self.assertRegex(text, r"worker 1 \(rank \d, host \S+, pid \d+\) exited with code 143; the other 2 go on, and it is started again")
+
 
 if __name__ == "__main__":
     unittest.main()

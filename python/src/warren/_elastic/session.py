@@ -28,6 +28,11 @@ class Library(NamedTuple):
     leave: Callable[[bool], None]  #: leaves it; with True, because of a failure, without the other members
 
     @property
+    def package(self) -> str:
+        """The name of its Python package."""
+        return self.error.__module__.partition(".")[0]
+
+    @property
     def of_collectives(self) -> Tuple[Type[Exception], ...]:
         """What a collective call may raise when a worker is lost."""
         return self.error, RuntimeError, OSError
@@ -46,7 +51,7 @@ class Session:
         self._end.may_wait = True
         self._broken_links = 0  # since the last round
         self._end.begin()
-        self._membership = Membership()
+        self._membership = Membership(library.package)
         #: The results of the job's trainings that this process knows, each a tuple that the library's training has made.
         self.kept: List[Tuple[Any, ...]] = []
         #: How many of them this process has returned to its program.

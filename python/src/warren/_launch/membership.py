@@ -10,6 +10,8 @@ import time
 from typing import Any, Callable, FrozenSet, Iterator, NamedTuple, Optional
 
 from warren._engine import native as _native
+from warren._launch import hang as _hang
+from warren._launch.preemption import EndRequest
 
 #: How long a wait takes at most before Python handles signals.
 _SLICE_S = 0.2
@@ -114,15 +116,19 @@ class Membership:
     """A connection to the tracker, which forms the generations, and a thread that listens to it.
 
     A member may wait in a call for one that is lost, such as for its connection. So when a generation is broken and this member does not
-    leave it within a second, the thread shuts down the sockets that it opened to join this generation, which ends the call with an error.
+    leave it within a second, the thread shuts down the sockets that it opened to join this generation, which ends the call with an error. If
+    the call still does not return, the process ends, as if it had been lost: XGBoost's own engine may wait for an operation that nobody is
+    left to carry out (Loop::Block, as of 3.4).
 
     If the tracker is lost, the thread looks for one that takes the job over (rabit-tracker --state), and tells it what this worker is: one
     that waits, a member of its generation as before, or one that has done its work. Meanwhile a generation trains on.
 
     Other methods are for one thread; they raise RuntimeError if the job has failed, or if they need the tracker and none has come in time."""
 
-    def __init__(self) -> None:
-        """Connects, and waits for the first generation."""
+    def __init__(self, package: str = "") -> None:
+        """Connects, and waits for the first generation. `package`: the Python package of the library whose calls may hang."""
+        self._package = package
+        self._thread = threading.get_ident()  # the one that trains
         self._connection = _Connection()
         self._connection.begin(_COMES, 0)
         self._changed = threading.Condition()
@@ -158,6 +164,7 @@ class Membership:
 
     def _hear(self) -> None:
         broken_since: Optional[float] = None
+        watch = _hang.Watch()
         news = select.poll()
         news.register(self._connection.descriptor, select.POLLIN)
         while not self._has_ended():
@@ -166,12 +173,20 @@ class Membership:
                 self._note(word, generation, story)
             with self._changed:
                 if not self._is_broken or not (self._links or self._before is not None):
-                    broken_since = None
+                    broken_since, watch = None, _hang.Watch()
                 elif broken_since is None:
                     broken_since = time.monotonic()
                 elif time.monotonic() - broken_since >= _GRACE_S:
                     _shut_down(self._links if self._before is None else _sockets() - self._before)
                     broken_since = time.monotonic()
+                if broken_since is not None and watch.hangs(_hang.observe(self._thread, self._package)):
+                    self._end_hanging_process()
+
+    def _end_hanging_process(self) -> None:
+        sys.stderr.write(f"warren: a worker was lost, and a call of {self._package} has done nothing for {_hang.LIMIT_S:g} s, although its "
+                         "connections have been shut down: this process ends, so that another one takes its place\n")
+        sys.stderr.flush()
+        os._exit(EndRequest.STATUS)  # pylint: disable=protected-access
 
     def _find_tracker(self, loss: str) -> None:
         """Connects to the tracker that takes the job over, and tells it what this worker is."""
@@ -251,6 +266,7 @@ class Membership:
             if self._is_over:
                 raise JobIsOver
             if self._formed is not None:
+                self._thread = threading.get_ident()
                 self._current, self._formed = self._formed, None
                 self._before = _sockets()
             return self._current

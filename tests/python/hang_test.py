@@ -38,14 +38,14 @@ class Hang(unittest.TestCase):
         with lock:
             thread = threading.Thread(target=module.wait, args=[lock])
             thread.start()
-            while hang.observe(thread.ident, "library").call is None:
+            while hang.observe(thread.ident, ["library"]).call is None:
                 time.sleep(.001)
-            one, two = hang.observe(thread.ident, "library"), hang.observe(thread.ident, "library")
+            one, two = hang.observe(thread.ident, ["library.part", "other"]), hang.observe(thread.ident, ["library"])
             self.assertEqual(one.call, two.call)
-            self.assertIsNone(hang.observe(thread.ident, "lib").call)
-            self.assertIsNone(hang.observe(threading.get_ident(), "library").call)
+            self.assertIsNone(hang.observe(thread.ident, ["lib", "part", "library.par"]).call)
+            self.assertIsNone(hang.observe(threading.get_ident(), ["library"]).call)
         thread.join()
-        self.assertIsNone(hang.observe(thread.ident, "library").call)
+        self.assertIsNone(hang.observe(thread.ident, ["library"]).call)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Whether a thread hangs in a call of a library."""
 import sys
 import time
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple, Optional, Sequence
 
 #: How long a call may do nothing before it hangs.
 LIMIT_S = 10.0
@@ -19,11 +19,11 @@ class Observation(NamedTuple):
     call: Any  #: the call of the library that the thread is in, or None if it is in none
 
 
-def observe(thread: int, package: str) -> Observation:
-    """Observes a thread of this process. It is in a call of the package if its innermost Python function is one of the package's."""
+def observe(thread: int, packages: Sequence[str]) -> Observation:
+    """Observes a thread of this process. It is in a call of one of the packages if its innermost Python function belongs to that package."""
     frame = sys._current_frames().get(thread)  # pylint: disable=protected-access
     name = str(frame.f_globals.get("__name__", "")) if frame is not None else ""
-    is_inside = frame is not None and name.partition(".")[0] == package
+    is_inside = any(f"{name}.".startswith(f"{package}.") for package in packages)
     return Observation(time.monotonic(), time.process_time(), (id(frame), frame.f_lasti, frame.f_code.co_name) if is_inside and frame else None)
 
 

@@ -117,8 +117,8 @@ class Membership:
 
     A member may wait in a call for one that is lost, such as for its connection. So when a generation is broken and this member does not
     leave it within a second, the thread shuts down the sockets that it opened to join this generation, which ends the call with an error. If
-    the call still does not return, the process ends, as if it had been lost: XGBoost's own engine may wait for an operation that nobody is
-    left to carry out (Loop::Block, as of 3.4).
+    the call still does not return, the process ends, as if it had been lost: XGBoost's own communicator, with which workers also join, may wait
+    for an operation that its thread has left in the queue (Loop::Block, as of 3.4).
 
     If the tracker is lost, the thread looks for one that takes the job over (rabit-tracker --state), and tells it what this worker is: one
     that waits, a member of its generation as before, or one that has done its work. Meanwhile a generation trains on.
@@ -128,6 +128,7 @@ class Membership:
     def __init__(self, package: str = "") -> None:
         """Connects, and waits for the first generation. `package`: the Python package of the library whose calls may hang."""
         self._package = package
+        self._packages = (package, f"warren._{package}") if package else ()
         self._thread = threading.get_ident()  # the one that trains
         self._connection = _Connection()
         self._connection.begin(_COMES, 0)
@@ -179,7 +180,7 @@ class Membership:
                 elif time.monotonic() - broken_since >= _GRACE_S:
                     _shut_down(self._links if self._before is None else _sockets() - self._before)
                     broken_since = time.monotonic()
-                if broken_since is not None and watch.hangs(_hang.observe(self._thread, self._package)):
+                if broken_since is not None and watch.hangs(_hang.observe(self._thread, self._packages)):
                     self._end_hanging_process()
 
     def _end_hanging_process(self) -> None:

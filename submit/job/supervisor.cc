@@ -27,17 +27,11 @@ std::string OthersStopped(std::size_t count) {
 
 }  // namespace
 
-std::string ProcessState::Describe() const {
-  const std::string rank_text = rank ? fmt::format("rank {}, ", *rank) : "";
-  std::string place;
-  if (!where.host.empty()) place = fmt::format("host {}", where.host);
-  if (where.pid > 0) place += fmt::format("{}pid {}", place.empty() ? "" : ", ", where.pid);
-  const std::string all = rank_text + place;
-  return all.empty() ? name : fmt::format("{} ({})", name, all);
-}
-
 Supervisor::Supervisor(RestartPolicy policy, const std::vector<PlannedProcess>& plan, const JobView& view)
-    : policy_(std::move(policy)), view_(view), processes_(plan.size()) {
+    : policy_(std::move(policy)),
+      view_(view),
+      processes_(plan.size()),
+      seating_(policy_.hosts_from, static_cast<std::size_t>(policy_.min_workers.value_or(0))) {
   for (std::size_t i = 0; i < plan.size(); ++i) {
     processes_[i].role = plan[i].role;
     processes_[i].task_id = plan[i].task_id;
@@ -59,13 +53,17 @@ std::optional<TimePoint> Supervisor::NextDeadline() const {
   std::optional<TimePoint> next = patience_;
   const auto consider = [&](TimePoint time) { next = std::min(next.value_or(time), time); };
   if (arbiter_.deadline()) consider(*arbiter_.deadline());
-  if (reseat_at_) consider(*reseat_at_);
+  if (seating_.next_change()) consider(*seating_.next_change());
   for (const Settling& one : settling_) consider(one.until);
   return next;
 }
 
 void Supervisor::Do(Action action) {
   if (phase_ != Phase::kFinished) actions_.push_back(std::move(action));
+}
+
+void Supervisor::DoAll(std::vector<Action> actions) {
+  for (Action& action : actions) Do(std::move(action));
 }
 
 void Supervisor::DoSoon(bool& what) {
@@ -86,7 +84,7 @@ void Supervisor::Resume(TimePoint now) {
 void Supervisor::Tick(TimePoint now) {
   now_ = now;
   if (patience_ && *patience_ <= now) GiveUpWaiting();
-  if (reseat_at_ && *reseat_at_ <= now) {
+  if (seating_.next_change() && *seating_.next_change() <= now) {
     Reseat();
     TellIfItWaits();
   }
@@ -122,10 +120,8 @@ void Supervisor::Prepared(TimePoint now) {
 void Supervisor::StartNext() {
   if (!is_running()) return;
   if (has_seats()) {
-    if (seated_.empty()) return;
-    const std::size_t index = seated_.front();
-    seated_.pop_front();
-    StartOne(index);
+    if (!seating_.has_next()) return;
+    StartOne(seating_.TakeNext());
   } else {
     if (num_started_ == processes_.size()) return;
     StartOne(num_started_++);
@@ -221,7 +217,7 @@ void Supervisor::OnLoss(std::size_t index, const ExitStatus& status) {
   losses_.Add(place, false, now_);
   const bool again = !status.place_lost && (policy_.cluster_replaces || !losses_.IsLeftOut(place, now_));
   process.left_out = !again;
-  const std::size_t left = NumLeft();
+  const std::size_t left = NumLeft(processes_);
   if (left < static_cast<std::size_t>(*policy_.min_workers)) return FailForWantOfWorkers(index, status, left);
   Do(LogLine{Severity::kWarning, fmt::format("{}; {}{}", what, OthersGoOn(),
                                              again               ? ", and it is started again"
@@ -247,113 +243,24 @@ std::string Supervisor::OthersGoOn() const {
   return num_running_ == 1 ? "the other one goes on" : fmt::format("the other {} go on", num_running_);
 }
 
-/// The processes that run or are about to start again, except those that have been asked to leave.
-std::size_t Supervisor::NumLeft() const {
-  return static_cast<std::size_t>(
-      std::count_if(processes_.begin(), processes_.end(),
-                    [](const ProcessState& one) { return !one.left_out && !one.succeeded && !one.leaving; }));
-}
-
 // --- seats -------------------------------------------------------------------------------------------------
 
 void Supervisor::HostsChanged(const std::vector<HostRoom>& hosts, TimePoint now) {
   now_ = now;
-  if (prepared_ && is_running()) TellOfHosts(hosts);
-  hosts_ = hosts;
+  DoAll(seating_.SetHosts(hosts, prepared_ && is_running()));
   Reseat();
   if (prepared_) TellIfItWaits();
 }
 
-void Supervisor::TellOfHosts(const std::vector<HostRoom>& hosts) {
-  std::vector<std::string> changes;
-  const auto find = [](const std::vector<HostRoom>& among, const std::string& name) {
-    return std::find_if(among.begin(), among.end(), [&](const HostRoom& one) { return one.name == name; });
-  };
-  const auto slots = [](int count) { return fmt::format("{} slot{}", count, count == 1 ? "" : "s"); };
-  for (const HostRoom& host : hosts) {
-    const auto before = find(hosts_, host.name);
-    if (before == hosts_.end()) {
-      changes.push_back(fmt::format("{} has come ({})", host.name, slots(host.slots)));
-    } else if (before->slots != host.slots) {
-      changes.push_back(fmt::format("{} has {} instead of {}", host.name, slots(host.slots), before->slots));
-    }
-  }
-  for (const HostRoom& host : hosts_) {
-    if (find(hosts, host.name) == hosts.end()) changes.push_back(fmt::format("{} has gone", host.name));
-  }
-  if (changes.empty()) return;
-  Do(LogLine{Severity::kInfo, fmt::format("{}: {}", policy_.hosts_from, tracker::ListSome(changes))});
-}
-
-SeatChanges Supervisor::FindSeats() const {
-  std::vector<std::optional<SeatedTask>> tasks;
-  for (const ProcessState& one : processes_) {
-    tasks.push_back(one.succeeded ? std::nullopt
-                                  : std::optional(SeatedTask{one.seat, one.last_host, one.rank.has_value(),
-                                                             one.leaving}));
-  }
-  return ChangeSeats(hosts_, tasks, losses_, now_);
-}
-
-void Supervisor::Unseat(ProcessState& process) {
-  process.seat.reset();
-  process.left_out = true;
-}
-
 /// Starts processes on hosts that have room, and asks those to leave whose seats have gone.
 void Supervisor::Reseat() {
-  reseat_at_.reset();
-  if (!has_seats() || !prepared_ || !is_running() || IsOver()) return;
-  for (const std::size_t index : std::exchange(seated_, {})) Unseat(processes_[index]);
-  SeatChanges changes = FindSeats();
-  const bool is_first = std::exchange(is_first_seating_, false);
-  if (is_first && changes.next && changes.num_possible < static_cast<std::size_t>(*policy_.min_workers)) {
-    Do(LogLine{Severity::kWarning,
-               "too few other hosts are left: those that have lost workers are used again"});
-    losses_.Clear();
-    changes = FindSeats();
-  }
-  for (const std::size_t index : changes.leaves) {
-    ProcessState& process = processes_[index];
-    process.leaving = true;
-    Do(LogLine{Severity::kInfo,
-               fmt::format("{} is asked to leave {}", process.Describe(), process.seat->host)});
-    Do(AskToLeave{index});
-  }
-  for (const SeatChanges::Start& start : changes.starts) {
-    processes_[start.task].seat = start.seat;
-    processes_[start.task].left_out = false;
-    seated_.push_back(start.task);
-  }
-  if (!seated_.empty()) DoSoon(start_soon_);
-  if (changes.kept && changes.kept != kept_) {
-    const ProcessState& process = processes_[*changes.kept];
-    Do(LogLine{Severity::kWarning,
-               fmt::format("{} stays on {}, which has gone, until another worker has joined: the training's "
-                           "state would be lost with it",
-                           process.Describe(), process.seat->host)});
-  }
-  kept_ = changes.kept;
-  num_possible_ = changes.num_possible;
-  reseat_at_ = changes.next;
-  const auto num_left = static_cast<int>(NumLeft());
-  if (std::exchange(num_expected_, num_left) != num_left) Do(ExpectWorkers{num_left});
-  if (is_first && num_possible_ < processes_.size() && !hosts_.empty()) {
-    Do(LogLine{Severity::kInfo, fmt::format("{} of at most {} workers start: {} has no more slots",
-                                            num_possible_, processes_.size(), policy_.hosts_from)});
-  }
+  if (!has_seats() || !prepared_ || !is_running() || IsOver()) return seating_.Rest();
+  DoAll(seating_.Reseat(processes_, losses_, now_));
+  if (seating_.has_next()) DoSoon(start_soon_);
 }
 
 void Supervisor::TellIfItWaits() {
-  const bool waits =
-      is_running() && !IsOver() && num_possible_ < static_cast<std::size_t>(*policy_.min_workers);
-  if (waits && !told_that_it_waits_) {
-    Do(LogLine{
-        Severity::kWarning,
-        fmt::format("{} of at least {} workers can run: waiting for hosts from {} (--timeout says how long)",
-                    num_possible_, *policy_.min_workers, policy_.hosts_from)});
-  }
-  told_that_it_waits_ = waits;
+  DoAll(seating_.TellIfItWaits(is_running() && !IsOver()));
 }
 
 /// A process has lost its seat, or has left as it was asked to.
@@ -368,9 +275,8 @@ void Supervisor::OnLossOfSeat(std::size_t index, const ExitStatus& status) {
   const bool host_ends = status.host_lost || status.ShellCode() == FromSignal(SIGTERM);
   const bool left_out = !was_asked && losses_.Add(process.last_host, host_ends, now_);
   Reseat();
-  if (!was_asked && num_possible_ < static_cast<std::size_t>(*policy_.min_workers) &&
-      !(policy_.awaits_hosts && num_possible_ > 0)) {
-    return FailForWantOfWorkers(index, status, num_possible_);
+  if (!was_asked && seating_.has_too_few() && !(policy_.awaits_hosts && seating_.num_possible() > 0)) {
+    return FailForWantOfWorkers(index, status, seating_.num_possible());
   }
   std::string then = IsOver() ? " without it" : " without it until a host has room";
   if (num_running_ == 0) then.clear();
@@ -576,11 +482,7 @@ void Supervisor::Replanned(TimePoint now) {
   }
   if (!has_seats()) losses_.Clear();
   prepared_ = false;
-  is_first_seating_ = true;
-  seated_.clear();
-  kept_.reset();
-  num_expected_ = 0;
-  told_that_it_waits_ = reseat_soon_ = false;
+  seating_.Clear();
   num_started_ = num_succeeded_ = 0;
   num_joined_ = 0;
   any_joined_ = false;
@@ -589,7 +491,7 @@ void Supervisor::Replanned(TimePoint now) {
   left_unjoined_.clear();
   left_unfinished_.clear();
   arbiter_.Clear();
-  start_soon_ = check_links_soon_ = handle_case_soon_ = check_end_soon_ = false;
+  start_soon_ = reseat_soon_ = check_links_soon_ = handle_case_soon_ = check_end_soon_ = false;
   waited_for_cluster_ = false;
   culprit_.reset();
   phase_ = Phase::kRunning;
@@ -623,7 +525,7 @@ void Supervisor::Joined(int joined, int expected, TimePoint now) {
 void Supervisor::Assigned(const std::string& task_id, int rank, TimePoint now) {
   now_ = now;
   if (const auto index = WorkerOfTask(task_id)) processes_[*index].rank = rank;
-  if (kept_) DoSoon(reseat_soon_);
+  if (seating_.keeps_one()) DoSoon(reseat_soon_);
   DoSoon(check_links_soon_);  // not now, since the tracker is still assigning ranks
 }
 

@@ -10,13 +10,14 @@
 #include <optional>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "submit/cluster/host_losses.h"
 #include "submit/cluster/seats.h"
+#include "submit/job/actions.h"
 #include "submit/job/failure_arbiter.h"
-#include "submit/output/log_line.h"
+#include "submit/job/process_state.h"
+#include "submit/job/seating.h"
 #include "submit/process/planned_process.h"
 #include "submit/process/process.h"
 
@@ -32,80 +33,6 @@ inline constexpr std::chrono::seconds kKillPatience{5};
 /// Additional time for a launcher to end and for a queue to remove the job: their commands may be Java
 /// programs.
 inline constexpr std::chrono::seconds kClusterPatience{25};
-
-struct JobResult {
-  int exit_code = 0;         ///< dmlc-submit's exit code
-  bool interrupted = false;  ///< whether a signal stopped the job: output may no longer have a reader
-};
-
-// --- actions -----------------------------------------------------------------------------------------------
-
-/// Prepares the cluster for the first process; Prepared follows.
-struct PrepareCluster {};
-/// Starts a process; Started or StartFailed follows, and Exited after Started.
-struct StartProcess {
-  std::size_t index;
-  int attempt;                    ///< counts from 0
-  std::optional<Seat> seat = {};  ///< where, in an elastic job whose hosts may change
-};
-/// Asks a process to leave the job at its own pace; Exited follows.
-struct AskToLeave {
-  std::size_t index;
-};
-/// Calls Resume after the events that are already pending.
-struct ResumeSoon {};
-/// Tells the tracker that a worker has failed; `how` is readable text.
-struct ReportFailure {
-  std::string task_id;
-  std::string how;
-};
-/// Tells the tracker of an elastic job how many workers run or are about to start.
-struct ExpectWorkers {
-  int num_workers;
-};
-/// Stops the tracker, so that no more workers can join.
-struct StopTracker {};
-/// Stops the tracker and asks every process to end; Exited follows for each, then ClusterIdle.
-struct StopAll {};
-/// Kills every process immediately.
-struct KillAll {};
-/// Kills leftover processes and plans the job for another start with a new tracker; Replanned or ReplanFailed
-/// follows.
-struct Replan {
-  std::string why;                     ///< why the job is started again
-  std::optional<std::size_t> culprit;  ///< the process that is the reason, if any
-};
-/// Shows the error, if any, of the process that caused the restart.
-struct ShowErrorOf {
-  std::size_t index;
-};
-/// Shows the error of `culprit`, if known, and folds all other errors that are not shown yet.
-struct ShowErrors {
-  std::optional<std::size_t> culprit;
-  bool repeat_last_output;  ///< show the culprit's last output if it has written no error
-};
-struct ShowProgress {
-  int joined, expected;
-};
-struct HideProgress {};
-/// Tells the user that all workers are linked, for the first time since the job began or was restarted.
-struct TellAllAreUp {
-  std::chrono::duration<double> took;
-};
-/// Warns the user if the workers, which have all succeeded without joining the job, were meant to join it.
-struct TellOfSeparatePrograms {
-  int num_workers;
-};
-/// The job is over; no action follows.
-struct FinishJob {
-  JobResult result;
-  std::string story = {};                   ///< why the job failed; empty if it did not
-  std::optional<std::size_t> culprit = {};  ///< the process that made the job fail, if any
-};
-using Action =
-    std::variant<PrepareCluster, StartProcess, AskToLeave, ResumeSoon, ReportFailure, ExpectWorkers,
-                 StopTracker, StopAll, KillAll, Replan, LogLine, ShowErrorOf, ShowErrors, ShowProgress,
-                 HideProgress, TellAllAreUp, TellOfSeparatePrograms, FinishJob>;
 
 // --- queries -----------------------------------------------------------------------------------------------
 
@@ -135,26 +62,6 @@ class JobView {
 };
 
 // --- the state machine -------------------------------------------------------------------------------------
-
-/// The state of a process of the plan.
-struct ProcessState {
-  tracker::Role role = tracker::Role::kWorker;
-  int task_id = 0;
-  std::string name;  ///< "worker 3"
-  Started where;
-  int attempt = -1;  ///< DMLC_NUM_ATTEMPT
-  int restarts = 0;  ///< restarts of this process alone since the job began or was restarted
-  bool running = false;
-  bool succeeded = false;
-  bool left_out = false;  ///< lost and not started again, or without a seat
-  std::optional<Seat> seat = {};
-  std::string last_host = {};  ///< the host of its last seat
-  bool leaving = false;        ///< has been asked to leave
-  std::optional<int> rank;
-
-  /// "worker 1 (rank 2, host vm, pid 4242)"
-  std::string Describe() const;
-};
 
 struct RestartPolicy {
   int num_restarts = 0;  ///< restarts of each process, within each start of the job
@@ -236,6 +143,7 @@ class Supervisor {
 
   bool is_running() const { return phase_ == Phase::kRunning; }
   void Do(Action action);
+  void DoAll(std::vector<Action> actions);
   void DoSoon(bool& what);
   void StartNext();
   void StartOne(std::size_t index);
@@ -243,9 +151,6 @@ class Supervisor {
   void OnSuccess(std::size_t index);
   bool has_seats() const { return !policy_.hosts_from.empty(); }
   void Reseat();
-  SeatChanges FindSeats() const;
-  void Unseat(ProcessState& process);
-  void TellOfHosts(const std::vector<HostRoom>& hosts);
   void TellIfItWaits();
   void OnLossOfSeat(std::size_t index, const ExitStatus& status);
 
@@ -254,7 +159,6 @@ class Supervisor {
   void OnLoss(std::size_t index, const ExitStatus& status);
   void FailForWantOfWorkers(std::size_t index, const ExitStatus& status, std::size_t num_left);
   std::string OthersGoOn() const;
-  std::size_t NumLeft() const;
   void OnFailure(std::size_t index, const ExitStatus& status);
   void CheckThatJobCanStart();
   void CheckThatItWasLinked(std::size_t index);
@@ -305,16 +209,8 @@ class Supervisor {
   std::vector<std::size_t> left_unfinished_;  ///< workers that were linked and succeeded, but did not
                                               ///< announce their shutdown
 
-  // For has_seats().
-  std::vector<HostRoom> hosts_;
   bool prepared_ = false;
-  bool is_first_seating_ = true;        ///< no seats have been given since the job began or was restarted
-  std::deque<std::size_t> seated_;      ///< processes that have a seat and are to be started
-  std::size_t num_possible_ = 0;        ///< SeatChanges::num_possible
-  std::optional<std::size_t> kept_;     ///< SeatChanges::kept
-  std::optional<TimePoint> reseat_at_;  ///< SeatChanges::next
-  int num_expected_ = 0;                ///< the latest number in ExpectWorkers
-  bool told_that_it_waits_ = false;
+  Seating seating_;  ///< used if has_seats()
 
   // Tasks for Resume.
   bool start_soon_ = false;

@@ -1,0 +1,87 @@
+// What a job's policy (job/supervisor.h) asks for: actions that run.cc carries out.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "submit/output/log_line.h"
+#include "submit/process/planned_process.h"
+
+namespace warren::submit {
+
+struct JobResult {
+  int exit_code = 0;         ///< dmlc-submit's exit code
+  bool interrupted = false;  ///< whether a signal stopped the job: output may no longer have a reader
+};
+
+/// Prepares the cluster for the first process; Prepared follows.
+struct PrepareCluster {};
+/// Starts a process; Started or StartFailed follows, and Exited after Started.
+struct StartProcess {
+  std::size_t index;
+  int attempt;                    ///< counts from 0
+  std::optional<Seat> seat = {};  ///< where, in an elastic job whose hosts may change
+};
+/// Asks a process to leave the job at its own pace; Exited follows.
+struct AskToLeave {
+  std::size_t index;
+};
+/// Calls Resume after the events that are already pending.
+struct ResumeSoon {};
+/// Tells the tracker that a worker has failed; `how` is readable text.
+struct ReportFailure {
+  std::string task_id;
+  std::string how;
+};
+/// Tells the tracker of an elastic job how many workers run or are about to start.
+struct ExpectWorkers {
+  int num_workers;
+};
+/// Stops the tracker, so that no more workers can join.
+struct StopTracker {};
+/// Stops the tracker and asks every process to end; Exited follows for each, then ClusterIdle.
+struct StopAll {};
+/// Kills every process immediately.
+struct KillAll {};
+/// Kills leftover processes and plans the job for another start with a new tracker; Replanned or ReplanFailed
+/// follows.
+struct Replan {
+  std::string why;                     ///< why the job is started again
+  std::optional<std::size_t> culprit;  ///< the process that is the reason, if any
+};
+/// Shows the error, if any, of the process that caused the restart.
+struct ShowErrorOf {
+  std::size_t index;
+};
+/// Shows the error of `culprit`, if known, and folds all other errors that are not shown yet.
+struct ShowErrors {
+  std::optional<std::size_t> culprit;
+  bool repeat_last_output;  ///< show the culprit's last output if it has written no error
+};
+struct ShowProgress {
+  int joined, expected;
+};
+struct HideProgress {};
+/// Tells the user that all workers are linked, for the first time since the job began or was restarted.
+struct TellAllAreUp {
+  std::chrono::duration<double> took;
+};
+/// Warns the user if the workers, which have all succeeded without joining the job, were meant to join it.
+struct TellOfSeparatePrograms {
+  int num_workers;
+};
+/// The job is over; no action follows.
+struct FinishJob {
+  JobResult result;
+  std::string story = {};                   ///< why the job failed; empty if it did not
+  std::optional<std::size_t> culprit = {};  ///< the process that made the job fail, if any
+};
+using Action =
+    std::variant<PrepareCluster, StartProcess, AskToLeave, ResumeSoon, ReportFailure, ExpectWorkers,
+                 StopTracker, StopAll, KillAll, Replan, LogLine, ShowErrorOf, ShowErrors, ShowProgress,
+                 HideProgress, TellAllAreUp, TellOfSeparatePrograms, FinishJob>;
+
+}  // namespace warren::submit

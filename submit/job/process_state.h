@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "submit/process/planned_process.h"
+#include "submit/process/process.h"
+
+namespace warren::submit {
+
+/// The state of a process of the plan.
+struct ProcessState {
+  tracker::Role role = tracker::Role::kWorker;
+  int task_id = 0;
+  std::string name;  ///< "worker 3"
+  Started where;
+  int attempt = -1;  ///< DMLC_NUM_ATTEMPT
+  int restarts = 0;  ///< restarts of this process alone since the job began or was restarted
+  bool running = false;
+  bool succeeded = false;
+  bool left_out = false;  ///< lost and not started again, or without a seat
+  std::optional<Seat> seat = {};
+  std::string last_host = {};  ///< the host of its last seat
+  bool leaving = false;        ///< has been asked to leave
+  std::optional<int> rank;
+
+  /// "worker 1 (rank 2, host vm, pid 4242)"
+  std::string Describe() const;
+};
+
+/// The number of processes that run or are about to start again, except those that have been asked to leave.
+std::size_t NumLeft(const std::vector<ProcessState>& processes);
+
+}  // namespace warren::submit

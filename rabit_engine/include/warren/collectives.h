@@ -39,7 +39,7 @@ namespace warren {
 // this header.
 inline namespace v1 {
 
-/// The message says what went wrong, and on which rank.
+/// The message describes the error and names the rank.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -222,7 +222,7 @@ struct CallOptions {
 
 namespace internal {
 
-/// Converts options for the C API; valid while `options` lives.
+/// Converts options for the C API. The result is valid as long as `options` exists.
 inline WarrenCallOptions InC(const CallOptions& options) {
   WarrenCallOptions wanted = WARREN_CALL_OPTIONS;
   wanted.name = options.name.c_str();
@@ -232,8 +232,8 @@ inline WarrenCallOptions InC(const CallOptions& options) {
 
 }  // namespace internal
 
-/// How ranks exchange short texts before they are linked: takes this rank's record and returns the records of
-/// all ranks, in rank order. See WarrenRendezvous.
+/// A function with which ranks exchange short records before they are linked: takes this rank's record and
+/// returns the records of all ranks, in rank order. See WarrenRendezvous.
 using AllgatherRecords = std::function<std::vector<std::string>(const std::string& record)>;
 
 namespace internal {
@@ -279,11 +279,11 @@ class Rendezvous {
 
 }  // namespace internal
 
-/// A group of ranks of the job. Copies refer to the same communicator; the last of them frees it.
-/// warren/c_api.h says which ranks and threads may make which calls, and in which order.
+/// A group of ranks of the job. Copies refer to the same communicator; the last of them frees it. For the
+/// order of calls and the threads that may make them, see warren/c_api.h.
 class Communicator {
  public:
-  /// No communicator, as returned by Split to ranks that are in no group.
+  /// An empty object: no communicator, as returned by Split to ranks that are in no group.
   Communicator() = default;
   explicit operator bool() const { return comm_ != nullptr; }
 
@@ -297,11 +297,11 @@ class Communicator {
   }
   /// The handle for functions of the C API; this object keeps ownership.
   WarrenComm get() const { return comm_.get(); }
-  /// Sets how long each further call of this rank waits for a rank that is alive, unless its options say
-  /// otherwise.
+  /// Sets how many seconds each further call of this rank may wait for a rank that is alive, unless the
+  /// call's options set a timeout.
   void SetTimeout(double seconds) const { internal::Check(WarrenCommSetTimeout(get(), seconds)); }
 
-  // --- communicators made from this communicator; all ranks call these functions unless stated otherwise ---
+  // --- communicators made from this communicator; collective calls unless stated otherwise ---
 
   /// Makes a communicator of the ranks that give the same color, ordered by key, then by rank. Returns no
   /// communicator for a negative color.
@@ -620,7 +620,7 @@ class Communicator {
   }
 
  private:
-  /// Calls a function of the C API with the communicator, the arguments and a place for the handle.
+  /// Calls a function of the C API with the communicator, the arguments and a pointer for the handle.
   template <typename Function, typename... Arguments>
   Handle Begin(Function function, Arguments... arguments) const {
     Handle handle;
@@ -663,8 +663,8 @@ inline Communicator World() {
   return Communicator(world);
 }
 
-/// Makes a world of ranks that find each other by means they already share, such as a key-value store,
-/// without Init and without a tracker; see WarrenCommMeet. Also throws whatever `allgather` throws.
+/// Makes a world of ranks that find each other by means they already share, such as a key-value store. Needs
+/// neither Init nor a tracker; see WarrenCommMeet. Also throws whatever `allgather` throws.
 inline Communicator Meet(int rank, int size, const AllgatherRecords& allgather) {
   internal::Rendezvous rendezvous(rank, size, allgather);
   WarrenComm made = nullptr;
@@ -672,7 +672,7 @@ inline Communicator Meet(int rank, int size, const AllgatherRecords& allgather) 
   return Communicator(made);
 }
 
-/// See WarrenCoordinatorOptions. Negative: the default.
+/// See WarrenCoordinatorOptions. A negative value means the default.
 struct CoordinatorOptions {
   long long fusion_bytes = -1;  // NOLINT(google-runtime-int): as in C
   int cycle_us = -1;
@@ -763,7 +763,7 @@ class Coordinator {
   }
 
  private:
-  /// Calls a function of the C API with the coordinator, the arguments, the options and a place for the
+  /// Calls a function of the C API with the coordinator, the arguments, the options and a pointer for the
   /// handle.
   template <typename Function, typename... Arguments>
   Handle Begin(Function function, const EnqueueOptions& options, Arguments... arguments) const {

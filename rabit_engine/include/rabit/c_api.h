@@ -111,7 +111,7 @@ RABIT_DLL int RabitTryAllgather(void* sendrecvbuf, size_t total_size, size_t beg
 RABIT_DLL int RabitTryAllreduce(void* sendrecvbuf, size_t count, int enum_dtype, int enum_op,
                                 void (*prepare_fun)(void* arg), void* prepare_arg);
 /* Collects one slice from each rank into a buffer for all slices, in rank order. Rank r's slice has counts[r]
- * elements; all ranks give the same counts. This rank's slice must already be in its place. Types as in
+ * elements; all ranks pass the same counts. This rank's slice must already be in its place. Types as in
  * RabitAllreduce. */
 RABIT_DLL int RabitTryAllgatherV(void* sendrecvbuf, const size_t* counts, int enum_dtype);
 /* Reduces over all ranks a buffer with the slices that RabitTryAllgatherV describes. Afterwards this rank's

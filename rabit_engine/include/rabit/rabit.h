@@ -19,8 +19,8 @@
 // what a job of one process would return. After an error in a collective, all further calls that need other
 // ranks throw; Finalize then only frees resources and returns false.
 //
-// Threads: each thread that calls Init has its own rank. A thread that did not call Init uses the process's
-// rank, if there is only one. Two threads must not use a rank at the same time, except for queries.
+// Threads: each thread that calls Init has its own rank. A thread that has not called Init uses the process's
+// rank if the process has only one. Two threads must not use a rank at the same time, except for queries.
 //
 // The last three arguments of some calls are the call site. Leave them at their defaults.
 #ifndef RABIT_RABIT_H_
@@ -56,22 +56,22 @@ struct BitOR;  ///< integers only
 inline namespace warren_v1 {
 
 /// Joins the job. `key=value` arguments (rabit_tracker_uri=host, rabit_task_id=3...) take precedence over the
-/// environment (DMLC_TRACKER_URI...); other arguments are ignored. Without a tracker, the job is that of the
-/// launcher (mpirun, srun); without a launcher, it is this process alone. With WARREN_BOOTSTRAP=none, each
-/// launched process is a job by itself. Blocks until all ranks have joined. A second call in the same thread
-/// does nothing. Returns true, or throws. A process started as a server or scheduler (DMLC_ROLE) has nothing
-/// to do and exits with code 0.
+/// environment (DMLC_TRACKER_URI...); other arguments are ignored. Without a tracker, the process joins the
+/// job of its launcher (mpirun, srun); without a launcher, it is a job by itself. With WARREN_BOOTSTRAP=none,
+/// each launched process is a job by itself. Blocks until all ranks have joined. A second call in the same
+/// thread does nothing. Returns true, or throws. A process started as a server or scheduler (DMLC_ROLE) has
+/// nothing to do and exits with code 0.
 inline bool Init(int argc, char* argv[]);
 
 /// Leaves the job; no call that needs other ranks may follow. Returns true, or false if an earlier error had
-/// already ended the job for this rank. Throws if the tracker cannot be informed.
+/// already ended the job for this rank. Throws if leaving fails, e.g. because the tracker cannot be reached.
 inline bool Finalize();
 
 /// The calling thread's rank, 0 to GetWorldSize() - 1.
 inline int GetRank();
 /// The number of ranks in the job.
 inline int GetWorldSize();
-/// Whether a tracker or launcher started this process as part of a job.
+/// Whether the job has a tracker or more than one rank; false before Init and after Finalize.
 inline bool IsDistributed();
 /// The rank before this one in the ring; the highest rank for rank 0.
 inline int GetRingPrevRank();
@@ -118,7 +118,8 @@ inline void Allreduce(DType* sendrecvbuf, std::size_t count, std::function<void(
 #endif
 
 /// Collects one slice from each rank. The buffer has `total_size` elements on every rank and consists of the
-/// ranks' slices, in rank order, without gaps; each rank contributes its own and gets the others'.
+/// ranks' slices, in rank order, without gaps; each rank contributes its own slice and receives the other
+/// ranks' slices.
 ///
 ///     slice_begin        the start of this rank's slice, in elements
 ///     slice_size_or_end  the slice's size, as in rabit's code, or its end, as in rabit's documentation. All
@@ -138,8 +139,8 @@ inline int LoadCheckPoint(Serializable* global_model, Serializable* local_model 
 /// null, or this rank's own. Prefer global models: a local model must be sent to other ranks to outlive this
 /// process.
 inline void CheckPoint(const Serializable* global_model, const Serializable* local_model = nullptr);
-/// CheckPoint without the copy: remembers the pointer and saves the model only when it is needed. The model
-/// must stay alive and unchanged until the last collective before the next checkpoint has returned.
+/// Like CheckPoint, but makes no copy: remembers the pointer and saves the model only when it is needed. The
+/// model must stay alive and unchanged until the last collective before the next checkpoint has returned.
 inline void LazyCheckPoint(const Serializable* global_model);
 /// The current version: the number of calls of CheckPoint and LazyCheckPoint so far. In a restarted process,
 /// it is the job's version once LoadCheckPoint has been called.

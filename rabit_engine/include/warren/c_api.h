@@ -19,17 +19,17 @@
  * error that names its rank.
  *
  * All ranks of a communicator make the same calls on it in the same order, with the same counts, types,
- * operations and roots unless stated otherwise; if they do not, they get an error. (For calls that only move
- * elements, sizes in bytes are compared, not types; an average counts as a sum.) `count` is in elements of
- * `type`; it may be 0, and then pointers may be NULL. Pointers need not be aligned. `send` and `recv` buffers
- * must not overlap, unless the call is made in place as described for each function.
+ * operations and roots unless stated otherwise; calls that differ end with an error. (For calls that only
+ * move elements, sizes in bytes are compared, not types; an average counts as a sum.) `count` is in elements
+ * of `type`; it may be 0, and then pointers may be NULL. Pointers need not be aligned. `send` and `recv`
+ * buffers must not overlap, unless the call is made in place as described for each function.
  *
- * Sums and products are computed in an order that depends only on the ranks: all ranks get the same bits,
- * whatever the sizes, hosts and algorithms. Sums and products of 16-bit floats are computed in float32 and
- * rounded once.
+ * All ranks get the same bits of a sum or a product. With the native engine and WARREN_REPRODUCIBLE=1 (the
+ * defaults), the order of computation depends only on the ranks, regardless of sizes, hosts and algorithms.
+ * Sums and products of 16-bit floats are computed in float32 and rounded once.
  *
  * Threads: only one thread at a time may use a communicator; different communicators may be used
- * concurrently. A call on a communicator that another thread is using is refused.
+ * concurrently. A call on a communicator that another thread is using may be refused.
  *
  * rabit's API (rabit/rabit.h, rabit/c_api.h) uses the same engine: it may be used together with this one, and
  * its communicator is the world. Only rabit's API lets single workers rejoin after a failure: once a program
@@ -96,8 +96,8 @@ typedef struct WarrenCustomOp {
 typedef struct WarrenComm_* WarrenComm;
 
 /* Joins the job. argv may contain `key=value` arguments; others are ignored. It may be NULL if argc is 0.
- * Without a tracker, the job is that of the launcher (mpirun, srun); a process started without a launcher
- * is a job by itself. Does nothing if the thread has already joined, through this or rabit's API. */
+ * Without a tracker, the process joins the job of its launcher (mpirun, srun); without a launcher, it is a
+ * job by itself. Does nothing if the thread has already joined, through this or rabit's API. */
 WARREN_DLL int WarrenInit(int argc, char** argv);
 /* Leaves the job; a collective call. Communicators may still be freed afterwards. */
 WARREN_DLL int WarrenFinalize(void);
@@ -117,15 +117,15 @@ WARREN_DLL int WarrenCommCreate(WarrenComm comm, const int* ranks, size_t count,
 /* Makes a communicator of the ranks on this host (WARREN_HOST_GROUP can split a host into several). A
  * collective call on `comm`. */
 WARREN_DLL int WarrenCommLocal(WarrenComm comm, WarrenComm* out);
-/* Makes a communicator of the ranks that have the same index on their hosts: one rank of each host that has
- * enough ranks. A collective call on `comm`. */
+/* Makes a communicator of the ranks that have the same local rank: one rank of each host that has enough
+ * ranks. A collective call on `comm`. */
 WARREN_DLL int WarrenCommCross(WarrenComm comm, WarrenComm* out);
 /* Leaves and frees the communicator. Other ranks need not leave it, and may continue with calls that do not
  * need this rank. NULL is allowed. Only WarrenFinalize leaves the job's world. */
 WARREN_DLL int WarrenCommFree(WarrenComm comm);
 
 /* Sets the timeout of this rank's further calls on `comm`: how many seconds a call may wait for a rank that
- * is alive, unless the call's options set a timeout. Overrides rabit_timeout_sec; 0 restores it. See
+ * is alive, unless the call's options set a timeout. Overrides rabit_timeout_sec; 0 restores the default. See
  * WarrenCallOptions. */
 WARREN_DLL int WarrenCommSetTimeout(WarrenComm comm, double seconds);
 WARREN_DLL int WarrenCommRank(WarrenComm comm, int* rank);
@@ -209,8 +209,8 @@ WARREN_DLL int WarrenScatterV(WarrenComm comm, const void* send, const size_t* c
 /* Slice r of send, `count` elements, goes to rank r, which stores it in the slice of its recv that belongs to
  * the sender. Cannot be made in place. */
 WARREN_DLL int WarrenAllToAll(WarrenComm comm, const void* send, void* recv, size_t count, int type);
-/* Sends send_counts[r] elements to rank r and receives recv_counts[r] from it; sender and receiver must
- * agree. Slices lie one after another. */
+/* Sends send_counts[r] elements to rank r and receives recv_counts[r] elements from rank r; sender and
+ * receiver must agree. The slices are contiguous, in rank order. */
 WARREN_DLL int WarrenAllToAllV(WarrenComm comm, const void* send, const size_t* send_counts, void* recv,
                                const size_t* recv_counts, int type);
 /* Returns when all ranks have called it. */
@@ -308,7 +308,7 @@ WARREN_DLL int WarrenSendRecvAsync(WarrenComm comm, const void* send, size_t sen
 WARREN_DLL int WarrenWait(WarrenHandle handle);
 /* Waits for all operations and frees the handles; returns 0, or -1 with the first error. */
 WARREN_DLL int WarrenWaitAll(const WarrenHandle* handles, size_t count);
-/* Sets *done to 1 if the operation has ended, with success or not, else to 0. */
+/* Sets *done to 1 if the operation has ended, successfully or not, else to 0. */
 WARREN_DLL int WarrenTest(WarrenHandle handle, int* done);
 /* Calls the function with the operation's error, or NULL, once the operation has ended: on any thread, or
  * immediately if it has already ended. The function must not wait for operations. At most one function per
@@ -321,9 +321,10 @@ WARREN_DLL int WarrenHandleFree(WarrenHandle handle);
 /* --- tagged messages --- */
 
 /* A mailbox carries any number of concurrent messages, in any order and from any thread, independent of the
- * calls on the communicator. Messages are told apart by their tags; those with the same sender, receiver and
- * tag keep their order. A thread of this library carries them over separate links. WarrenMailboxCreate is a
- * collective call on `comm`. The mailbox may be freed before or after the communicator. */
+ * calls on the communicator. Messages are distinguished by their tags; messages with the same sender,
+ * receiver and tag keep their order. A thread of this library carries them over separate links.
+ * WarrenMailboxCreate is a collective call on `comm`. The mailbox may be freed before or after the
+ * communicator. */
 typedef struct WarrenMailbox_* WarrenMailbox;
 enum { WARREN_ANY_RANK = -1 };
 WARREN_DLL int WarrenMailboxCreate(WarrenComm comm, WarrenMailbox* out);
@@ -372,7 +373,7 @@ typedef struct WarrenCoordinatorOptions {
   long long fusion_bytes;
   int cycle_us; /* how long operations are collected; default: WARREN_CYCLE_TIME_US, or 1000 */
   int autotune; /* 1: tune both values above by trial; default: WARREN_AUTOTUNE, or 0 */
-  /* After this time rank 0 prints to stderr which ranks an operation waits for; default:
+  /* After this time, rank 0 prints a warning to stderr that names the ranks an operation waits for; default:
    * WARREN_STALL_SECONDS, or 60. */
   double stall_warning_seconds;
   /* After this time an operation ends with an error that names the ranks it waits for. If a rank does not
@@ -494,7 +495,7 @@ WARREN_DLL int WarrenMembershipClose(WarrenMembership membership);
 
 /* Reports for people who watch a job started by dmlc-submit. These functions work in any process of the job,
  * on any thread, with or without WarrenInit, and return immediately. They do nothing outside such a job, or
- * in a process forked from one that has called them or joined the job. */
+ * in a process forked from a process that has called them or joined the job. */
 
 /* Reports that the program has finished `round`, counted from 1, out of `of` rounds (0: unknown), with these
  * metrics, e.g. "train-rmse". Replaces the previous report. At most 64 metrics are shown. */

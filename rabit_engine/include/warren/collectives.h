@@ -166,7 +166,7 @@ class Handle {
 
   /// Waits until the operation has ended. Throws its error.
   void Wait() { internal::Check(WarrenWait(handle_.release())); }
-  /// Whether the operation has ended, with success or not.
+  /// Whether the operation has ended, successfully or not.
   bool Test() const {
     int done = 0;
     internal::Check(WarrenTest(handle_.get(), &done));
@@ -303,15 +303,15 @@ class Communicator {
 
   // --- communicators made from this communicator; collective calls unless stated otherwise ---
 
-  /// Makes a communicator of the ranks that give the same color, ordered by key, then by rank. Returns no
-  /// communicator for a negative color.
+  /// Makes a communicator of the ranks that pass the same color, ordered by key, then by rank. Returns an
+  /// empty object if the color is negative.
   Communicator Split(int color, int key = 0) const {
     WarrenComm made = nullptr;
     internal::Check(WarrenCommSplit(get(), color, key, &made));
     return Communicator(made);
   }
-  /// Makes a communicator of these ranks, in this order; all ranks give the same list. Returns no
-  /// communicator to ranks that are not in the list.
+  /// Makes a communicator of these ranks, in this order; all ranks pass the same list. Returns an empty
+  /// object to ranks that are not in the list.
   Communicator Create(const std::vector<int>& ranks) const {
     WarrenComm made = nullptr;
     internal::Check(WarrenCommCreate(get(), ranks.data(), ranks.size(), &made));
@@ -323,7 +323,7 @@ class Communicator {
     internal::Check(WarrenCommLocal(get(), &made));
     return Communicator(made);
   }
-  /// Makes a communicator of the ranks that have the same index on their hosts.
+  /// Makes a communicator of the ranks that have the same local rank.
   Communicator Cross() const {
     WarrenComm made = nullptr;
     internal::Check(WarrenCommCross(get(), &made));
@@ -369,7 +369,7 @@ class Communicator {
     internal::Check(WarrenReduceCustom(get(), send, recv, count, &op, root));
   }
 
-  /// Slices have `count` elements; send has count * size().
+  /// Slices have `count` elements; send has count * size() elements.
   template <typename T>
   void ReduceScatter(const T* send, T* recv, std::size_t count, Op op) const {
     internal::Check(
@@ -440,7 +440,7 @@ class Communicator {
         WarrenScatterV(get(), send, bytes.data(), recv, internal::Bytes<T>(count), WARREN_UINT8, root));
   }
 
-  /// send and recv have count * size() elements and do not overlap.
+  /// send and recv have count * size() elements each and must not overlap.
   template <typename T>
   void AllToAll(const T* send, T* recv, std::size_t count) const {
     internal::Check(WarrenAllToAll(get(), send, recv, internal::Bytes<T>(count), WARREN_UINT8));
@@ -602,7 +602,7 @@ class Communicator {
     return Begin(WarrenDeviceAllreduce, send, recv, count, internal::TypeOf<T>(), static_cast<int>(op),
                  stream);
   }
-  /// Slices have `count` elements; send has count * size().
+  /// Slices have `count` elements; send has count * size() elements.
   template <typename T>
   Handle DeviceReduceScatter(const T* send, T* recv, std::size_t count, Op op, void* stream) const {
     return Begin(WarrenDeviceReduceScatter, send, recv, count, internal::TypeOf<T>(), static_cast<int>(op),

@@ -118,7 +118,7 @@ struct Arguments {
   }
 };
 
-/// An operation with everything it needs except for the caller's buffers.
+/// An operation and the data to which it refers, except for the caller's buffers.
 struct OwnedOperation {
   Operation operation;
   Offsets send_offsets;

@@ -132,8 +132,8 @@ std::vector<int> Places(const Session& session, const Call& call, std::span<cons
   return place;
 }
 
-/// Returns a bootstrap over the rendezvous `given`, whose function and context must stay valid until the
-/// communicator is made. Throws Misuse if `given` is not valid.
+/// Returns a bootstrap over the caller's rendezvous, `given`, whose function and context must stay valid
+/// until the communicator is made. Throws Misuse if `given` is null or invalid.
 RendezvousBootstrap BootstrapOf(const char* call, const WarrenRendezvous* given) {
   if (given == nullptr || given->struct_bytes < sizeof(WarrenRendezvous) || given->allgather == nullptr) {
     throw Misuse(fmt::format(

@@ -1,7 +1,7 @@
 // Named operations, which ranks may submit in any order. In cycles, the ranks agree on the operations that
-// are ready everywhere (coordinator/), pack small ones, and run them in the same order. Cycles run on a
-// background thread, or on the thread of a caller that waits for an operation. They use a separate
-// communicator, so that other calls need not wait for them.
+// are ready on all ranks (coordinator/), pack small operations, and run all operations in the same order.
+// Cycles run on a background thread, or on the thread of a caller that waits for an operation. They use a
+// separate communicator, so that other calls need not wait for them.
 //
 // Errors are EngineError. An error of the engine closes the NamedCalls on all ranks, and all waiting
 // operations fail with it. If ranks submit different operations under one name, only these operations fail.
@@ -122,7 +122,7 @@ class NamedCalls : public std::enable_shared_from_this<NamedCalls> {
   bool has_thread_ = false;
   std::mutex join_mutex_;
   std::thread thread_;
-  std::string over_;          ///< why the NamedCalls have ended; empty while they are open
+  std::string over_;          ///< the reason for which the NamedCalls have ended; empty while they are open
   std::exception_ptr error_;  ///< the error that ended the NamedCalls, if any
 
   // Used by the running cycle.

@@ -115,9 +115,9 @@ class Session {
   std::vector<int> Hosts(const Call& call);
   /// Translates a rank of this session to its rank in the job.
   int RankInJob(const Call& call, int rank) const;
-  /// Makes a session of the ranks that give the same color, ordered by key. Returns null if `color` is
-  /// negative. Different sessions may have calls in progress at the same time. The session ends when it is
-  /// destroyed.
+  /// Makes a session of the ranks that pass the same color, ordered by key, then by rank. A collective call.
+  /// Returns null if `color` is negative. Different sessions may have calls in progress at the same time. The
+  /// session ends when it is destroyed.
   std::shared_ptr<Session> Split(const Call& call, int color, int key);
   /// Makes a session of these ranks, in this order; only these ranks make the call. See Communicator::Group.
   std::shared_ptr<Session> Group(const Call& call, std::span<const int> ranks, const std::string& name,
@@ -167,7 +167,7 @@ class Session {
   int SelectDevice(const Call& call);
   std::string DescribeDevices(const Call& call);
 
-  /// The size of an element whose type has this code in rabit's API.
+  /// Returns the size in bytes of an element of this type, one of rabit's codes. Refuses invalid codes.
   std::size_t ElementBytes(const Call& call, int type) const;
 
   /// The number of checkpoints that the job has made.

@@ -27,7 +27,7 @@ class Communicator {
   virtual bool is_distributed() const = 0;
   /// The name of this host.
   virtual std::string host() const = 0;
-  /// The number of ranks on this host that are lower than this one.
+  /// This rank's local rank: the number of lower ranks on this host.
   virtual int local_rank() const = 0;
 
   /// Runs one collective. Reductions are in place, except that an allreduce may go from one buffer to
@@ -79,7 +79,7 @@ class Communicator {
   virtual std::unique_ptr<Communicator> Split(int color, int key);
   /// Makes a communicator of these ranks, in this order; only these ranks make the call. They find each other
   /// through `members`, whose ranks are the positions in the list. `name` must be unique in the job. A rank
-  /// leaves the communicator as it leaves one made by Split.
+  /// leaves the communicator by destroying it, as with Split.
   virtual std::unique_ptr<Communicator> Group(std::span<const int> ranks, const std::string& name,
                                               OobAllgather& members);
   /// Makes a mailbox for tagged messages between this communicator's ranks, independent of the communicator's

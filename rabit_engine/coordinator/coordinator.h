@@ -18,7 +18,7 @@ struct Patience {
   /// Seconds until a warning names the ranks that have not submitted a name. The warning is repeated each
   /// time the wait has doubled.
   double warns_after = 60;
-  /// Seconds until the operation ends with that warning as its error; 0: never.
+  /// Seconds until the operation ends with an error that has the warning's text; 0: never.
   double fails_after = 0;
 };
 

@@ -1,5 +1,5 @@
-// The named operations that all ranks have agreed to run, in the same order on every rank, and how they are
-// batched.
+// The named operations that all ranks have agreed to run, in the same order on every rank, and their division
+// into batches.
 #pragma once
 
 #include <cstddef>

@@ -82,8 +82,8 @@ class PeerGroup {
   /// Sends and receives concurrently; returns when the transport has taken all sends and all receives have
   /// ended. Messages between two members keep their order over several calls. Pieces passed to `consume` are
   /// whole elements of `tag.element_bytes`, and about 128 KiB long unless elements are larger. Throws
-  /// LostPeer, TimedOut, or Misuse if a peer's tag differs (the transport is then aborted, so that no rank
-  /// waits for this rank). A member cannot send messages to itself.
+  /// LostPeer, TimedOut, LocalShortage, or Misuse if a peer's tag differs (the transport is then aborted, so
+  /// that no rank waits for this rank). A member cannot send messages to itself.
   void Exchange(std::span<const Send> sends, std::span<const Receive> receives);
 
  private:

@@ -39,7 +39,7 @@ class LostPeer : public PeerError {
 };
 
 /// This process or its host lacks what a call needs: descriptors, memory, ports, threads, permission. No peer
-/// is at fault, and linking again would not help. Thrown by base/shortage.h.
+/// is at fault, and linking again would not help. Thrown by the functions in base/shortage.h.
 class LocalShortage : public EngineError {
  public:
   LocalShortage(int error, const std::string& message) : EngineError(message), error_(error) {}

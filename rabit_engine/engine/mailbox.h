@@ -1,5 +1,5 @@
 // Messages with tags: any number of them may be in progress between any two ranks. Messages with different
-// tags or in different directions have no order. A thread transfers them over links that only the mailbox
+// tags or in different directions are not ordered. A thread transfers them over links that only the mailbox
 // uses.
 //
 // A message is a header (its tag and length, 16 bytes in the machines' byte order) followed by the data. Each
@@ -66,7 +66,8 @@ class Mailbox final : public TaggedMessages {
     int from = -1;
     Header header;
     std::size_t done = 0;
-    /// The bytes of a message that precedes a matching one in the stream, or has an unexpected length.
+    /// The bytes of a message that a matching one may follow in the stream, or whose length is not the
+    /// expected one.
     std::vector<std::byte> aside;
     bool is_aside = false;
     std::optional<std::uint64_t> receive;  ///< the matching receive

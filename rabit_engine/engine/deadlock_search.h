@@ -15,7 +15,7 @@
 // memory nothing is in flight: a rank that checks after the other has begun to wait sees everything that the
 // other wrote.
 //
-// This file has no sockets, and the caller provides the clock. The rank with the lowest hash finds the cycle,
+// No sockets are used here, and the caller provides the clock. The rank with the lowest hash finds the cycle,
 // since a rank passes on only the probes of ranks with a lower hash than its own: a chain of n ranks that
 // wait for a late rank sends n log n messages instead of n * n. A rank that drops the probe of a rank which
 // has just begun to wait sends a probe itself, since the new wait may have closed a cycle. A rank that is in

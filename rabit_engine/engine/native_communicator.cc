@@ -332,8 +332,7 @@ const collective::Algorithm& NativeCommunicator::BeginBest(Collective called, co
   const collective::Algorithm& algorithm = collective::Choose(situation, forced_);
   tag.algorithm = collective::IdOf(algorithm);
   tag.collective = called;
-  if (called == Collective::kSplit)
-    tag.root = 0;  // without the digest of the slice lengths, which is not compared
+  if (called == Collective::kSplit) tag.root = 0;  // the digest of lengths is not compared
   // The tag holds the size of elements as sent, since messages are split at element boundaries.
   if (operation.reduction != nullptr && RunsInFloats(algorithm, *operation.reduction)) {
     tag.element_bytes = sizeof(float);

@@ -1,5 +1,5 @@
-// Where a rank's device memory is, and by which path the ranks of a job reach each other's memory. Plain
-// values, so that the choice can be tested without a GPU.
+// The location of a rank's device memory, and the choice of the path by which the ranks of a job reach each
+// other's memory. Plain values, so that the choice can be tested without a GPU.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace warren::device {
 
-/// The path that the user wants (WARREN_DEVICE_PATH).
+/// The path requested by the user (WARREN_DEVICE_PATH).
 enum class Wish : std::int32_t { kAuto, kNccl, kShared, kStaged };
 std::optional<Wish> ReadWish(std::string_view text);
 
@@ -40,8 +40,8 @@ enum class Path {
   kStaged   ///< through pinned memory and the engine's own collectives
 };
 
-/// The maximum number of ranks that can share a GPU through IPC; limited because their pointers are kernel
-/// arguments.
+/// The maximum number of ranks that can share a GPU through IPC; limited because the pointers to their
+/// buffers are kernel arguments.
 inline constexpr int kMaxShared = 64;
 
 struct Choice {

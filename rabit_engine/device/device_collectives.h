@@ -61,14 +61,16 @@ class DeviceCollectives {
   void Run(const Operation& call);
   /// A position on a stream. It is reached when all work enqueued on the stream before it is done.
   using Mark = std::shared_ptr<void>;
-  /// Like Run, and sets a mark after the call. Refused in a group and while the stream is being captured.
+  /// Like Run, and sets a mark after the call. Throws Refused in a group and while the stream is being
+  /// captured.
   Mark RunWithMark(const Operation& call);
   /// Whether Wait would return immediately. Thread-safe.
   bool IsReached(const Mark& mark);
   /// Returns when the mark is reached. Throws if it can no longer be reached.
   void Wait(const Mark& mark);
   void BeginGroup() { ++groups_; }
-  /// Ends a group that BeginGroup began. Ending the outermost group enqueues its calls.
+  /// Ends a group that BeginGroup began. Ending the outermost group enqueues its calls, or throws Refused if
+  /// one of them was refused.
   void EndGroup();
   bool in_group() const { return groups_ > 0; }
   /// Returns when all work on the stream is done; immediately before the first collective and after Finish,
@@ -111,12 +113,12 @@ class DeviceCollectives {
   std::exception_ptr trouble_;       ///< the error that the watching thread found between calls
   std::atomic<bool> has_trouble_ = false;
   Clock::time_point deadline_ = kNoDeadline;
-  bool minds_losses_ = true;  ///< whether a loss aborts a waiting call
+  bool minds_losses_ = true;  ///< whether a lost or late rank ends a wait in the CUDA part
   int groups_ = 0;            ///< number of open groups
   bool group_is_refused_ = false;
   std::vector<Operation> grouped_;
 
-  std::set<void*> streams_;  ///< streams that may have collectives in progress that were not waited for
+  std::set<void*> streams_;  ///< streams on which collectives may still be in progress
   bool has_graphs_ = false;  ///< whether calls were captured into CUDA graphs
   int suspicions_ = 0;       ///< number of NCCL errors that no lost rank explains
   std::mutex watch_mutex_;

@@ -84,7 +84,7 @@ DataType EngineType(Type type) {
 template <typename T>
 void DivideAll(void* buffer, std::size_t count, int ranks) {
   auto* values = static_cast<T*>(buffer);
-  // Wide enough for any number of ranks.
+  // Divisor is wide enough for any number of ranks.
   using Divisor = std::conditional_t<std::is_floating_point_v<T>, T,
                                      std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>>;
   for (std::size_t i = 0; i < count; ++i) {

@@ -4,7 +4,7 @@
 // compared where two ranks meet. But ranks that call different collectives may never meet: for example, one
 // rank waits in shared memory for its leader, the leader waits for another host, and that host waits for a
 // link that no rank makes. So a waiting rank compares its call with the calls of other ranks. The ranks of
-// its host publish their calls in shared memory. It sends its call to the awaited ranks on other hosts over
+// its host publish their calls in shared memory. To the awaited ranks on other hosts, it sends its call over
 // short-lived connections, once per call, or repeatedly to a rank with which it has no link; the receiver
 // compares the calls while it is itself waiting. In a deadlock every rank waits for another, so at least one
 // of them finds a call that differs from its own and reports this to all ranks.

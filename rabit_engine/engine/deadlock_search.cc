@@ -6,7 +6,7 @@
 namespace warren {
 namespace {
 
-// The number of probes sent at intervals of a second; after those, the interval doubles each time.
+// The number of probes sent at intervals of a second; after that, the interval doubles each time.
 constexpr int kQuickProbes = 4;
 
 std::uint64_t Mix(std::uint64_t value) {

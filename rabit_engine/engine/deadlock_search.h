@@ -3,10 +3,10 @@
 // A waiting rank publishes its wait to the ranks of its host in shared memory and keeps renewing it
 // (WaitRecord). Soon after it has begun to wait, it sends a probe along the "waits for" edges; in a send or
 // receive call it sends further probes at growing intervals. A probe follows the records of a host, and
-// travels between hosts over a short connection to the rank at the end of the edge, which passes it on if it
-// is itself waiting. A probe that returns to its origin has gone round a cycle (K. M. Chandy, J. Misra and L.
-// M. Haas, "Distributed deadlock detection", ACM TOCS 1(2), 1983). A rank waits for all of its edges, not for
-// any of them: an exchange ends only when all of its messages have ended.
+// travels between hosts over a short-lived connection to the rank at the end of the edge, which passes it on
+// if it is itself waiting. A probe that returns to its origin has gone around a cycle (K. M. Chandy, J. Misra
+// and L. M. Haas, "Distributed deadlock detection", ACM TOCS 1(2), 1983). A rank waits for all of its edges,
+// not for any of them: an exchange is complete only when all of its messages are.
 //
 // One such probe is not enough, since it sees the waits of the cycle one after the other. If a second probe
 // finds the same waits in the same cycle, they all existed at the same time, between the two probes. For

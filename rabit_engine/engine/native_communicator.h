@@ -67,7 +67,7 @@ class NativeCommunicator final : public Communicator {
   void GiveUp() noexcept override { GiveUp(rank_, 0); }
   void TrackerPrint(const std::string& text) override;
   void Finalize() override;
-  /// How long a call may wait for a peer that is alive, from the next call on; 0 waits forever.
+  /// Sets how long a call may wait for a peer that is alive, from the next call on; 0 waits forever.
   void SetCollectiveTimeout(std::chrono::seconds timeout);
 
   /// The greetings of all ranks, by rank.

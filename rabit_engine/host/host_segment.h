@@ -62,7 +62,7 @@ inline constexpr std::size_t kLeastStageBytes = 4 * kMostRoundBytes;
 struct HostCores {
   /// The size of a core's own cache (L2).
   std::size_t cache_bytes = kLeastStageBytes;
-  /// Whether there are more ranks than cores.
+  /// Whether some ranks have no core to themselves.
   bool is_crowded = false;
 
   /// Returns the values for this host; the cache size is clamped to reasonable limits.
@@ -118,7 +118,7 @@ struct RankLines {
   /// The rank's latest collectives, each at its sequence number modulo kRememberedCalls. A rank that waits
   /// for this one checks whether both are in the same call.
   CallRecord calls[kRememberedCalls];
-  /// The ranks that this rank waits for, published once it has waited long.
+  /// The ranks that this rank waits for, published only during long waits.
   WaitLines wait;
 };
 
@@ -174,12 +174,12 @@ class HostSegment {
 
   int local_size() const { return static_cast<int>(members_.size()); }
   int local_index() const { return local_index_; }
-  /// World ranks of the members, ascending.
+  /// World ranks of the members, by local index.
   const std::vector<int>& ranks() const { return ranks_; }
   const std::vector<Member>& members() const { return members_; }
-  /// Whether there are more ranks here than cores, so that waiting must not spin. By default this compares
-  /// the number of ranks with the number of cores that this process may use; SetOversubscribed overrides it
-  /// once the other ranks' cores are known.
+  /// Whether some ranks here have no core to themselves, so that waiting must not spin. By default this
+  /// compares the number of ranks with the number of cores that this process may use; SetOversubscribed
+  /// overrides it once the other ranks' cores are known.
   bool oversubscribed() const { return oversubscribed_; }
   void SetOversubscribed(bool oversubscribed) { oversubscribed_ = oversubscribed; }
   /// Where member `local` runs, as it last reported. Ranks that started together often begin on one core and

@@ -22,7 +22,7 @@ class ShmTransport : public Transport {
 
   int rank() const override { return segment_.ranks()[segment_.local_index()]; }
   int world_size() const override { return world_size_; }
-  /// Whether the rank is another rank of this host.
+  /// Whether the rank is another rank of the segment.
   bool Reaches(int rank) const { return LocalIndex(rank) >= 0; }
 
   void Connect(std::span<const int> peers) override;

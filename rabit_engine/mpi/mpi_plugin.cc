@@ -161,7 +161,7 @@ const char* BeginMpi() {
   return nullptr;
 }
 
-/// Sets up the other members of a group whose communicator is set.
+/// Creates the operations of a group whose communicator is set, and returns its rank and size.
 const char* Prepare(WarrenMpiGroup& group, int* rank, int* world_size) {
   MPI_Comm_set_errhandler(group.comm, MPI_ERRORS_RETURN);
   if (const char* error = Check("MPI_Op_create", MPI_Op_create(&Combine, 1, &group.commutative)))

@@ -58,7 +58,8 @@ struct WarrenMpi {
   /// unexpected length is an error.
   const char* (*exchange)(WarrenMpiGroup*, const WarrenMpiMessage* sends, int num_sends,
                           const WarrenMpiMessage* receives, int num_receives);
-  /// The group of the ranks that pass the same color, ordered by key; nullptr for a negative color.
+  /// Creates the group of the ranks that pass the same color, ordered by key; sets `made` to nullptr for a
+  /// negative color.
   const char* (*split)(WarrenMpiGroup*, int color, int key, WarrenMpiGroup** made, int* rank, int* size);
 };
 

@@ -99,7 +99,7 @@ __host__ __device__ inline T Finish(T value, int ranks) {
   if constexpr (operation == ReduceOp::kAverage) {
     using A = Arithmetic<T>;
     using Wide = typename A::Wide;
-    // Wide enough for any number of ranks.
+    // Divisor is wide enough for any number of ranks.
     using Divisor =
         std::conditional_t<!std::is_integral_v<Wide>, Wide,
                            std::conditional_t<std::is_signed_v<Wide>, std::int64_t, std::uint64_t>>;

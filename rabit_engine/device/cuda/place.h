@@ -23,7 +23,7 @@ struct Place {
   std::int32_t nccl = 0;                ///< NCCL's version code; 0 if it could not be loaded
   std::int32_t is_mig = 0;              ///< whether the GPU is a MIG slice, which NCCL and IPC do not support
   std::int32_t shares = 0;              ///< whether the device's memory and events can be exported (CUDA IPC)
-  std::int32_t device = 0;              ///< number of the GPU in this process
+  std::int32_t device = 0;              ///< the GPU's number in this process
   std::int32_t process = 0;             ///< the process id
   std::int32_t tls = 0;                 ///< whether traffic between hosts must be encrypted
   Wish wish = Wish::kAuto;

@@ -252,9 +252,8 @@ void ConnectFailures::Add(const Address& address, int error, const std::string& 
 }
 
 int ConnectFailures::OwnShortage(const std::vector<std::string>& own_hosts) const {
-  int refused_here =
-      0;  // the errno with which this host refused one of its own addresses, 0 if none was refused
-  int refused_away = 0;  // the errno with which this host refused an address of another host
+  int refused_here = 0;  // errno of this host's refusal to connect to itself; 0 if none
+  int refused_away = 0;  // errno of this host's refusal to connect to another host; 0 if none
   bool failed_here = false;
   bool failed_away = false;
   for (const Failure& failure : failures_) {

@@ -6,7 +6,7 @@
 
 namespace warren {
 
-// Constant-initialised data: reading a table executes none of the instructions that its kernels use.
+// Constant-initialized data: reading a table executes none of the instructions that its kernels use.
 extern const KernelTable kPlainTable;
 #if defined(__x86_64__)
 extern const KernelTable kAvx2Table;

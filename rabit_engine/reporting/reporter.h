@@ -46,8 +46,8 @@ class Reporter {
   /// Returns the reporter of this process; null if reports are disabled, there is no tracker, this process is
   /// not a worker or was forked from one that has a reporter, or a setting is invalid.
   static Reporter* OfThisProcess();
-  /// Returns false in a process that was forked after construction. Such a process must not call methods that
-  /// lock: the lock may be held forever.
+  /// Returns false in a process that was forked after construction. Such a process may call only Detach,
+  /// Trace and AwaitSent, which then do nothing: locks may be held forever.
   bool IsOfThisProcess() const { return num_forks_ == NumForks(); }
 
   CallStatistics& statistics() { return statistics_; }

@@ -30,8 +30,7 @@ using namespace std::chrono_literals;
 
 /// The time limit for the greeting on a pending connection, and for rank 0's answer.
 constexpr auto kGreetingTime = 5s;
-/// The time that the other ranks wait longer than rank 0, so that rank 0's explanation of a failure can
-/// arrive.
+/// The additional time that the other ranks wait, so that rank 0's explanation of a failure can arrive.
 constexpr auto kGrace = 5s;
 /// The longest time in one poll; a poll that ends early does no harm.
 constexpr std::chrono::milliseconds kLongestPoll = 1s;

@@ -2,10 +2,17 @@
 // its record to rank 0, which returns all records. If two jobs use the same port by chance, the greeting
 // distinguishes them.
 //
-// rank r rank 0 int kMeetingMagic, string step, string token, int rank, int world_size -> <- int 0, string ""
-// (welcome) or int 1, string reason <- int 0, string "" (all ranks have arrived) and then in every Allgather:
-// string record -> <- int 0, string of all records, each a string Instead of any answer, rank 0 may send int
-// 1 and a string that explains why the job cannot continue. Ints and strings are encoded as in wire/bytes.h.
+//   rank r                                              rank 0
+//   int kMeetingMagic, string step, string token,
+//   int rank, int world_size                        ->
+//                                                   <-  int 0, string "" (welcome) or int 1, string reason
+//                                                   <-  int 0, string "" (all ranks have arrived)
+//   and then in every Allgather:
+//   string record                                   ->
+//                                                   <-  int 0, string of all records, each a string
+//
+// Instead of any answer, rank 0 may send int 1 and a string that explains why the job cannot continue. Ints
+// and strings are encoded as in wire/bytes.h.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// Derives a task's step, and where rank 0 of the step can be reached, from the environment variables set by
+// Derives a task's step, including the address of the step's rank 0, from the environment variables set by
 // srun. Pure functions over text.
 #pragma once
 

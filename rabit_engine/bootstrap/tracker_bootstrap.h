@@ -77,7 +77,7 @@ class TrackerBootstrap final : public Bootstrap {
 
   Settings settings_;
   std::chrono::seconds patience_;    ///< the time limit for waiting for other ranks
-  std::optional<tls::Context> tls_;  ///< for encrypting the links
+  std::optional<tls::Context> tls_;  ///< the TLS context of the links, if they are encrypted
   tcp::Socket listener_;
   std::string local_host_;
   wire::classic::Assignment assignment_;

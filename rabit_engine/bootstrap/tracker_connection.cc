@@ -289,8 +289,8 @@ bool TrackerConnection::ReadRelease(Clock::time_point deadline) {
         throw TimedOut(fmt::format("the tracker at {} still waits for others to end", tracker_));
       }
     } else {
-      // A tracker that does not know WaitForOthers closes the connection when all workers have ended. A
-      // tracker that knows job tokens sends a word instead.
+      // A tracker that does not support WaitForOthers closes the connection when all workers have ended. A
+      // tracker that supports job tokens sends a word instead.
       if (!held && !settings_.job_token) return true;
       throw TrackerLost(
           TrackerLost::When::kTalking,

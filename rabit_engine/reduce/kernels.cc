@@ -15,7 +15,7 @@ extern const KernelTable kAvx512Table;
 namespace {
 
 bool HasAvx2() {
-  // Clang 14's __builtin_cpu_supports does not know F16C.
+  // Clang 14's __builtin_cpu_supports does not recognize F16C.
   unsigned eax = 0;
   unsigned ebx = 0;
   unsigned ecx = 0;

@@ -5,13 +5,14 @@
 // library function were compiled here with AVX instructions, the linker might keep that copy for the whole
 // program, which would then crash on a CPU without AVX.
 //
-// Why all tables produce the same bits: - sums and products of integers are computed in unsigned types, which
-// wrap; - max and min compare and select, so that NaN and signed zeros behave like the `?:` in reduction.h; -
-// a sum or product of two NaNs is the left one, made quiet. The hardware does this, but compilers swap the
-// operands of + and *, so Add and Multiply fix the operands' order; - 16-bit floats are combined as floats,
-// and the stored result is rounded once, for any number of inputs; a NaN keeps the upper bits of its payload.
-// All operations on binary16 make a NaN quiet, because widening does (F16C); max and min of bfloat16 return
-// one operand with unchanged bits.
+// All tables produce the same bits, for these reasons:
+// - sums and products of integers are computed in unsigned types, which wrap;
+// - max and min compare and select, so that NaNs and signed zeros behave like the `?:` in reduction.h;
+// - a sum or product of two NaNs is the left one, made quiet. The hardware does this, but compilers swap the
+//   operands of + and *, so Add and Multiply fix the operands' order;
+// - 16-bit floats are combined as floats, and the stored result is rounded once, for any number of inputs;
+//   a NaN keeps the upper bits of its payload. All operations on binary16 make a NaN quiet, because widening
+//   does (F16C); max and min of bfloat16 return one operand with unchanged bits.
 #pragma once
 
 #include <cstddef>

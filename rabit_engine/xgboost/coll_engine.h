@@ -39,10 +39,10 @@ struct Beginning {
 /// communication fails. XGBoost's calls report errors of the engine like their own.
 Beginning Begin(const void* address_in_xgboost, const Wish& wish = {});
 
-/// Stops serving; XGBoost's own communication takes over again. The same thread must call it before the
-/// communicator is finalized. Collective: waits for the other ranks and may throw EngineError. With `failed`,
-/// or if a served call has failed, this rank gives up: it does not wait for the others, nor they for it. Does
-/// nothing if nothing is served.
+/// Stops serving; XGBoost's own communication takes over again. Must be called by the same thread as Begin,
+/// before the communicator is finalized. Collective: waits for the other ranks and may throw EngineError.
+/// With `failed`, or if a served call has failed, this rank gives up: it does not wait for the others, nor
+/// they for it. Does nothing if nothing is served.
 void End(bool failed);
 
 /// Returns the number of calls that the engine has served in this process. Thread-safe.

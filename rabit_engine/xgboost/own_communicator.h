@@ -55,7 +55,7 @@ class Rounds {
   explicit Rounds(const OwnCommunicator& own) : own_(own) {}
 
   const OwnCommunicator& own() const { return own_; }
-  /// The first round. Throws EngineError if a rank is in another call instead.
+  /// Runs the first round. Throws EngineError if another rank is in another call instead.
   void Meet() const;
   /// Returns the maximum of `number` over all ranks. Each number must be below 2^63. Throws AgreedRefusal on
   /// all ranks if one objects.

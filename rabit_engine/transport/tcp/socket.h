@@ -42,12 +42,12 @@ class Address {
   socklen_t length_ = sizeof(sockaddr_storage);
 };
 
-/// Returns all addresses of a host name. Throws EngineError, which names the host, or LocalShortage if this
-/// process has no descriptor or memory left for the query.
+/// Returns all addresses of a host name. Throws EngineError, whose message names the host, or LocalShortage
+/// if this process has no descriptor or memory left for the query.
 std::vector<Address> Resolve(const std::string& host, int port);
 
 /// Starts connecting. Returns the socket, or an empty one with `error` set to the reason. Once the socket is
-/// writable, the connection has been made or has failed; ConnectError tells which.
+/// writable, the connection has been made or has failed, which ConnectError reports.
 Socket StartConnect(const Address& address, int& error);
 /// Returns 0 if the connection has been made, otherwise the reason for the failure.
 int ConnectError(int fd);
@@ -62,7 +62,7 @@ class ConnectFailures {
   void Add(const Address& address, int error, const std::string& why);
   /// Returns the errno of the failure on this host that keeps this process from connecting, or 0 if the peer,
   /// its host or the network may be at fault. An address that this host refuses (ConcernsAddress) counts only
-  /// if no attempt has reached beyond this host. `own_hosts`: the addresses of this host, at which no peer on
+  /// if no attempt has reached beyond this host. `own_hosts`: the addresses of this host, where no peer on
   /// another host can be reached.
   int OwnShortage(const std::vector<std::string>& own_hosts = {}) const;
   /// Returns all failures, e.g. "10.0.0.2:4100: Connection refused; 10.0.1.2:4100: No route to host"

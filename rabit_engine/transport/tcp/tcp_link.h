@@ -1,6 +1,6 @@
-// One TCP connection as a link. The stream is raw: nothing is added to the bytes (except TLS if asked for),
+// One TCP connection as a link. The stream is raw: nothing is added to the bytes (except TLS if requested),
 // so a large message costs only what the kernel needs for it. Therefore a rank that gives up does not use
-// this stream to tell its peers; see tcp_transport.h.
+// this stream to inform its peers; see tcp_transport.h.
 #pragma once
 
 #include <array>

@@ -693,7 +693,7 @@ void TcpTransport::SendAlarms(int lost_rank, int shortage) {
     const bool ended = links_[peer] && links_[peer]->ended();
     return peer == lost_rank || ended || (alarm_ && alarm_->from == peer);
   });
-  // Targets are taken from the back, so the likeliest address of each peer is added last.
+  // Targets are taken from the back, so the most promising address of each peer is added last.
   std::vector<Target> targets;
   for (std::size_t i = kAlarmAddresses; i-- > 0;) {
     for (const int peer : peers) {

@@ -142,9 +142,9 @@ class Planner {
   }
 
  private:
-  /// Whether all surviving ranks are inside CheckPoint and none of them has passed it a local model. (If they
-  /// had, the lost ranks' own local models would be missing.) Then all calls of the version have been
-  /// completed, and the lost ranks may begin with the next version.
+  /// Whether all surviving ranks are inside CheckPoint and have passed no local models to it. (Otherwise
+  /// those of the lost ranks would be missing.) Then all calls of the version have been completed, and the
+  /// lost ranks may begin with the next version.
   bool AllAreEnding() const {
     bool any = false;
     for (const Report& report : reports_) {

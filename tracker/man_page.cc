@@ -56,7 +56,7 @@ std::string Lines(std::string_view text) {
   return lines + '\n';
 }
 
-/// Starts each sentence on a new line, which is how roff recognises sentences.
+/// Starts each sentence on a new line, which is how roff recognizes sentences.
 std::string Sentences(std::string_view text) {
   std::string lines;
   while (!text.empty()) {

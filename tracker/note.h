@@ -23,11 +23,11 @@ struct Note {
     kClosed,   ///< from now on, only peers that prove the token are admitted; the job starts over
     kVouched,  ///< `task_id` at `host` was vouched for, with `ticket`
     // In elastic jobs:
-    kGeneration,  ///< generation `rank` is formed, of the tasks that follow as kEntered
+    kGeneration,  ///< generation `rank` is formed of the tasks in the kEntered notes that follow
     kEntered,     ///< `task_id` at `host` is a member of the generation; `rank` counts the members
     kEnded,       ///< generation `rank` has lost a member
-    kDone,        ///< a worker of generation `rank` has said that the job's work is done
-    kResumed      ///< a worker of generation `rank` has taken the work up again
+    kDone,        ///< a worker of generation `rank` has reported that the job's work is done
+    kResumed      ///< a worker of generation `rank` has resumed the work after kDone
   };
   Kind kind = Kind::kWorld;
   int rank = 0;

@@ -66,15 +66,15 @@ void RaiseDescriptorLimit(int num_workers) {
 }
 
 /// Makes the kernel acknowledge data immediately. Workers write a hello in small pieces without TCP_NODELAY,
-/// so each piece waits until the previous one is acknowledged, and an acknowledgement that no answer carries
-/// is delayed by 40 ms. The kernel may reset this option at any time, so it is set again after each read that
-/// was not answered.
+/// so each piece waits until the previous one is acknowledged, and an acknowledgment that is not sent with an
+/// answer is delayed by 40 ms. The kernel may reset this option at any time, so it is set again after each
+/// read that was not answered.
 void AcknowledgeAtOnce(tcp::socket& socket) {
 #ifdef TCP_QUICKACK
   const int on = 1;
   setsockopt(socket.native_handle(), IPPROTO_TCP, TCP_QUICKACK, &on, sizeof on);
 #else
-  static_cast<void>(socket);  // each piece waits for a delayed acknowledgement
+  static_cast<void>(socket);  // each piece waits for a delayed acknowledgment
 #endif
 }
 
@@ -264,9 +264,10 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
     if (!stopped_) WaitToAccept(acceptor);
   }
 
-  /// Called when accepting fails because the process or the machine is out of descriptors. Connections with
-  /// reports are dropped, then those that have been silent for a while, so that workers can connect. Recent
-  /// connections may be workers; they are kept, and accepting pauses until a connection closes.
+  /// Called when accepting fails because the process or the machine is out of descriptors. Drops a report
+  /// connection or else the oldest connection that has been silent for a while, so that workers can connect.
+  /// Recent connections may be workers: they are kept, and accepting pauses for kAcceptPause or until a
+  /// connection closes.
   void MakeRoom(tcp::acceptor& acceptor, error_code why) {
     if (!std::exchange(warned_of_limit_, true)) {
       spdlog::warn(
@@ -543,7 +544,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
 
   void ArmTimer() {
     const auto deadline = job_.NextDeadline();
-    // A timer that fires too early only sets itself again: deadlines change with each message.
+    // A timer that fires too early is simply rearmed: deadlines change with each message.
     if (!deadline || (armed_for_ && *armed_for_ <= *deadline)) return;
     armed_for_ = deadline;
     timer_.expires_at(*deadline);

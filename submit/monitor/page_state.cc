@@ -24,7 +24,7 @@ double Hundredths(double share) {
   return std::round(share * 100) / 100;
 }
 
-/// Rounds to three digits, or to hundredths if the number is below 1.
+/// Rounds to three significant digits, or to hundredths if the number is below 1.
 double Rough(double number) {
   if (!(std::abs(number) >= 1)) return std::round(number * 100) / 100;
   const double unit = std::pow(10, std::floor(std::log10(std::abs(number))) - 2);

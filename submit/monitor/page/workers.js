@@ -1,4 +1,4 @@
-// The workers, grouped by host: one cell per worker, coloured and marked by its state.
+// The workers, grouped by host: one cell per worker, colored and marked by its state.
 
 const kMarks = {waiting: '', starting: '', running: '', stuck: '!', succeeded: '✓', failed: '✕'};
 const kDense = 96;  // from this many workers, cells are small and show only a mark

@@ -3,8 +3,7 @@
 //   GET /metrics             OpenMetrics, without authentication
 //   GET /?token=TOKEN        sets a cookie in the browser and redirects it to /
 //   GET /, /page.css, /page.js
-//                            the page; requires the cookie or /in/TOKEN before its path, like everything
-//                            below
+//                            the page; requires the cookie or /in/TOKEN before its path, like all below
 //   GET /events              server-sent events: "state" with the whole job, then a "change" (page_state.h)
 //                            every 1 to 5 seconds, and "end" with the last output when the job is over
 //   GET /logs?worker=INDEX&before=N&after=N&limit=N&contains=TEXT

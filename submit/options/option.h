@@ -24,7 +24,7 @@ struct Option {
   /// Whether the value, which follows a "=", may be omitted. An omitted value is stored as an empty string.
   bool value_is_optional = false;
   std::vector<std::string> choices = {};  ///< the possible values, if `value` does not list them
-  /// A regular expression for values in another form than `value`, for the schema of job files.
+  /// A regular expression for values in a form other than `value`, for the schema of job files.
   std::string_view other_form = {};
   /// Whether job files may not contain the option: it asks for something other than a job, or names job
   /// files. Set by the table.

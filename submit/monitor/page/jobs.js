@@ -1,5 +1,5 @@
-// Actions that require the page's own address, not the address for viewers: canceling the job, taking stacks, listing the user's other jobs, and
-// comparing evaluations with theirs.
+// Actions that require the page's own address, not the address for viewers: canceling the job, taking stacks,
+// listing the user's other jobs, and comparing evaluations with theirs.
 
 const kJobsMs = 15000;      // between two requests for the list of jobs
 const kSureMs = 5000;       // within this time, a second click on the button cancels the job

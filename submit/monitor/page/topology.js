@@ -1,4 +1,5 @@
-// The links between ranks as a ring or a tree, with one color per host. If there are many ranks, each node stands for consecutive ranks of one host.
+// The links between ranks as a ring or a tree, with one color per host. If there are many ranks, each node
+// stands for consecutive ranks of one host.
 
 const kMostNodes = 64;
 let topologyShown = '';

@@ -1,6 +1,6 @@
 // One failing worker makes all others fail, and each prints its own traceback. From the first line of an
-// error on, the standard error of a process is held back here until it is known whose failure came first. The
-// output of that process is then shown in full, and that of the others is omitted.
+// error on, the standard error of a process is held back here until it is known which process failed first.
+// The output of that process is then shown in full, and the output of the other processes is omitted.
 //
 // Errors that a process survives, e.g. a caught exception that a library prints, must still be shown. So held
 // text is shown as written if the process continues for a while after it, succeeds, or has written more than
@@ -27,10 +27,10 @@ inline constexpr std::chrono::milliseconds kPatienceWithTalkers{2000};
 inline constexpr std::chrono::milliseconds kPatienceWithSilent{6000};
 /// Limit on both of these times, even if lines of the error continue to arrive.
 inline constexpr std::chrono::milliseconds kLongestHold{10000};
-/// Limit on the text held back per process; text beyond it is shown.
+/// Limit on the text held back per process; beyond it, the oldest errors are shown.
 inline constexpr std::size_t kMaxHeldBytes = std::size_t{64} << 10;
 
-/// The result of Fold: the process that failed first, and those whose output is omitted.
+/// The result of Fold: the process that failed first, and the processes whose output is omitted.
 struct FoldedErrors {
   /// The process that failed first or, if that is unknown, the process whose error was the earliest before
   /// the stop, if any.
@@ -55,8 +55,8 @@ class ErrorFolding {
 
   /// Handles a line, or a part of one, that a process has written to standard error.
   void Append(std::size_t index, std::string_view piece, TimePoint now);
-  /// The process has ended. If it failed, its output stays held until one of the functions below that show or
-  /// discard output.
+  /// The process has ended. If it failed, its output stays held until one of the functions below shows or
+  /// discards it.
   void Ended(std::size_t index, bool well);
   /// All processes are being stopped: from now on, held text is not shown merely because of its age.
   void StopBegins(TimePoint now);

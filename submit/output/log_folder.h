@@ -28,10 +28,10 @@ bool LinkRank(const std::string& folder, int rank, std::string_view task_id);
 
 /// Creates `folder`, reserves it for this job until the returned descriptor is closed, and moves the previous
 /// job's files to the subfolder kEarlierLogs, replacing older ones, so that no file of another job seems to
-/// belong to this job. Files with other names stay, and so does anything but regular files and the links made
-/// by LinkRank. Logs one line if files were moved, and a warning if some cannot be moved. Throws
-/// std::runtime_error if the folder cannot be created or another job has reserved it. On file systems without
-/// locks for folders, such as NFS, another job is not detected.
+/// belong to this job. Only regular files with the name of a log and the links made by LinkRank are moved.
+/// Logs one line if files were moved, and a warning if some cannot be moved. Throws std::runtime_error if the
+/// folder cannot be created or another job has reserved it. On file systems without locks for folders, such
+/// as NFS, another job is not detected.
 [[nodiscard]] posix::Descriptor BeginLogFolder(const std::string& folder);
 
 }  // namespace warren::submit

@@ -1,4 +1,4 @@
-// Sends one POST request on a connection of its own, with or without TLS.
+// Sends one POST request over a separate connection, with or without TLS.
 #pragma once
 
 #include <sys/types.h>
@@ -33,7 +33,7 @@ struct PostRequest {
 };
 
 struct PostResult {
-  std::string error;       ///< why there is no answer; empty: there is one
+  std::string error;       ///< why there is no answer; empty if there is one
   bool connected = false;  ///< whether the server has accepted the connection
   unsigned status = 0;
   std::string reason = {};  ///< the text after the status

@@ -54,7 +54,8 @@ struct GenerationBegan {
 struct WorkDone {
   bool is_done;
 };
-/// The workers cannot continue together; all remaining ones were told to stop. They may all start again.
+/// The workers cannot continue together. All remaining workers were told to stop, and all workers may start
+/// again.
 struct Broken {
   std::string task_id;  ///< the first worker that failed
   int rank;

@@ -1,5 +1,5 @@
-// Decides which workers may join a job: those that have proved its token, those that were vouched for
-// (wire/vouch.h), and those that --admit lets in without either. Does no I/O.
+// Decides which workers may join a job: workers that have proved its token, workers that were vouched for
+// (wire/vouch.h), and workers that --admit lets in without either. Does no I/O.
 #pragma once
 
 #include <cstdint>

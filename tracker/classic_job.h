@@ -128,7 +128,7 @@ class ClassicJob final : public DialectJob {
   bool linked_ = false;
   bool awaits_end_ = false;
   bool finished_ = false;
-  std::optional<TimePoint> finish_by_;  ///< set once all have shut down
+  std::optional<TimePoint> finish_by_;  ///< set once all workers have shut down
   TimePoint incomplete_since_;
 };
 

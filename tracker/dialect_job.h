@@ -1,4 +1,5 @@
-// The common interface of the two dialects' jobs. Job (job.h) passes each connection to one of them.
+// The common interface of the two dialects' jobs. Job (job.h) passes each connection to the job of its
+// dialect.
 #pragma once
 
 #include <chrono>
@@ -21,8 +22,8 @@ inline constexpr std::chrono::seconds kDefaultTimeout{1800};
 struct JobOptions {
   int num_workers = 1;
   SortBy sort_by = SortBy::kHost;
-  /// False if the first worker may ask for another number of workers, as the classic protocol allows. A
-  /// launcher that knows how many workers it starts sets it to true.
+  /// False if the first worker may request a different number of workers, as the classic protocol allows. A
+  /// launcher that determines the number of workers sets this to true.
   bool world_size_is_fixed = false;
   /// Time limit for missing workers, counted from the start of the job, from the return of a worker that must
   /// be linked again, or from the failure of a run; zero: none.
@@ -30,8 +31,8 @@ struct JobOptions {
   /// Whether notes are written, from which another tracker can take the job over.
   bool takes_notes = false;
   AdmissionOptions admission = {};
-  /// Set if workers may come and go; num_workers is then the number of members of the current generation, and
-  /// `generation` its number.
+  /// Set if workers may join and leave; num_workers is then the number of members of the current generation,
+  /// and `generation` its number.
   std::optional<ElasticOptions> elastic = {};
   int generation = 0;
   /// Whether the peer of a connection is a process of the tracker's own user on this machine; empty: never.

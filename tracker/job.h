@@ -114,7 +114,7 @@ class Job {
     enum class Step { kMagic, kNonce, kProof, kVouch, kDialect };
     Step step = Step::kMagic;
     TimePoint since;
-    std::size_t bytes = 0;  ///< received
+    std::size_t bytes = 0;  ///< received while pending
     wire::Nonce worker_nonce{};
     wire::Nonce tracker_nonce{};
     wire::Reader head;

@@ -78,7 +78,7 @@ void AcknowledgeAtOnce(tcp::socket& socket) {
 #endif
 }
 
-/// Keeps connections that are silent throughout the job alive in firewalls and NATs on the way, and detects a
+/// Prevents firewalls and NATs from dropping connections that are silent throughout the job, and detects a
 /// host that vanishes.
 void KeepAlive(tcp::socket& socket) {
   const int on = 1;
@@ -127,7 +127,7 @@ error_code ListenAt(tcp::acceptor& acceptor, tcp::endpoint& endpoint, bool any, 
 }
 
 /// Listens at one port with as many sockets as the job needs. The first socket shares its port only once it
-/// listens, so that a port that another tracker shares is refused.
+/// listens, so that a port that another tracker already shares is refused.
 std::vector<tcp::acceptor> Listen(asio::io_context& io, const ServerOptions& options) {
   const bool any = options.bind_address.empty();
   const auto address =
@@ -237,7 +237,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
     std::size_t handshake_bytes = 0;    ///< TLS handshake bytes already reported to the job
     std::string unsent;
     std::array<char, kReadBytes> received;
-    bool authenticated = false;  ///< by TLS
+    bool authenticated = false;  ///< has proved the token by TLS
     bool answered = false;       ///< whether an answer was sent since the last read
     bool connecting = false;
     bool closing = false;

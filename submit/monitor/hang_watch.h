@@ -50,7 +50,7 @@ struct Finding {
   enum class Kind {
     kStopped,  ///< by a signal or a debugger
     kWaits,    ///< for a disk or a network file system
-    kSilent,   ///< its host, or the engine of an idle worker, is not heard from
+    kSilent,   ///< its host, or the engine of an idle worker, has gone silent
     kHoldsUp,  ///< others wait in a collective call that it has not entered
     kAllIdle,  ///< no worker uses a processor; `worker` was the last that did
     kGoesOn    ///< an earlier finding no longer holds

@@ -37,7 +37,7 @@ struct RecordedEnd {
   HowEnded how = HowEnded::kSucceeded;
   std::string story;  ///< the last message of dmlc-submit; may be empty
   std::optional<FailedBy> failed_by;
-  int restarts = 0;  ///< restarts of single processes plus those of the whole job
+  int restarts = 0;  ///< restarts of single processes plus restarts of the whole job
   std::string page;  ///< the file of the job's page; empty: none
 };
 

@@ -23,7 +23,8 @@ constexpr double kBusyCores = 0.01;
 constexpr double kLongest = 1e8;
 /// A worker's report on data that it reads is outdated after this time.
 constexpr seconds kReadingIsOld{20};
-/// A source of round numbers counts as silent once only the other source has been heard for this long.
+/// A source of round numbers is considered silent if it has given none for this long, while the other source
+/// has.
 constexpr seconds kSourceIsSilent{10};
 /// Without another setting, workers report at intervals that give at most this many reports per second in
 /// total.

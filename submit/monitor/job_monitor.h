@@ -107,7 +107,7 @@ class JobMonitor {
     TimePoint call_since;
     bool is_dumped = false;
   };
-  /// How long each rank had made others wait, up to a given time.
+  /// The time for which each rank had made others wait, up to `when`.
   struct Waits {
     TimePoint when;
     std::vector<double> seconds;
@@ -117,7 +117,7 @@ class JobMonitor {
   /// program.
   struct RoundSource {
     std::optional<TimePoint> said = {};
-    int unanswered = 0;  ///< numbers from this source since the other source's last one
+    int unanswered = 0;  ///< numbers from this source since the other source's last number
     void Say(TimePoint now, RoundSource& other);
     /// Whether this source is in use: its latest number is recent, or the other source has given at most one
     /// number since.

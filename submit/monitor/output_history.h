@@ -43,8 +43,8 @@ class OutputHistory {
   explicit OutputHistory(std::size_t processes, std::size_t bytes_of_process = kBytesOfProcess,
                          std::size_t bytes = kBytes);
 
-  /// Adds a line with its newline, or a piece of one (output/line_splitter.h). Each piece is kept as a line,
-  /// except that only the latest state of a progress bar is kept.
+  /// Adds a line with its newline, or a piece of a line (output/line_splitter.h). Each piece is kept as a
+  /// line, except that only the latest state of a progress bar is kept.
   void Add(std::size_t process, Stream stream, std::string_view line);
 
   /// {"lines": [[number, process, "out", "text"], ...], "from": number, "last": number}: oldest first. All

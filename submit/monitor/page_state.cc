@@ -275,7 +275,7 @@ std::optional<std::vector<Evaluation>> ChangedEvaluations(const std::vector<Eval
 }
 
 /// Index of the first event after the last one of `before`. Events have no numbers, and the oldest are
-/// dropped; if several events equal that last one, the latest of them counts.
+/// dropped; if several events equal that event, the latest of them counts.
 std::size_t FirstNewEvent(const std::vector<JobEvent>& before, const std::vector<JobEvent>& now) {
   if (before.empty()) return 0;
   const JobEvent& last = before.back();

@@ -84,7 +84,7 @@ std::string RecordedJobsJson(const std::string& folder, std::size_t most) {
   for (const std::string& id : ids) {
     const posix::Descriptor file = OpenOwn(PathOf(folder, id, kRecordEnding));
     const std::optional<std::string> text = file ? TextOf(file) : std::nullopt;
-    if (!text) continue;  // no record, or one that has been removed since
+    if (!text) continue;  // cannot be read, or was removed in the meantime
     if (++listed > most || json.size() + text->size() > kMostListBytes) break;
     const std::optional<bool> is_held = IsHeld(file);
     json += json.back() == '[' ? "{\"id\":" : ",{\"id\":";

@@ -47,7 +47,7 @@ struct WorkerSnapshot {
   std::optional<wire::ReportedReading> reading;
   double seconds_in_collectives = 0;
   double seconds_waited = 0;     ///< the part of seconds_in_collectives spent waiting for late ranks
-  double seconds_made_wait = 0;  ///< the longest that any other rank waited for this one, summed over calls
+  double seconds_made_wait = 0;  ///< the longest wait of any other rank for this rank, summed over calls
   double makes_wait = 0;         ///< seconds_made_wait per second since the workers were linked: 0.41
   double makes_wait_now = 0;     ///< the same over the last half minute
 };

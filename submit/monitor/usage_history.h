@@ -1,6 +1,6 @@
 // The processor cores and the memory that each worker has used over time, for the page. All workers share one
 // list of times. Once the list is full, every second time is dropped and the interval doubles, so that a job
-// of days needs no more memory than one of minutes. Does no I/O.
+// that runs for days needs no more memory than a job that runs for minutes. Does no I/O.
 #pragma once
 
 #include <cstddef>

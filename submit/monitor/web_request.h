@@ -41,8 +41,8 @@ std::string CookieName(std::uint16_t port);
 bool NamesLoopback(std::string_view host);
 
 /// Whether a Sec-Fetch-Site header says that the request comes from a page of another origin, which may be
-/// another port of this host, where browsers send our cookie. Old browsers and other programs send no such
-/// header.
+/// another port of this host: browsers send our cookie with such requests, too. Old browsers and other
+/// programs send no such header.
 bool IsOfAnotherOrigin(std::string_view fetch_site);
 
 /// Whether a request that changes something comes from this server's own page or from a program that is not a

@@ -58,7 +58,7 @@ class WebServer {
   WebServer& operator=(const WebServer&) = delete;
 
   /// The URL of the metrics; empty if they are not served. If the server listens on all addresses, the URL
-  /// contains one of this host.
+  /// contains an address of this host.
   std::string MetricsUrl() const;
   /// The URL of the page, with its token; empty if it is not served.
   std::string PageUrl() const;

@@ -74,7 +74,7 @@ class JobFileReader {
     return document;
   }
 
-  /// Throws if the text has more than one document.
+  /// Throws UsageError if the text has more than one document.
   void CheckIsOne(const std::string& text) const {
     const std::optional<YamlPlace> second = SecondDocument(text);
     if (!second) return;

@@ -10,7 +10,7 @@
 
 namespace warren::submit {
 
-/// The options of all jobs and those of each cluster.
+/// The options of all jobs and the options of each cluster.
 class OptionTable {
  public:
   explicit OptionTable(std::vector<ClusterFacts> clusters);

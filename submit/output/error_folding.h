@@ -36,8 +36,8 @@ struct FoldedErrors {
   /// the stop, if any.
   std::optional<std::size_t> first;
   bool has_words = false;           ///< the output of `first` is held, for ShowHeld
-  std::vector<std::size_t> same;    ///< others whose output differs only in numbers, ascending
-  std::vector<std::size_t> others;  ///< others with different output, ascending
+  std::vector<std::size_t> same;    ///< other processes with the same output except for numbers, ascending
+  std::vector<std::size_t> others;  ///< other processes with different output, ascending
 };
 
 /// In one line: "[1] [2] [3] failed as a consequence (--show-all-errors shows their output)"; empty if
@@ -48,12 +48,12 @@ std::string Describe(const FoldedErrors& folded, std::size_t num_processes, std:
 class ErrorFolding {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
-  /// Shows a piece of standard error: a whole line, or a part of a long or unfinished one.
+  /// Shows a piece of standard error: a whole line, or a part of a long or unfinished line.
   using Show = std::function<void(std::size_t index, std::string_view piece)>;
 
   ErrorFolding(std::size_t num_processes, Show show);
 
-  /// Handles a line, or a part of one, that a process has written to standard error.
+  /// Handles a line, or a part of a line, that a process has written to standard error.
   void Append(std::size_t index, std::string_view piece, TimePoint now);
   /// The process has ended. If it failed, its output stays held until one of the functions below shows or
   /// discards it.
@@ -73,7 +73,7 @@ class ErrorFolding {
   FoldedErrors Fold(std::optional<std::size_t> culprit);
 
  private:
-  /// The lines from one that begins an error up to the next such line.
+  /// A line that begins an error, and the lines after it up to the next such line.
   struct Block {
     TimePoint begin;
     TimePoint shown_at;    ///< when it is shown, unless the process ends earlier

@@ -48,12 +48,12 @@ class LineFormat {
   };
 
   virtual ~LineFormat() = default;
-  /// A line with its newline, or a piece of a long or unfinished one (line_splitter.h).
+  /// A line with its newline, or a piece of a long or unfinished line (line_splitter.h).
   virtual Line OfProcess(Time time, Stream stream, const Speaker& speaker, std::string_view piece,
                          bool colored) const = 0;
   /// A message of dmlc-submit, without its newline.
   virtual std::string Message(Time time, Severity severity, std::string_view text) const = 0;
-  /// Lines that a worker printed through the tracker; the last may lack a newline.
+  /// Lines that a worker printed through the tracker; the last line may lack a newline.
   virtual std::string TrackerPrint(Time time, std::string_view text) const = 0;
   /// A JSON object ("{...}") with the time added; empty if the format is for people.
   virtual std::string Object(Time time, std::string_view json_object_without_time) const = 0;

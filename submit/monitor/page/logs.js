@@ -1,4 +1,4 @@
-// The output of one process or of all, with a search, and an option to follow new lines.
+// The output of one process or of all processes, with a search field and an option to follow new lines.
 
 const kMaxLines = 3000;  // when more are appended, the oldest are removed from the page
 const logs = {last: 0, oldest: 1, isLoading: false, asked: 0, kept: null, isBehind: false};

@@ -117,7 +117,7 @@ class ClassicJob final : public DialectJob {
   int configured_workers_;  ///< the number the tracker was started with
   std::unordered_map<ConnectionId, Peer> peers_;
   UnrankedWorkers unranked_{wire::classic::kNoTaskId};
-  std::set<ConnectionId> asking_;  ///< the unranked workers that named a world size
+  std::set<ConnectionId> asking_;  ///< the unranked workers that requested a world size
   std::unordered_map<std::string, int> task_ranks_;
   std::vector<Member> members_;
   std::optional<Topology> topology_;

@@ -52,7 +52,7 @@ struct Finding {
     kWaits,    ///< for a disk or a network file system
     kSilent,   ///< its host, or the engine of an idle worker, has gone silent
     kHoldsUp,  ///< others wait in a collective call that it has not entered
-    kAllIdle,  ///< no worker uses a processor; `worker` was the last that did
+    kAllIdle,  ///< no worker uses a processor; `worker` was the last one that did
     kGoesOn    ///< an earlier finding no longer holds
   };
   Kind kind = Kind::kStopped;

@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 /// Larger files are not read: dmlc-submit does not write any.
 constexpr std::size_t kMostBytes = std::size_t{64} << 20;
 
-/// A list does not become longer than this, however long the commands of the jobs are.
+/// Limit on the length of a list, since the commands of jobs can be long.
 constexpr std::size_t kMostListBytes = std::size_t{8} << 20;
 
 /// Opens a regular file of this user of at most kMostBytes. Returns an empty descriptor if there is no such

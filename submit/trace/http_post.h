@@ -46,7 +46,7 @@ class HttpPost : public std::enable_shared_from_this<HttpPost> {
 
   HttpPost(boost::asio::io_context& io, PostRequest request);
 
-  /// Calls `done` once, after `limit` at the latest, unless Cancel is called before. `tls`: nullopt for http.
+  /// Calls `done` once, after `limit` at the latest, unless Cancel is called first. `tls`: nullopt for http.
   void Start(const std::optional<tls::Context>& tls, std::chrono::milliseconds limit, Done done);
   /// Ends the request without a call of `done`.
   void Cancel();

@@ -72,7 +72,7 @@ selection.listeners.push(() => {
 
 // --- the user's jobs ---------------------------------------------------------------------------------------
 
-// The record of a job as `warren jobs` understands it: with its state and its times.
+// The record of a job, with the state that `warren jobs` would show; null if it is not a valid record.
 function readRecord({id, held, curves, record}, own) {
   let values = null;
   try {

@@ -1,4 +1,4 @@
-// Takes a job of rabit workers over from a tracker that has died, by replaying the notes it wrote.
+// Takes over a job of rabit workers from a tracker that has died, by replaying that tracker's notes.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -49,7 +49,7 @@ struct KubeJob {
   int start = 0;
   int attempt = 0;
   std::string job_mark;  ///< mark of the agents' messages; if empty, they write none
-  /// How long the pods wait at most until the name of the tracker's or scheduler's pod resolves.
+  /// Maximum time that the pods wait for the name of the tracker's or scheduler's pod to resolve.
   int seconds_to_be_known = 0;
   Shipment shipment;
 };

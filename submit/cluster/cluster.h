@@ -131,8 +131,8 @@ inline constexpr char kShownSecret[] = "MADE-FOR-EACH-JOB";
 /// How the workers of a host share its cores if --worker-cores is not given.
 enum class CoreSharing {
   kNone,      ///< not at all: the cluster decides on a worker's cores
-  kHere,      ///< all workers run on this machine and share its cores, whose number is known before the start
-  kTheirHost  ///< they share the cores of their host, whose number the cluster's scripts determine
+  kHere,      ///< all workers share the cores of this machine; the number of cores is known before the start
+  kTheirHost  ///< workers share the cores of their host; the cluster's scripts determine the number of cores
 };
 
 /// Everything dmlc-submit knows about a cluster: a row of the registry. The functions may throw

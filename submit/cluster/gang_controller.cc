@@ -290,7 +290,7 @@ void GangController::Welcome(Gang& gang, const AgentArrived& event, TimePoint no
   LaunchIfWanted(gang, event.index, now);
 }
 
-/// Called when all agents will arrive again.
+/// Called when all agents will connect again.
 void GangController::ForgetMaster(Gang& gang) {
   gang.master.clear();
   gang.begin_at.reset();

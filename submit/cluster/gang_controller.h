@@ -150,10 +150,10 @@ class GangController {
     LineSplitter out = {}, err = {};
     std::optional<ExitStatus> ended = {};    ///< the failure of the launcher or of the job in the queue
     std::optional<std::size_t> held = {};    ///< the last process that ended, until its exit is reported
-    std::optional<TimePoint> begin_at = {};  ///< when waiting workers begin without worker 0's address
-    std::optional<TimePoint> patience = {};  ///< when the launcher is stopped
+    std::optional<TimePoint> begin_at = {};  ///< when to start waiting workers without worker 0's address
+    std::optional<TimePoint> patience = {};  ///< when to stop the launcher
     std::optional<TimePoint> ask_at = {};
-    std::optional<TimePoint> cancel_at = {};  ///< when the job is canceled unless its agents leave earlier
+    std::optional<TimePoint> cancel_at = {};  ///< when to cancel the job unless its agents leave earlier
     bool asking = false;
     int asks_about_loss = 0;
     std::string last_report = {};

@@ -1,7 +1,7 @@
 // Reads the hosts that a job may use from a file with one host per line.
 //
 //   node1                    a name or address, or a host of ~/.ssh/config
-//   node2 slots=4            room for four processes; also node2*4
+//   node2 slots=4            space for four processes; also node2*4
 //   node2 max_slots=8        at most eight processes, however many there are
 //   alice@node3:2222         another user, another port; also alice@node3 port=2222
 //   [fe80::1]:2222           an IPv6 address with a port; without a port the brackets may be left out
@@ -39,7 +39,8 @@ struct Host {
 
 /// Parses a host file, which may begin with a byte order mark, and returns the hosts in the order of the
 /// text. A host that is named twice gets the slots of both lines. `source` names the text in errors. Throws a
-/// std::runtime_error that says which line is wrong and how to correct it.
+/// std::runtime_error that names the invalid line and says how to correct it, or that reports an empty host
+/// file.
 std::vector<Host> ParseHosts(std::string_view text, const std::string& source);
 
 /// `file` or, if that is empty, the file that $HOSTFILE names. Throws std::runtime_error if neither names a

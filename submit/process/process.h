@@ -83,8 +83,8 @@ class Spawner {
 };
 
 /// Raises the soft limit on descriptors so that `needed` can be open simultaneously. Throws
-/// std::runtime_error if the hard limit is too low. `spawner` must have been made before, since it keeps the
-/// original limit.
+/// std::runtime_error if the hard limit is too low or the limit cannot be changed. `spawner` must have been
+/// made before, since it keeps the original limit.
 void RaiseFileLimit(std::size_t needed, const Spawner& spawner);
 
 /// The exit status of a process; nullopt while it runs. The process stays a zombie until Reap, so that its

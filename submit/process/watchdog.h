@@ -4,7 +4,7 @@
 // shell script's Python), and a worker may ignore the signal. So the watchdog is forked before any worker, in
 // its own session that no Ctrl-C reaches. Through a pipe, dmlc-submit tells the watchdog which process groups
 // begin and end. The other end of the pipe closes when dmlc-submit is gone, for whatever reason. The watchdog
-// then sends the remaining groups SIGTERM and, after a grace time, SIGKILL, and runs the cleanup command if
+// then sends the remaining groups SIGTERM and, after a grace period, SIGKILL, and runs the cleanup command if
 // one is set, for example to remove the job from a queue. The watchdog holds no other descriptor open and has
 // another name, so that killing everything called dmlc-submit spares it.
 #pragma once

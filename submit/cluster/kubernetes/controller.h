@@ -8,14 +8,14 @@
 // and reports to the job of where each process runs and how it ended.
 //
 // A process is wanted from Start until its ProcessExited, which is sent exactly once. The script in the pod
-// restarts the process without being asked, so an attempt may end before the job asks for the attempt; the
-// result is then kept until the next Start. If Kubernetes has replaced the pod of a process, only the
-// messages of one of its pods count: the newest pod that has sent any. A pod is settled when it has ended and
-// its log has been read as far as possible.
+// restarts the process on its own, so an attempt may end before the job has asked for it; the result is then
+// kept until the next Start. If Kubernetes has replaced the pod of a process, only the messages of one of its
+// pods count: the newest pod that has sent any. A pod is settled when it has ended and its log has been read
+// as far as possible.
 //
 // In an elastic job whose tracker is a pod, lines of its log (tracker/log_lines.h) show whether the work is
 // done. A process that Kubernetes has not been able to start by then is not needed, and counts as succeeded.
-// A process that Kubernetes does not start again ends with ExitStatus::place_lost.
+// A process that Kubernetes does not restart ends with ExitStatus::place_lost.
 //
 // A state machine without I/O: processes and clocks are in kubernetes.h.
 #pragma once
@@ -123,8 +123,8 @@ class KubernetesController {
   /// A process of the plan.
   struct Process {
     bool wanted = false;    ///< its end has not been reported yet
-    bool failed = false;    ///< it ended with a failure and has not been started again yet
-    bool given_up = false;  ///< Kubernetes does not start it again
+    bool failed = false;    ///< it ended with a failure and has not been restarted yet
+    bool given_up = false;  ///< Kubernetes does not restart it
     int attempt = 0;
     std::string pod = {};                 ///< the newest pod that has sent a message about it
     int replaced = 0;                     ///< number of pods that this pod has replaced

@@ -48,9 +48,11 @@ constexpr std::string_view kFilesPath = "/dmlc-submit/files";
 constexpr std::string_view kScriptName = "process.sh";
 constexpr std::string_view kReplacedVariable = "DMLC_SUBMIT_REPLACED";
 constexpr std::string_view kDisruptedVariable = "DMLC_SUBMIT_DISRUPTED";
-/// Exit codes of a container that was killed from outside: its pod is replaced. Any other failure is final.
+/// Exit codes of a container that was killed from outside. In a job that is not elastic, only pods with these
+/// codes are replaced, apart from pods that Kubernetes has ended.
 constexpr std::array<int, 2> kKilledFromOutside = {137, 143};
-/// The exit codes of a container whose process was killed by a signal, as in FromShellCode.
+/// Exit codes of a container whose process was killed by a signal, as in FromShellCode. Such pods are
+/// replaced in an elastic job.
 constexpr int kFirstSignalCode = 129, kLastSignalCode = 159;
 
 bool IsUtf8(std::string_view text) {

@@ -60,7 +60,8 @@ struct KubeManifest {
   std::vector<Json> processes;  ///< a Job for each other role
 };
 
-/// Throws UsageError or std::runtime_error if Kubernetes would reject one of the objects.
+/// Throws UsageError or std::runtime_error if a template, a file to ship or an option is invalid, or if the
+/// command or the files are too big for Kubernetes.
 KubeManifest MakeKubeManifest(const KubeJob& job);
 
 /// The same job for the XGBoost runtime of Kubeflow Trainer, which gives the pods their numbers and the

@@ -16,7 +16,7 @@ case $rank in
     ;;
 esac
 index=$((first + rank))
-# How many times Kubernetes has replaced this pod.
+# The number of times that Kubernetes has replaced this pod.
 replaced=$((${DMLC_SUBMIT_REPLACED:-0} + ${DMLC_SUBMIT_DISRUPTED:-0}))
 unset DMLC_SUBMIT_REPLACED DMLC_SUBMIT_DISRUPTED
 attempt=$((attempt + replaced)) restarts=$((restarts - replaced))

@@ -1,4 +1,4 @@
-# Shows the stacks of a process and its descendants, for a person who wants to know why a job makes no progress. Needs
+# Shows the stacks of a process and its descendants, to help a person find out why a job makes no progress. Needs
 # usage.sh before it.
 
 stacks_seconds=10 # time limit for each tool and process: a process that waits for a dead disk may block the tool, too

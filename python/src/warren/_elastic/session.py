@@ -10,11 +10,13 @@ from warren._launch.membership import Generation, JobIsOver, Membership
 from warren._launch.preemption import EndRequest
 from warren.data._peers import Peers
 
-#: How long a worker whose collective call has failed waits to hear from the tracker that another one is lost: in the library, and elsewhere.
+#: How long a worker waits to hear from the tracker that another one is lost: after a failed collective call, and after another error.
 _PATIENCE_S, _SHORT_PATIENCE_S = 5.0, 0.5
-#: How the libraries and Warren's engine describe a connection between workers that broke.
-_OF_LINKS = re.compile(r"loop\.cc|channel|Encountered EOF|[Ss]ocket|Connection (reset|refused)|Broken pipe|closed the connection|has ended|"
-                       "was lost|gave up|has waited|own communication failed")
+#: How an error of a collective call of Warren's engine begins.
+_OF_ENGINE = re.compile(r"rank \d+: Warren\w+: ")
+#: How the libraries and Warren's engine describe a connection between workers that broke, or a host that does not answer.
+_OF_LINKS = re.compile(r"loop\.cc|channel|Encountered EOF|[Ss]ocket|Connection (reset|refused|timed out)|Broken pipe|closed the connection|"
+                       "has ended|was lost|lost rank|gave up|has waited|(has|does) not answer|own communication failed")
 #: A network that does not work is an error in the end.
 _MOST_BROKEN_LINKS = 5
 
@@ -108,11 +110,12 @@ class Session:
     def _require_end(self, error: BaseException) -> None:
         """Raises the error of a collective call, unless the reason is that the generation ends, or that a connection between workers
         broke."""
-        of_library = isinstance(error, self._library.error) or (isinstance(error, RuntimeError) and str(error).startswith(self._library.name))
-        if self._membership.is_known_to_end(_PATIENCE_S if of_library else _SHORT_PATIENCE_S):
+        of_call = isinstance(error, self._library.error) or isinstance(error, RuntimeError) and (
+            str(error).startswith(self._library.name) or _OF_ENGINE.match(str(error)) is not None)
+        if self._membership.is_known_to_end(_PATIENCE_S if of_call else _SHORT_PATIENCE_S):
             return
         self._broken_links += 1
-        if not of_library or not _OF_LINKS.search(str(error)) or self._broken_links > _MOST_BROKEN_LINKS:
+        if not of_call or not _OF_LINKS.search(str(error)) or self._broken_links > _MOST_BROKEN_LINKS:
             raise error
         words = str(error).strip().splitlines()
         sys.stderr.write(f"warren: a connection between workers broke, so they meet again ({words[-1] if words else ''})\n")

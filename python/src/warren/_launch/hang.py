@@ -1,41 +1,66 @@
-"""Whether a thread hangs in a call of a library."""
+"""Detects a thread that hangs in a library's call: it waits for another thread of the process, which will never wake it."""
+import platform
 import sys
+import threading
 import time
 from typing import Any, NamedTuple, Optional, Sequence
 
-#: How long a call may do nothing before it hangs.
+#: The time without any progress after which a call hangs.
 LIMIT_S = 10.0
-#: What a process that hangs uses of the processor at most in this time: the thread that watches it uses some.
-_IDLE_S = 0.1
-#: When the thread that watches comes later than this, the process was stopped meanwhile, or the machine has too much to do.
+#: The most processor time that a hanging process uses within LIMIT_S. Its other threads may do small work.
+_IDLE_S = 0.5
+#: Observations that are further apart prove nothing: the process was stopped in between, or the machine is overloaded.
 _LATE_S = 1.0
+#: The number of the system call `futex` on each architecture.
+_FUTEX = {"x86_64": "202", "aarch64": "98"}.get(platform.machine())
+
+
+class Thread(NamedTuple):
+    """A thread of this process."""
+
+    ident: int
+    native_id: int
+
+    @staticmethod
+    def current() -> "Thread":
+        """The calling thread."""
+        return Thread(threading.get_ident(), threading.get_native_id())
 
 
 class Observation(NamedTuple):
-    """What is seen of a thread at one moment."""
+    """What a thread does at one moment."""
 
     at_s: float
     used_s: float  #: the processor time that the process has used
-    call: Any  #: the call of the library that the thread is in, or None if it is in none
+    call: Any  #: identifies the library's call in which the thread waits for another thread; None if it does not
 
 
-def observe(thread: int, packages: Sequence[str]) -> Observation:
-    """Observes a thread of this process. It is in a call of one of the packages if its innermost Python function belongs to that package."""
-    frame = sys._current_frames().get(thread)  # pylint: disable=protected-access
+def observe(thread: Thread, packages: Sequence[str]) -> Observation:
+    """Observes a thread. It is in a call of one of the packages if its innermost Python function belongs to that package."""
+    frame = sys._current_frames().get(thread.ident)  # pylint: disable=protected-access
     name = str(frame.f_globals.get("__name__", "")) if frame is not None else ""
-    is_inside = any(f"{name}.".startswith(f"{package}.") for package in packages)
+    is_inside = any(f"{name}.".startswith(f"{package}.") for package in packages) and _waits_for_thread(thread.native_id)
     return Observation(time.monotonic(), time.process_time(), (id(frame), frame.f_lasti, frame.f_code.co_name) if is_inside and frame else None)
 
 
+def _waits_for_thread(native_id: int) -> bool:
+    """Whether the thread waits for another thread, and not for a file, a pipe, or the network. False if the kernel does not tell."""
+    try:
+        with open(f"/proc/self/task/{native_id}/syscall", encoding="ascii") as file:
+            return _FUTEX is not None and file.read().split(" ", 1)[0] == _FUTEX
+    except OSError:
+        return False
+
+
 class Watch:
-    """Looks for a hang in a series of observations."""
+    """Detects a hang in a series of observations."""
 
     def __init__(self) -> None:
-        self._first: Optional[Observation] = None  #: the first observation since the thread last did something
+        self._first: Optional[Observation] = None  # the first observation since the thread last made progress
         self._last: Optional[Observation] = None
 
     def hangs(self, now: Observation) -> bool:
-        """Whether the thread has been in the same call for LIMIT_S, and the process has used no processor time."""
+        """Whether the thread has been in the same call for LIMIT_S while the process was idle."""
         first, last = self._first, self._last
         self._last = now
         if (first is None or last is None or now.call is None or now.call != first.call or now.used_s - first.used_s > _IDLE_S

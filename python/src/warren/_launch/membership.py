@@ -129,7 +129,7 @@ class Membership:
         """Connects, and waits for the first generation. `package`: the Python package of the library whose calls may hang."""
         self._package = package
         self._packages = (package, f"warren._{package}") if package else ()
-        self._thread = threading.get_ident()  # the one that trains
+        self._thread = _hang.Thread.current()  # the thread that trains
         self._connection = _Connection()
         self._connection.begin(_COMES, 0)
         self._changed = threading.Condition()
@@ -243,12 +243,16 @@ class Membership:
 
     # --- the generations ------------------------------------------------------------------------------------------------------------
 
-    def _wait(self, condition: Callable[[], Any], seconds: float) -> None:
-        """Waits until the condition holds, the job has failed, or the time has passed, in which there was a tracker. Call it with the lock."""
+    def _wait(self, condition: Callable[[], Any], seconds: float, after_return_s: float = 0) -> None:
+        """Waits until the condition holds, the job has failed, or the time has passed. Time without a tracker does not count, and a tracker that
+        takes over has at least `after_return_s`. Call it with the lock."""
         begun = time.monotonic()
         end = begun + seconds
-        while not condition() and self._failure is None and time.monotonic() < end:
-            self._changed.wait(min(_SLICE_S, max(0.0, end - time.monotonic())))
+        while not condition() and self._failure is None:
+            end = max(end, self._returned_at + after_return_s)
+            if self._loss is None and time.monotonic() >= end:
+                break
+            self._changed.wait(_SLICE_S if self._loss is not None else min(_SLICE_S, max(0.0, end - time.monotonic())))
             if self._loss is None:
                 begun = time.monotonic()
             elif time.monotonic() - begun < _TRACKER_PATIENCE_S:
@@ -267,7 +271,7 @@ class Membership:
             if self._is_over:
                 raise JobIsOver
             if self._formed is not None:
-                self._thread = threading.get_ident()
+                self._thread = _hang.Thread.current()
                 self._current, self._formed = self._formed, None
                 self._before = _sockets()
             return self._current
@@ -304,8 +308,7 @@ class Membership:
     def is_known_to_end(self, seconds: float) -> bool:
         """Whether the tracker says within this time that a member of the generation was lost, or that another worker waits."""
         with self._changed:
-            seconds = max(seconds, self._returned_at + _TRACKER_NOTICES_S - time.monotonic())
-            self._wait(lambda: self._wants_change or self._is_broken, seconds)
+            self._wait(lambda: self._wants_change or self._is_broken, seconds, after_return_s=_TRACKER_NOTICES_S)
             return self._wants_change or self._is_broken
 
     def done(self) -> None:

@@ -80,7 +80,7 @@ class Fsspec(Store):
             raise ValueError(f"{self._refusal}: {words(error)}") from error
 
     def path(self, name: str) -> str:
-        """fsspec's path of a name."""
+        """fsspec's path for a name."""
         return f"{self._root}/{name}" if name else self._root
 
     def _entry(self, info: Mapping[str, Any]) -> Entry:

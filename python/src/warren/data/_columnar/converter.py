@@ -244,7 +244,7 @@ def loaded(converter: Converter, progress: Callable[[int, int], None]) -> Table:
 def filled(converter: Converter, progress: Callable[[int, int], None]) -> Table:
     """Like `loaded`, but not a collective call, and without the check of the queries."""
     source, width = converter.source, len(converter.layout.names())
-    # If the row count is known, the rows are written directly to their final place, so that there are never two copies.
+    # If the row count is known, the rows are written directly to their final place, which avoids a second copy.
     features = None if source.rows is None else np.empty((source.rows, width), "float32")
     tables: List[Table] = []
     row = 0

@@ -19,8 +19,8 @@ from warren._engine.calls import Array
 
 #: The number of elements that are converted to float64 at a time.
 _BLOCK = 1 << 16
-#: A partial result consists only of rounding errors, and is added without scaling, if its squared norm is at most this fraction of the square
-#: of its terms' total norm.
+#: A partial result consists only of rounding errors, and is added without scaling, if its squared norm is at most this fraction of the squared
+#: sum of the norms of its terms.
 _ROUNDING = 1e-14
 
 

@@ -97,7 +97,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
 
     @property
     def _device_types(self) -> List[torch.device]:
-        # Before the group is in this map, torch.distributed would take its devices for those of C++ backends, and install hooks in them.
+        # No devices until the group is in this map: torch.distributed would treat them as devices of C++ backends, and install hooks in these.
         return [torch.device("cpu")] if self in dist.distributed_c10d._world.pg_map else []
 
     def _get_backend(self, device: Any) -> "ProcessGroup":  # pylint: disable=unused-argument
@@ -117,7 +117,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         return self._store
 
     def set_timeout(self, timeout: datetime.timedelta) -> None:
-        """Sets how long calls wait for a rank that is alive."""
+        """Sets the time for which calls wait for a rank that is alive."""
         self._timeout = timeout
         self._seconds = max(0.0, timeout.total_seconds())
         self._communicator.set_timeout(self._seconds)
@@ -170,7 +170,8 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         return self._run("WarrenAllreduce", (at, at, count, kind, op), list(tensors), opts, staging, kept)
 
     def _sparse_allreduce(self, tensor: Tensor, opts: Any) -> C10dWork:
-        """The sum of sparse tensors: elements of all ranks, added up if their indices are equal. Blocks the caller."""
+        """Replaces the tensor with the sum of all ranks' sparse tensors. Blocks the caller. Raises RuntimeError for layouts other than COO, and
+        for operations other than the sum."""
         if tensor.layout != torch.sparse_coo:
             raise RuntimeError(f"allreduce: sparse tensors must be torch.sparse_coo, but this one is {tensor.layout}; give it "
                                "tensor.to_sparse_coo()")
@@ -374,7 +375,8 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         return Receive(handle, [tensor], staging, lambda: self._ranks.index(found.value))
 
     def _tag(self, tag: int) -> int:
-        """Groups share the mailbox of the default group, so each has its own range of tags."""
+        """Returns the mailbox's tag for a tag of this group: groups share the mailbox of the default group, so each has its own range of tags.
+        Raises ValueError unless `tag` is from 0 to 2^31 - 1."""
         if not 0 <= tag < 1 << 31:
             raise ValueError(f"tag {tag}: expected 0 to {(1 << 31) - 1}")
         return self._tags << 31 | tag

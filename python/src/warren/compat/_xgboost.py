@@ -16,7 +16,7 @@ import xgboost as xgb
 from warren import xgboost as wxgb
 from warren.compat import _training_1x
 
-#: From this version on, XGBoost needs to be told the format, or does not read text at all.
+#: From this version on, XGBoost reads text only if the format is given, or not at all.
 _TEXT_WAS_READ_BEFORE = (2, 0)
 #: From this version on, `xgboost.rabit` is a remnant over `xgboost.collective`, or missing.
 _COLLECTIVE_SINCE = (1, 7)
@@ -60,7 +60,7 @@ def _allreduce(data: NDArray[Any], op: int, prepare_fun: Optional[Callable[[NDAr
         bits = np.unpackbits(np.ascontiguousarray(data).view(np.uint8))
         whole: NDArray[Any] = np.packbits(xgb.collective.allreduce(bits, operations.MAX))
         return whole.view(data.dtype).reshape(data.shape)
-    # Bitwise or has a different number in newer versions.
+    # Bitwise OR has a different number in newer versions.
     wanted = operations.BITWISE_OR if int(op) == _Op.OR else operations(int(op))
     result: NDArray[Any] = xgb.collective.allreduce(data, wanted)
     return result
@@ -96,8 +96,8 @@ def _rabit() -> types.ModuleType:
 
 
 def _text(data: Any) -> Any:
-    """Returns the name of the data set if `data`, the argument of DMatrix, names text, and not a matrix saved by XGBoost; else None. A Path
-    is one file, whatever characters its name contains."""
+    """Returns the name of the data set if `data`, the argument of DMatrix, is a name other than that of a matrix saved by XGBoost; else None. A
+    Path is one file, whatever characters its name contains."""
     if not isinstance(data, (str, os.PathLike)):
         return None
     name, cache, file_name = data, "", os.fspath(data)

@@ -382,7 +382,7 @@ def _scikit_learn() -> None:
 
 
 def install() -> None:
-    """Installs everything. Called once per process."""
+    """Installs all of these functions and methods in XGBoost. Called once per process."""
     _functional_callbacks()
     _train_and_cv()
     _booster()

@@ -22,7 +22,7 @@ _TEXT_WAS_READ_BEFORE = (2, 0)
 _COLLECTIVE_SINCE = (1, 7)
 #: From this version on, callbacks must be objects; other features were removed later.
 _ALL_WAS_THERE_BEFORE = (1, 6)
-#: The first bytes of a file written by DMatrix.save_binary.
+#: The magic number of a file written by DMatrix.save_binary.
 _SAVED_MATRIX = b"\x01\xab\xff\xff"
 
 
@@ -36,8 +36,8 @@ class _Op(enum.IntEnum):
 
 
 def _init(args: Optional[Iterable[Union[str, bytes]]] = None) -> None:
-    """Joins the job. From XGBoost 2.1 on, `key=value` arguments take precedence over the environment; before, only the tracker's address is
-    taken from them, if the environment has none."""
+    """Joins the job. From XGBoost 2.1 on, `key=value` arguments take precedence over the environment; in earlier versions, only the tracker's
+    address is taken from the arguments, and only if the environment has none."""
     names = {"DMLC_TRACKER_URI": "dmlc_tracker_uri", "DMLC_TRACKER_PORT": "dmlc_tracker_port",
              "DMLC_TASK_ID": "dmlc_task_id", "rabit_tracker_uri": "dmlc_tracker_uri",
              "rabit_tracker_port": "dmlc_tracker_port", "rabit_task_id": "dmlc_task_id"}

@@ -10,7 +10,7 @@ from warren._system.printable import printable
 from warren.data._peers import Peers
 from warren.data._table import Table
 
-#: Set by `dmlc-submit --check-data`.
+#: The environment variable that `dmlc-submit --check-data` sets.
 VARIABLE = "WARREN_CHECK_DATA"
 #: The maximum number of columns that are shown; further ones are only counted.
 _MOST_COLUMNS = 60
@@ -50,7 +50,7 @@ class Summary(NamedTuple):
     weight: Optional[Range]
     queries: Optional[int]
     columns: List[Tuple[str, str, Range]]  #: the name, type and range of each column; empty for text with too many columns
-    entries: int  #: values that are not missing
+    entries: int  #: the number of values that are not missing
 
 
 def summary(table: Table) -> Summary:

@@ -5,7 +5,7 @@ from typing import Dict, List, Mapping, NamedTuple, Optional
 
 #: A cgroup's limit of at least this many bytes means that there is no limit.
 _NO_LIMIT = 1 << 60
-#: The share of the limit available to data; the rest is for histograms, predictions and the program.
+#: The fraction of the limit that is available to data; the rest is for histograms, predictions and the program.
 SHARE_FOR_DATA = 0.6
 
 

@@ -48,7 +48,7 @@ class Progress:
         self._start = self._last = clock()
 
     def __call__(self, rows: int, size: int) -> None:
-        """Adds rows and bytes."""
+        """Adds rows and bytes, and updates the display or report if `_EVERY_S` has passed."""
         self._rows, self._bytes = self._rows + rows, self._bytes + size
         now = self._clock()
         if not (self._draws or self._reports) or now - self._last < _EVERY_S:

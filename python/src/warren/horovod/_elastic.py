@@ -63,11 +63,11 @@ class State:
         raise NotImplementedError
 
     def reset(self) -> None:
-        """Does nothing."""
+        """Does nothing; subclasses may override it."""
 
 
 class ObjectState(State):
-    """A state of Python objects, which are attributes: `ObjectState(epoch=0, batch=0)`."""
+    """A state of Python objects, which are its attributes: `ObjectState(epoch=0, batch=0)`."""
 
     def __init__(self, bcast_object: Callable[[Any], Any] = broadcast_object, get_rank: Callable[[], int] = rank, **kwargs: Any) -> None:
         super().__init__(bcast_object, get_rank)
@@ -76,7 +76,7 @@ class ObjectState(State):
             setattr(self, name, value)
 
     def save(self) -> None:
-        """Keeps copies of the attributes."""
+        """Saves copies of the attributes."""
         self._saved_state = {name: copy.deepcopy(getattr(self, name)) for name in self._saved_state}
 
     def restore(self) -> None:

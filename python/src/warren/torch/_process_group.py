@@ -23,8 +23,8 @@ from warren.torch._tensors import (Staging, check, is_async, kind_of, materializ
                                    row_bytes, seconds_of, sizes)
 from warren.torch._work import Callbacks, Done, Receive, Several, Work
 
-#: PyTorch 2.0 and later warn unless told whether to check the indices of a sparse tensor; our indices were checked when the ranks' tensors
-#: were made.
+#: PyTorch 2.0 and later warn unless the caller chooses whether the indices of a sparse tensor are checked. Ours were checked when the ranks'
+#: tensors were made.
 _UNCHECKED = {"check_invariants": False} if hasattr(torch.sparse, "check_sparse_tensor_invariants") else {}
 
 
@@ -400,7 +400,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
     reduce_scatter_single_coalesced = reduce_scatter_tensor_coalesced
 
     def allgather_coalesced(self, outputs: List[List[Tensor]], sources: List[Tensor], opts: Any = None) -> C10dWork:
-        """outputs[r] are rank r's tensors."""
+        """`outputs[r]`: the tensors of rank r."""
         lists = list(zip(*outputs))
         if len(outputs) != self._size or len(lists) != len(sources):
             raise ValueError(f"allgather_coalesced: {len(outputs)} lists of tensors for {len(sources)} tensors of each of "
@@ -410,8 +410,8 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
     # --- methods that c10d expects of its built-in backends ---
 
     def monitored_barrier(self, timeout: Any = None, wait_all_ranks: bool = False) -> None:
-        """A barrier over the store: rank 0 finds out which ranks are missing, and the group stays usable. If ranks are missing, raises
-        RuntimeError on all ranks that have called it."""
+        """A barrier over the store: rank 0 detects missing ranks, and the group stays usable. If ranks are missing, raises RuntimeError on all
+        ranks that have called it; the message names all missing ranks with `wait_all_ranks`, else only the first one."""
         number, self._num_monitored = self._num_monitored, self._num_monitored + 1
         timeout = timeout if timeout is not None else self._timeout
         name = f"monitored_barrier/{number}"

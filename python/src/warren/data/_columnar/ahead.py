@@ -1,4 +1,4 @@
-"""Reading ahead in a thread."""
+"""Reads ahead in a thread."""
 import queue
 import threading
 from typing import Any, Callable, Iterator, Optional, Tuple, TypeVar

@@ -72,7 +72,7 @@ class Format:
 
     name = ""
     suffixes: Tuple[str, ...] = ()
-    magic = b""  #: the first bytes of a file
+    magic = b""  #: the magic number at the beginning of a file; empty if the format has none
 
     def __init__(self, file: _files.File, number: int, reading: Reading, kept: Any = None) -> None:
         self.file, self.number, self.reading = file, number, reading
@@ -98,8 +98,8 @@ class Format:
 
 
 class Parquet(Format):
-    """Pieces are row groups. Dictionary columns with values other than words, which pyarrow reads as plain values, are restored as
-    dictionaries."""
+    """Parquet files. Pieces are row groups. Dictionary columns with values other than words, which pyarrow reads as plain values, are restored
+    as dictionaries."""
 
     name, suffixes, magic = "parquet", (".parquet", ".parq", ".pq"), b"PAR1"
 
@@ -351,8 +351,8 @@ class Csv(Format):
 
     @contextlib.contextmanager
     def _explained(self, text: Optional[bytes], before: int, of: str) -> Iterator[None]:
-        """Adds line numbers and column names to pyarrow's errors. `text` is the text that was parsed, or None if it is no longer in memory;
-        `before` is the number of lines before it; `of` says where line numbers start, such as " of this range"."""
+        """Adds line numbers and column names to pyarrow's errors, which become ValueErrors. `text` is the text that was parsed, or None if it
+        is no longer in memory; `before` is the number of lines before it; `of` follows a line number, such as " of this range"."""
         import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
         try:

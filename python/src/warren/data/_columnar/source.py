@@ -537,7 +537,7 @@ def _groups(filters: Optional[Sequence[Any]]) -> List[List[Any]]:
 
 
 def _queries(table: Any, name: str) -> NDArray[Any]:
-    """The query of each row, as numbers or words. Raises ValueError if one is missing."""
+    """The query of each row, as numbers or words. Raises ValueError if a row has none."""
     column = table.column(name)
     if column.null_count:
         raise ValueError(f"column {name!r}, the qid, has no value in {column.null_count} rows")

@@ -57,7 +57,7 @@ class Spec:
 
 
 class Column:
-    """Rows that can be sent."""
+    """A column whose rows can be sent."""
 
     def __init__(self, spec: Any, rows: int) -> None:
         self.spec, self.rows = spec, rows

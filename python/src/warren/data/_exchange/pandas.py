@@ -60,7 +60,7 @@ class CategoricalColumn(Column):
 
     def adapt(self, spec: CategoricalSpec) -> None:
         if len(spec.categories) != len(self.spec.categories):
-            # The code -1, which means a missing value, indexes the last element: it stays -1.
+            # The code -1, which means a missing value, indexes the last element, and so stays -1.
             self._new_codes = np.append(spec.categories.get_indexer(self.spec.categories), -1).astype(spec.codes())
         self.spec = spec
 

@@ -247,7 +247,7 @@ def _flushed(file: Any) -> None:
 
 
 def _write_whole(step: Transfer, found: NDArray[Any], writer: Any) -> None:
-    """Rank 0 writes the rows of all ranks, in rank order."""
+    """A collective call. Rank 0 writes the rows of all ranks, in rank order."""
     specs: List[Any] = []
 
     def take(rows: int, piece: Any) -> None:

@@ -1,4 +1,4 @@
-"""Byte ranges of files."""
+"""Reads byte ranges of files."""
 import concurrent.futures
 import contextlib
 import io
@@ -156,7 +156,7 @@ class Ranges:
 
 
 class _Raw(io.RawIOBase):
-    """Ranges as a Python file."""
+    """A Python file object that reads from Ranges."""
 
     def __init__(self, ranges: Ranges) -> None:
         super().__init__()
@@ -206,7 +206,7 @@ def open_arrow(file: File, *, storage_options: Options = None) -> "pa.NativeFile
     ranges = Ranges(file, storage_options=storage_options)
     store, name = locate(file.uri, storage_options)
     if isinstance(store, Local):
-        # Not mapped: if a mapped file is truncated, the process is killed.
+        # The file is not mapped, because truncating a mapped file kills the process.
         try:
             native = pa.OSFile(name, "r")
             ranges.check()  # the file that was opened by name is still the one that was checked before

@@ -111,8 +111,8 @@ def DistributedOptimizer(optimizer: Any, name: Optional[str] = None,
                          groups: Any = None, process_set: ProcessSet = global_process_set,
                          scale_local_gradients: bool = True) -> Any:
     """Returns a new Keras optimizer that has the options of the given one and uses the gradients of all ranks. With
-    `backward_passes_per_step`, Keras sums the gradients of that many passes before it takes a step; `average_aggregated_gradients` averages
-    them instead."""
+    `backward_passes_per_step`, a step uses the sum of the gradients of that many passes, or their average with
+    `average_aggregated_gradients`."""
     if not hasattr(type(optimizer), "apply"):
         raise TypeError(f"DistributedOptimizer takes an optimizer of Keras 3, not {type(optimizer).__name__}; "
                         "for others use hvd.DistributedGradientTape")

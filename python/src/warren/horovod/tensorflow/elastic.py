@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 def run(func: Callable[..., T]) -> Callable[..., T]:
-    """Decorates the function that trains: see warren.horovod._elastic.run."""
+    """Decorates a training function: see warren.horovod._elastic.run."""
     @functools.wraps(func)
     def wrapper(*arguments: Any, **named: Any) -> T:
         try:
@@ -32,7 +32,7 @@ def run(func: Callable[..., T]) -> Callable[..., T]:
 
 
 class TensorFlowState(ObjectState):
-    """A state of variables, and of Python objects, which are attributes: `TensorFlowState(variables, batch=0)`."""
+    """A state of variables and of Python objects, which are its attributes: `TensorFlowState(variables, batch=0)`."""
 
     def __init__(self, variables: Sequence[Any], session: Any = None, **kwargs: Any) -> None:
         if session is not None:
@@ -51,7 +51,7 @@ class TensorFlowState(ObjectState):
         self._saved_values = [one.numpy() for one in self.variables]
 
     def save(self) -> None:
-        """Keeps copies of all values."""
+        """Saves copies of all values."""
         self._save_variables()
         super().save()
 

@@ -30,7 +30,7 @@ def last_lines(file: pathlib.Path, count: int) -> List[str]:
 
 
 class Tail:
-    """Reads a growing file. If it is truncated, or replaced by another file of the same name, reads that from its beginning."""
+    """Reads a growing file. After the file is truncated, or replaced by another file of the same name, reading starts at the beginning again."""
 
     def __init__(self, path: pathlib.Path) -> None:
         self._path = path

@@ -137,7 +137,7 @@ class Launcher:
         self.pid = int(values["pid"])
         self._pidfd: Optional[int] = None
         try:
-            self._pidfd = os.pidfd_open(self.pid)  # opened before the check below, which detects that the pid has been reused
+            self._pidfd = os.pidfd_open(self.pid)  # opened before the check below, which detects a reused pid
         except (AttributeError, OSError):
             pass  # an old kernel, another system, or no such process
         try:

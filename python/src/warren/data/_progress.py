@@ -1,4 +1,4 @@
-"""Progress of reading, which is drawn on a terminal or reported to the observers of the job."""
+"""Shows the progress of reading on a terminal, or reports it to the observers of the job."""
 import os
 import sys
 import time

@@ -32,7 +32,7 @@ class Request(NamedTuple):
     as_stored: bool = False  #: whether columns of any type are accepted, for callers that take them unchanged
 
     def others(self) -> List[str]:
-        """The columns that have another role than feature."""
+        """The columns with a role other than feature."""
         return [*self.label, *([self.weight] if self.weight else []), *([self.qid] if self.qid else []), *self.base_margin]
 
 

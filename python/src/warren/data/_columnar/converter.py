@@ -25,7 +25,8 @@ class _Runs(NamedTuple):
 
 
 class Converter:
-    """Converts batches of a source to tables. Creating a converter is a collective call, in which the workers agree on the categories."""
+    """Converts batches of a source to tables. Unless the categories are given, creating a converter is a collective call, in which the workers
+    agree on them."""
 
     def __init__(self, source: Source, categories: Optional[Mapping[str, Sequence[Any]]]) -> None:
         self.source, self.layout = source, source.layout
@@ -180,9 +181,9 @@ class Converter:
         return bool(self.source.options.shuffle is None or self._last[0] == file)
 
     def check_queries(self) -> None:
-        """A collective call after the last row. Raises ValueError on all workers if the rows of a query are not contiguous in a file, within a
-        share or across shares. Different files may reuse query numbers. Workers that are not connected read the queries of their files once
-        more, and each raises an error on its own."""
+        """A collective call, to be made after the last row. Raises ValueError on all workers if the rows of a query are not contiguous in a
+        file, within a share or across shares. Different files may reuse query numbers. A worker that is not connected to the others reads the
+        queries of the files that it shares with them, and raises an error on its own."""
         peers = self.source.peers
         if self.layout.request.qid is None:
             return
@@ -266,8 +267,8 @@ def filled(converter: Converter, progress: Callable[[int, int], None]) -> Table:
 
 
 def share_of(batch: Batch) -> int:
-    """The approximate size of a batch's rows in the source, in bytes. If the piece's row count is unknown, the batch with the slice's first
-    rows gets the size of the whole piece, and the others get 0; if rows are also shuffled or filtered, every batch gets it."""
+    """The approximate size of a batch's rows in the source, in bytes. If the piece's row count is unknown, returns the size of the whole piece
+    for the batch with the slice's first rows, and 0 for the other batches; if rows are shuffled or filtered, for every batch."""
     piece = batch.slice.piece
     if piece.rows > 0:
         return piece.size * len(batch.table) // piece.rows

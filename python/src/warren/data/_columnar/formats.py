@@ -39,7 +39,7 @@ class Reading(NamedTuple):
     types: Mapping[str, Any]  #: the types of CSV columns, which the files do not contain
     csv_bytes: int  #: the size of the ranges into which CSV files are divided
     words: Tuple[str, ...] = ()  #: CSV columns that are read as text, so that 007 stays 007
-    few_files: bool = False  #: whether there are so few files per worker that Arrow's record batches, too, must be divided among workers
+    few_files: bool = False  #: whether there are so few files per worker that cuts within Arrow's record batches are needed
 
 
 def csv_range(total: int) -> int:

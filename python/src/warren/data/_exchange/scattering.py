@@ -19,7 +19,7 @@ _SCATTER = "warren.data.scatter"
 
 def _agree_on_root(peers: _peers.Peers, root: Any, what: str, given: bool, piece_bytes: Any) -> None:
     """A collective call. Raises the same ValueError on all ranks if `root` or `piece_bytes` is invalid on any rank, if ranks differ in `root`,
-    or if, for scatter, not exactly the root gives a table."""
+    or if, for scatter, the root gives no table or another rank gives one."""
     error: Optional[BaseException] = None
     try:
         _peers.check_root(root, peers.world)

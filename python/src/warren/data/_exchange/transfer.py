@@ -88,8 +88,8 @@ class Transfer:
     def gather(self, rows: Any, root: int, begin: Callable[[Any, Sequence[int], Sequence[int]], None],
                take: Callable[[int, Any], None]) -> Any:
         """Sends the rows of all ranks to the root. There, calls `begin` with the spec, the row count of each rank and the total number of
-        entries of each column, and then `take` with each piece, in rank order. A collective call; call `agree` afterwards. Returns the spec.
-        Returns None and sends nothing if `rows` is None on all ranks."""
+        entries of each column, and then `take` with each piece, in rank order. A collective call; call `agree` afterwards. Returns the spec, or
+        None, without calling `begin`, if `rows` is None on all ranks."""
         peers = self._peers
         spec, columns = (self.attempt(_flat_rows, rows) or (None, [])) if rows is not None else (None, [])
         self.agree()

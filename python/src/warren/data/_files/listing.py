@@ -29,7 +29,7 @@ def find(uri: Union[Path, Sequence[Path]], *, storage_options: Options = None) -
     by ";". A Path, and each name of a sequence, is one file or folder, whatever characters it has. The files of each name are sorted by the
     bytes of their paths. Empty files are included.
 
-    With http and https, each name must be a file, since these servers cannot list. Thread-safe; retries after transient errors.
+    With http and https, each name must be a file, since web servers cannot list files. Thread-safe; retries after transient errors.
 
     Raises FileNotFoundError if a name stands for no file, ValueError for a file that is named twice or an invalid name, an ImportError that
     says what to install, and OSError for errors of the store."""

@@ -1,4 +1,4 @@
-"""Retries after storage errors: which errors are retried, how often, and which errors are finally raised. Independent of the store."""
+"""Retries storage operations: decides after which errors, how often, and which errors are finally raised. Independent of the store."""
 import concurrent.futures
 import errno
 import http.client

@@ -14,8 +14,8 @@ __all__ = ["ElasticSampler", "TorchState", "run"]
 
 
 class ElasticSampler(torch.utils.data.Sampler):  # type: ignore[misc]
-    """Distributes a data set's indices among the ranks; after a change of ranks during an epoch, the indices that have not been processed. All
-    ranks get the same number of indices, so up to size - 1 repeated indices are added.
+    """Distributes a data set's indices among the ranks; after a change of ranks during an epoch, only the indices that have not been processed.
+    All ranks get the same number of indices, for which up to size - 1 repeated indices are added.
 
     Make it part of a TorchState. Call `record_batch` after each batch, and `set_epoch` at the end of each epoch. The length of `dataset` must
     not change, and `seed` must be the same on all ranks."""

@@ -132,9 +132,9 @@ def run_fn(func: Callable[..., T], reset: Optional[Callable[[], Any]] = None) ->
 
 def run(func: Callable[..., T]) -> Callable[..., T]:
     """Decorates a training function, whose first argument is a State. The function starts from that state, and commits it at intervals. If a
-    worker is lost, the others return to the last commit, and call the function again in the next generation, with the worker's replacement.
-    If another worker is waiting at a commit, they call it again together with that worker. All operations must be inside the function, since
-    workers that join later would miss those outside.
+    worker is lost, the others return to the last commit, and call the function again in the next generation, with the worker's replacement if
+    this starts in time. If another worker is waiting at a commit, they call the function again together with that worker. All operations must
+    be inside the function, since workers that join later would miss those outside.
 
     In a job with a fixed number of workers, the function is called once."""
     return run_fn(func)

@@ -176,12 +176,15 @@ void Supervisor::Exited(std::size_t index, const ExitStatus& status, TimePoint n
           what +
               " after all workers had left the job; the job is complete, but the program may not have finished its work after Finalize"});
       OnSuccess(index);
-    } else if (IsLoss(status)) {
+    } else if (IsLoss(status) && !view_.work_is_done()) {
       if (has_seats()) {
         OnLossOfSeat(index, status);
       } else {
         OnLoss(index, status);
       }
+    } else if (IsLoss(status) && !process.rank) {
+      process.left_out = true;
+      Do(LogLine{Severity::kWarning, what + " after the job's work was done, in which it took no part"});
     } else {
       OnFailure(index, status);
     }
@@ -201,13 +204,11 @@ void Supervisor::OnSuccess(std::size_t index) {
   }
 }
 
-/// Whether a worker of an elastic job was lost rather than failed, before the work was done: its host is
-/// gone, a signal ended it, or its exit code is that of SIGTERM or SIGKILL. An error that a program reports
-/// would recur in a new process.
+/// Whether a worker of an elastic job was lost rather than failed: its host is gone, a signal ended it, or
+/// its exit code is that of SIGTERM or SIGKILL. An error that a program reports would recur in a new process.
 bool Supervisor::IsLoss(const ExitStatus& status) const {
-  const bool taken = status.host_lost || status.signal != 0 || status.code == FromSignal(SIGTERM) ||
-                     status.code == FromSignal(SIGKILL);
-  return policy_.min_workers && taken && !view_.work_is_done();
+  return policy_.min_workers && (status.host_lost || status.signal != 0 ||
+                                 status.code == FromSignal(SIGTERM) || status.code == FromSignal(SIGKILL));
 }
 
 /// Restarts the worker if its place may still be used. The other workers continue as long as enough are left.
@@ -225,6 +226,7 @@ void Supervisor::OnLoss(std::size_t index, const ExitStatus& status) {
                                              again               ? ", and it is started again"
                                              : status.place_lost ? " without it: its place is gone"
                                                                  : " without it: " + LossesStory(place))});
+  process.rank.reset();
   if (again) {
     ++process.restarts;
     StartOne(index);

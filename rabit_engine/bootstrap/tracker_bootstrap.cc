@@ -25,6 +25,7 @@
 #include "rabit_engine/base/shortage.h"
 #include "rabit_engine/base/tls_context.h"
 #include "rabit_engine/bootstrap/tracker_connection.h"
+#include "wire/membership.h"
 
 namespace warren {
 namespace {
@@ -709,8 +710,10 @@ bool TrackerBootstrap::ShutdownTogether() {
   }
 }
 
-// This rank has finished, so a failure to inform the tracker is reported but is not an error.
+// This rank has finished, so a failure to inform the tracker is reported but is not an error. A member of an
+// elastic job only leaves a generation; its membership informs the tracker.
 void TrackerBootstrap::SayThatItLeavesUntold(const TrackerLost& error) const {
+  if (wire::SplitGeneration(settings_.task_id).second > 0) return;
   Say("rabit: {} has finished, but could not tell the tracker: {}", Name(), error.what());
 }
 

@@ -124,7 +124,6 @@ class JobMonitor {
     bool Speaks(const RoundSource& other, TimePoint now) const;
   };
 
-  std::size_t RankOf(std::size_t index) const;
   std::optional<std::size_t> WorkerOf(const std::string& task_id) const;
   void AddEvaluation(std::int64_t round, const std::vector<std::pair<std::string, double>>& metrics,
                      TimePoint now);

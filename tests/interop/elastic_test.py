@@ -22,7 +22,7 @@ FIRST = (2, 1)
 #: The jobs of elastic/chaos.py, and the first one's seed.
 JOBS = int(os.environ.get("WARREN_ELASTIC_JOBS", "60" if AT_NIGHT else "40"))
 FIRST_JOB = int(os.environ.get("WARREN_FIRST_ELASTIC_JOB", "0"))
-LIMIT_S = 60
+LIMIT_S = 100
 
 #: Trains 40 rounds of a tenth of a second, and shows who was there at the end.
 PROGRAM = """
@@ -469,11 +469,12 @@ print("model", hashlib.sha256(b"".join(found)).hexdigest(), "of", size, flush=Tr
         self.assertEqual(code, 0, log)
         self.assertIn("generation 2 begins with 2 workers", log)
 
-    def test_22_a_worker_that_hangs_in_a_call_of_xgboost_is_replaced(self):
-        # XGBoost's own engine may hang after a loss. Here a lock that nobody releases hangs in its place, inside one of XGBoost's modules.
-        program = PROGRAM.replace("class Pause", """
+    def hanging(self, limit_s):
+        """A program in which worker 1 hangs when worker 0 is lost. XGBoost's own communicator may hang so. Here a lock that nobody releases hangs
+        in its place, inside one of XGBoost's modules."""
+        return PROGRAM.replace("class Pause", f"""
 import warren._launch.hang
-warren._launch.hang.LIMIT_S = 2
+warren._launch.hang.LIMIT_S = {limit_s}
 
 class Hanging(xgboost.callback.TrainingCallback):
     def after_iteration(self, model, epoch, evals_log):
@@ -484,10 +485,19 @@ class Hanging(xgboost.callback.TrainingCallback):
                 exec("import _thread; lock = _thread.allocate_lock(); lock.acquire(); lock.acquire()", dict(vars(xgboost.core)))
 
 class Pause""").replace("[Pause()]", "[Pause(), Hanging()]")
-        text = Job(self.folder, "1:3", program=program).end()
+
+    def test_22_a_worker_that_hangs_in_a_call_of_xgboost_is_replaced(self):
+        text = Job(self.folder, "1:3", program=self.hanging(2)).end()
         self.assertEqual(self.models(text), [(self.model, "3")] * 3, text)
-        self.assertIn("a call of xgboost has done nothing for 2 s, although its connections have been shut down", text)
+        self.assertIn("a call of xgboost has done nothing for 2 s, although its connections have been shut down: this process ends, and another one "
+                      "takes its place", text)
         self.assertRegex(text, r"worker 1 \(rank \d, host \S+, pid \d+\) exited with code 143; the other 2 go on, and it is started again")
+
+    def test_23_a_worker_that_hangs_ends_after_the_work_is_done(self):
+        # The others do without it after 30 s.
+        text = Job(self.folder, "1:3", "--replace-within", "0", program=self.hanging(36).replace("40, elastic", "8, elastic")).end()
+        self.assertIn("this process ends, and the job's work is done without it", text)
+        self.assertEqual({workers for _, workers in self.models(text)}, {"2"}, text)
 
 
 if __name__ == "__main__":

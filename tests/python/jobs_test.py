@@ -104,6 +104,8 @@ class Records(unittest.TestCase):
             _jobs.find(jobs, "2026")
         with self.assertRaisesRegex(ValueError, "there is no job '9'"):
             _jobs.find(jobs, "9")
+        longer = _jobs.Job(f"{jobs[1].id}1", NOW, "running", {})
+        self.assertEqual(_jobs.find([longer, *jobs], jobs[1].id), jobs[1])
 
     def test_a_job_is_found_by_its_name_if_it_is_the_only_one_that_runs_or_the_newest(self):
         def named(second, state, name="tuning"):

@@ -10,7 +10,7 @@ LIMIT_S = 10.0
 #: The most processor time that a hanging process uses within LIMIT_S. Its other threads may do small work.
 _IDLE_S = 0.5
 #: Observations that are further apart prove nothing: the process was stopped in between, or the machine is overloaded.
-_LATE_S = 1.0
+_LATE_S = 3.0
 #: The number of the system call `futex` on each architecture.
 _FUTEX = {"x86_64": "202", "aarch64": "98"}.get(platform.machine())
 

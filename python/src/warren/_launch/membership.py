@@ -152,7 +152,7 @@ class Membership:
                 try:
                     self._hear()
                 except RuntimeError as error:
-                    if not self._has_ended():
+                    if not self._has_ended() and not self._needs_no_tracker():
                         self._find_tracker(str(error))
         except Exception as error:  # pylint: disable=broad-except
             with self._changed:
@@ -160,8 +160,14 @@ class Membership:
                     self._failure = error
                 self._changed.notify_all()
 
+    def _needs_no_tracker(self) -> bool:
+        return self._is_over or self._failure is not None
+
+    def _is_in_broken_generation(self) -> bool:
+        return self._is_broken and (bool(self._links) or self._before is not None)
+
     def _has_ended(self) -> bool:
-        return self._is_closed or self._is_over or self._failure is not None
+        return self._is_closed or (self._needs_no_tracker() and not self._is_in_broken_generation())
 
     def _hear(self) -> None:
         broken_since: Optional[float] = None
@@ -169,11 +175,14 @@ class Membership:
         news = select.poll()
         news.register(self._connection.descriptor, select.POLLIN)
         while not self._has_ended():
-            news.poll(1000 * _SLICE_S)
-            for word, generation, story in self._connection.heard():
-                self._note(word, generation, story)
+            if self._needs_no_tracker():
+                time.sleep(_SLICE_S)
+            else:
+                news.poll(1000 * _SLICE_S)
+                for word, generation, story in self._connection.heard():
+                    self._note(word, generation, story)
             with self._changed:
-                if not self._is_broken or not (self._links or self._before is not None):
+                if not self._is_in_broken_generation():
                     broken_since, watch = None, _hang.Watch()
                 elif broken_since is None:
                     broken_since = time.monotonic()
@@ -184,10 +193,11 @@ class Membership:
                     self._end_hanging_process()
 
     def _end_hanging_process(self) -> None:
+        then = "the job's work is done without it" if self._is_over else "another one takes its place"
         sys.stderr.write(f"warren: a worker was lost, and a call of {self._package} has done nothing for {_hang.LIMIT_S:g} s, although its "
-                         "connections have been shut down: this process ends, so that another one takes its place\n")
+                         f"connections have been shut down: this process ends, and {then}\n")
         sys.stderr.flush()
-        os._exit(EndRequest.STATUS)  # pylint: disable=protected-access
+        os._exit(0 if self._is_over else EndRequest.STATUS)  # pylint: disable=protected-access
 
     def _find_tracker(self, loss: str) -> None:
         """Connects to the tracker that takes the job over, and tells it what this worker is."""

@@ -270,8 +270,9 @@ def find(jobs: Sequence[Job], words: str) -> Job:
     if not found:
         named = [job for job in jobs if name_of(job) == words]
         found = [job for job in named if job.state == "running"] or named[:1]
-    if len(found) == 1 or found and found[0].id == words:
-        return found[0]
+    exact = [job for job in found if job.id == words] or found
+    if len(exact) == 1:
+        return exact[0]
     if not found:
         raise ValueError(f"there is no job '{words}'; `warren jobs` lists the jobs")
     raise ValueError(f"'{words}' is ambiguous: it may be {', '.join(job.id for job in found[:5])}{' and others' if len(found) > 5 else ''}")

@@ -1,4 +1,4 @@
-"""Trainings with checkpoints, for warren.xgboost."""
+"""Training with checkpoints, for warren.xgboost."""
 from typing import Any, Callable, Dict, List, Sequence
 
 import xgboost as xgb
@@ -9,7 +9,7 @@ from warren._xgboost.checkpoint import Checkpoint
 from warren._xgboost.hooks import PLACE, Progress
 from warren._xgboost.versions import VERSION, collective, peers_of_job
 
-#: The first version that draws all random numbers from one generator, which a new seed restarts (the pairs of a ranking: only from 3.4 on).
+#: The first version that draws all random numbers from one generator, which a new seed restarts (ranking pairs: only from 3.4 on).
 _ONE_GENERATOR = (3, 3)
 
 

@@ -1,5 +1,6 @@
-"""Assigns the rows of a data set to workers, with pure functions. A data set is divided into `count` shares of about equal size, in the order
-of its rows."""
+"""Assigns the rows of a data set to workers, with pure functions.
+
+A data set is divided into `count` shares of about equal size, in the order of its rows."""
 from typing import List, NamedTuple, Sequence, Set
 
 

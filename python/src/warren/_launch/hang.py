@@ -1,22 +1,22 @@
-"""Whether a thread hangs in a call of a library."""
+"""Detects a thread that hangs in a call of a library."""
 import sys
 import time
 from typing import Any, NamedTuple, Optional, Sequence
 
-#: How long a call may do nothing before it hangs.
+#: The time without activity after which a call counts as hanging.
 LIMIT_S = 10.0
-#: What a process that hangs uses of the processor at most in this time: the thread that watches it uses some.
+#: The maximum processor time that a hanging process uses in that time; the watching thread uses some.
 _IDLE_S = 0.1
-#: When the thread that watches comes later than this, the process was stopped meanwhile, or the machine has too much to do.
+#: If two observations are further apart than this, the process was stopped in the meantime, or the machine is overloaded.
 _LATE_S = 1.0
 
 
 class Observation(NamedTuple):
-    """What is seen of a thread at one moment."""
+    """The state of a thread at one moment."""
 
     at_s: float
     used_s: float  #: the processor time that the process has used
-    call: Any  #: the call of the library that the thread is in, or None if it is in none
+    call: Any  #: identifies the library call that the thread is in; None if it is in none
 
 
 def observe(thread: int, packages: Sequence[str]) -> Observation:
@@ -28,14 +28,15 @@ def observe(thread: int, packages: Sequence[str]) -> Observation:
 
 
 class Watch:
-    """Looks for a hang in a series of observations."""
+    """Detects a hang in a series of observations."""
 
     def __init__(self) -> None:
         self._first: Optional[Observation] = None  #: the first observation since the thread last did something
         self._last: Optional[Observation] = None
 
     def hangs(self, now: Observation) -> bool:
-        """Whether the thread has been in the same call for LIMIT_S, and the process has used no processor time."""
+        """Whether the thread has been in the same call for LIMIT_S, while the process used almost no processor time. Observations that come
+        too late restart the time."""
         first, last = self._first, self._last
         self._last = now
         if (first is None or last is None or now.call is None or now.call != first.call or now.used_s - first.used_s > _IDLE_S

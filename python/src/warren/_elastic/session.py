@@ -228,7 +228,7 @@ class Session:
             self._library.leave(True)
 
     def rest(self) -> None:
-        """Returns control of the signals to the program, which has left the communicator. The tracker is not notified: it notices the end of
+        """Restores the signal handlers of the program, which has left the communicator. The tracker is not notified: it detects the end of
         the process."""
         self._end.close()
 

@@ -37,7 +37,7 @@ inline void WillReadInOrder(int fd) {
 }
 
 /// Reads whole pages of a mapping now. Returns false and sets errno on failure. If the kernel does not
-/// support this, the pages are read on first use.
+/// support this, returns true, and the pages are read on first use.
 inline bool ReadNow(void* pages, std::size_t bytes) {
   return madvise(pages, bytes, MADV_POPULATE_READ) == 0 || errno == EINVAL;
 }

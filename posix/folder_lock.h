@@ -1,5 +1,5 @@
-// A lock on a folder, so that only one process at a time writes files there. Depends on nothing else in the
-// tree.
+// A lock on a folder, so that only one process at a time writes files there. Depends on nothing outside
+// posix/.
 #pragma once
 
 #include <fcntl.h>

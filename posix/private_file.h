@@ -1,5 +1,5 @@
-// Files that only their owner may read: those with tokens, commands, or the output of programs. Depends on
-// nothing else in the tree.
+// Files that only their owner may read, because they contain tokens, commands or the output of programs.
+// Depends on nothing outside posix/.
 #pragma once
 
 #include <fcntl.h>

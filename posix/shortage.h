@@ -34,8 +34,8 @@ inline bool ConcernsAddress(int error) {
   return error == EADDRNOTAVAIL || error == EACCES || error == EPERM;
 }
 
-/// The error with which opening a descriptor currently fails; 0 if it succeeds. For calls that do not report
-/// why they failed, such as getaddrinfo.
+/// Returns the errno with which opening a descriptor currently fails, if it indicates a local shortage;
+/// otherwise 0. For calls that do not report why they failed, such as getaddrinfo.
 inline int DescriptorShortage() {
   const int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
   if (fd < 0) return IsLocalShortage(errno) ? errno : 0;
@@ -43,7 +43,7 @@ inline int DescriptorShortage() {
   return 0;
 }
 
-/// A text like "64 of the 64 files that this process may open (ulimit -n) are open".
+/// Returns text such as "64 of the 64 files that this process may open (ulimit -n) are open".
 inline std::string DescribeOpenFiles() {
   // Counting this many takes a few ms. Listing /proc/self/fd instead would need a free descriptor.
   constexpr rlim_t kMostCounted = 65'536;
@@ -56,7 +56,7 @@ inline std::string DescribeOpenFiles() {
          " files that this process may open (ulimit -n) are open";
 }
 
-/// One or two sentences that say what this host or process lacks and how to fix that. Empty for other errors.
+/// Returns a sentence that says what this host or process lacks and how to fix that; empty for other errors.
 inline std::string ShortageAdvice(int error) {
   switch (error) {
     case EMFILE:

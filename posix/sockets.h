@@ -22,7 +22,8 @@ inline constexpr short kPeerDone = POLLRDHUP;
 inline constexpr short kPeerDone = POLLHUP;
 #endif
 
-/// The socket option that sets after how many idle seconds the kernel probes the peer of a TCP connection.
+/// The socket option for the number of idle seconds after which the kernel probes the peer of a TCP
+/// connection.
 #ifdef TCP_KEEPIDLE
 inline constexpr int kKeepIdle = TCP_KEEPIDLE;
 #else

@@ -9,7 +9,7 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 
-// All functions used. (Functions that OpenSSL's headers call through a macro are listed by their real name.)
+// All functions used. (Functions that OpenSSL's headers wrap in macros are listed under their real names.)
 #define WARREN_OPENSSL_FUNCTIONS(F)        \
   F(TLS_method)                            \
   F(SSL_CTX_new)                           \
@@ -82,7 +82,8 @@ struct OpenSsl {
 };
 
 /// Returns the functions of OpenSSL, which is loaded once and never unloaded. If loading failed, every call
-/// throws std::runtime_error, which says what was searched for and which package contains it.
+/// throws std::runtime_error, whose message names the missing file or function and the package that contains
+/// it.
 const OpenSsl& LoadOpenSsl();
 
 }  // namespace warren::tls

@@ -164,7 +164,7 @@ struct Context::Impl {
   std::uint64_t records_per_key;
   SSL_CTX* context = nullptr;
 
-  bool is_web = false;  ///< certificates instead of the key
+  bool is_web = false;  ///< whether peers are authenticated by certificates instead of the key
 
   Impl(std::string purpose, const Secret& secret, std::uint64_t records)
       : key{std::move(purpose), secret},
@@ -236,10 +236,10 @@ struct Session::Impl {
   std::string error;
   std::uint64_t records = 0;  ///< number of records sent under the current key
   /// Data to be sent: pieces joined together, or a record that must be written again because there was no
-  /// room.
+  /// space.
   std::vector<char> staged;
   bool has_to_repeat = false;
-  /// Bytes already sent that Send has not yet reported as taken.
+  /// The number of bytes already sent that Send has not yet reported as taken.
   std::size_t ahead = 0;
 
   Impl(std::shared_ptr<const Context::Impl> of, Role role, int fd)
@@ -278,7 +278,7 @@ struct Session::Impl {
         failure = seen == 0 ? ECONNRESET : seen;
         break;
       default: {
-        // Use the first error: later ones may only say that some layer has failed.
+        // Use the first error: later ones may only report that some layer has failed.
         const char* reason = ssl.ERR_reason_error_string(ssl.ERR_peek_error());
         error = reason == nullptr ? "unknown error" : reason;
         if (const long verdict = ssl.SSL_get_verify_result(connection);
@@ -350,10 +350,10 @@ Session::Session(const Context& context, const std::string& server, int fd)
     : impl_(std::make_unique<Impl>(context.impl_, Role::kClient, fd)) {
   SSL* const connection = impl_->connection;
   const OpenSsl& ssl = impl_->ssl;
-  // Certificates have names without the dot that ends a full name.
+  // Names in certificates lack the trailing dot of a fully qualified name.
   std::string name = server;
   if (name.ends_with('.')) name.pop_back();
-  // An address is not sent as the name of the wanted server (RFC 6066, section 3).
+  // An address must not be sent as the server's name (RFC 6066, section 3).
   in6_addr address{};
   const bool is_address =
       inet_pton(AF_INET, name.c_str(), &address) == 1 || inet_pton(AF_INET6, name.c_str(), &address) == 1;

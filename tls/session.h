@@ -1,8 +1,8 @@
 // TLS 1.3 on a connected, non-blocking socket. Both ends prove that they know a common secret, an external
 // pre-shared key (RFC 8446, section 4.2.11), and also agree on fresh keys (psk_dhe_ke), so that a secret that
 // leaks later does not reveal earlier traffic. There are no certificates, tickets or early data, and only one
-// cipher suite, TLS_AES_128_GCM_SHA256. Clients of web servers, which know no secret, have a context of their
-// own, with certificates.
+// cipher suite, TLS_AES_128_GCM_SHA256. Clients of web servers, which share no secret with them, use a
+// different kind of context, with certificates.
 //
 // If the kernel supports TLS, it encrypts sent data, so data is written to the socket as without TLS.
 // Received data is always decrypted here.
@@ -28,7 +28,7 @@ enum class Role { kClient, kServer };
 inline constexpr std::uint64_t kRecordsPerKey = std::uint64_t{1} << 22;
 
 /// The first byte of every handshake record, and so the first byte from a client. A server that also accepts
-/// connections without TLS can recognise TLS by it.
+/// connections without TLS can recognize TLS by it.
 inline constexpr char kFirstByte = 0x16;
 
 /// The state shared by all connections for one purpose; copies share the same state. Thread-safe.
@@ -38,7 +38,7 @@ class Context {
   /// available or does not support the cipher suite.
   Context(std::string purpose, const Secret& secret, std::uint64_t records_per_key = kRecordsPerKey);
   /// For clients of web servers: TLS 1.2 or 1.3 with servers whose certificates are signed by an authority in
-  /// the file `authorities` (PEM), or by one that this machine trusts if the name is empty. Throws
+  /// the file `authorities` (PEM), or, if the name is empty, by an authority that this machine trusts. Throws
   /// std::runtime_error if OpenSSL 3 is not available or the file cannot be read.
   static Context ForWebClients(const std::string& authorities);
 
@@ -54,8 +54,8 @@ class Context {
 class Session {
  public:
   Session(const Context& context, Role role, int fd);
-  /// A client of the web server with this name or address, which its certificate must have. The context is
-  /// one for web clients.
+  /// Makes a client of the web server with this name or address, for which its certificate must be valid.
+  /// `context` must come from ForWebClients. Throws std::runtime_error if `server` cannot be a server's name.
   Session(const Context& context, const std::string& server, int fd);
   ~Session();
   Session(const Session&) = delete;
@@ -66,17 +66,17 @@ class Session {
   /// errno. A server that rejects a client sends it nothing.
   Step Handshake();
   bool established() const;
-  /// Whether the handshake waits for room to send.
+  /// Whether the handshake waits for space to send.
   bool wants_to_write() const;
 
-  /// Like sendmsg(2) of both pieces, without waiting for room: returns the number of bytes taken, or -1 with
-  /// errno set (EAGAIN: no room; EPROTO: see error()). The rest must be sent in the next calls, in pieces of
-  /// any size, since part of it may already be encrypted.
+  /// Like sendmsg(2) for both pieces, without waiting for space: returns the number of bytes taken, or -1
+  /// with errno set (EAGAIN: no space; EPROTO: see error()). The rest must be sent in the next calls, in
+  /// pieces of any size, since part of it may already be encrypted.
   ssize_t Send(const void* head, std::size_t head_bytes, const void* data, std::size_t bytes);
   /// Like recv(2), without waiting: returns fewer bytes than asked for only if no more have arrived.
   ssize_t Receive(void* data, std::size_t bytes);
   /// Whether data has been read from the socket but not yet returned by Receive; poll(2) on the socket does
-  /// not show such data.
+  /// not report such data.
   bool has_unread() const;
   /// The number of bytes read from the socket so far, including those of the handshake.
   std::size_t bytes_read() const;

@@ -1,5 +1,4 @@
-// The actions that a job requests and the events that it reports, as plain values. The server (server.cc)
-// carries them out.
+// Actions requested and events reported by a job, as plain values. The server (server.cc) processes them.
 #pragma once
 
 #include <chrono>
@@ -44,25 +43,27 @@ struct Assigned {
   std::string host;
 };
 struct Linked {};
-/// The workers of an elastic job train together from now on, instead of others.
+/// A new generation of an elastic job has begun: from now on, its members train together.
 struct GenerationBegan {
   int number, size;
-  double seconds;    ///< since the loss or the coming of a worker that ended the one before
+  double seconds;    ///< since the event that ended the previous generation
   std::string text;  ///< "generation 2 begins with 1 worker (task 0), 0.2 s after task 1 (host n1) was lost"
 };
-/// A worker of an elastic job has said that the job's work is done, or one that had said so has come again.
+/// A worker of an elastic job has reported that the job's work is done (`is_done`), or a worker that had
+/// reported this has more to do.
 struct WorkDone {
   bool is_done;
 };
-/// The workers cannot continue together; all remaining ones were told to stop. They may all start again.
+/// The workers cannot continue together. All remaining workers were told to stop, and all workers may start
+/// again.
 struct Broken {
   std::string task_id;  ///< the first worker that failed
   int rank;
   std::string story;  ///< which worker failed, and how
 };
-/// A status report of a worker of either dialect, even one that has not joined.
+/// A status report from a worker of either dialect, even from a worker that has not joined.
 struct WorkerReported {
-  std::shared_ptr<const wire::WorkerReport> report;  ///< a pointer, so that all actions stay small
+  std::shared_ptr<const wire::WorkerReport> report;  ///< a pointer, to keep Action small
 };
 struct Print {
   std::string text;

@@ -1,5 +1,5 @@
-// Decides which workers may join a job: those that have proved its token, those that were vouched for
-// (wire/vouch.h), and those that --admit lets in without either. Does no I/O.
+// Decides which workers may join a job: workers that have proved its token, workers that were vouched for
+// (wire/vouch.h), and workers that --admit lets in without either. Does no I/O.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@
 
 namespace warren::tracker {
 
-/// Which workers are admitted without proving the token or being vouched for. Such workers join by XGBoost's
-/// own protocol or rabit's. Workers that prove the token are always admitted.
+/// Which workers are admitted without proving the token or being vouched for. Such workers use the plain
+/// protocol of XGBoost or rabit. Workers that prove the token are always admitted.
 enum class Admit {
   kToken,  ///< none
   kUser,   ///< processes of the tracker's own user on its machine, who can read the token anyway
@@ -30,9 +30,9 @@ struct AdmissionOptions {
   /// Source of the nonces: random, and different for each tracker.
   wire::Nonce seed{};
   Admit admit = Admit::kUser;
-  /// Host addresses as connections show them: "10.0.0.7", "fd00::7".
+  /// Host addresses, in the form in which connections report them: "10.0.0.7", "fd00::7".
   std::set<std::string> hosts;
-  /// Whether the token is proved by TLS only, which also encrypts the connection.
+  /// Whether the token can be proved only by TLS, which also encrypts the connection.
   bool tls = false;
 };
 
@@ -46,20 +46,20 @@ class Admission {
   /// Returns a nonce that was never used before.
   wire::Nonce NextNonce();
 
-  /// The reason to refuse a peer at this address that proves nothing; std::nullopt to admit it.
+  /// The reason for refusing an unauthenticated peer at this address; std::nullopt if it is admitted.
   /// `is_own_user`: whether the peer is a process of the tracker's user on this machine; only matters if
   /// AsksForUser().
   std::optional<std::string> Refusal(const std::string& host, bool is_own_user) const;
   bool AsksForUser() const { return options_.token && !closed_ && options_.admit == Admit::kUser; }
 
-  /// Records that a process at `host` that has proved the token vouches for a worker that is about to join.
+  /// Records that a worker about to join was vouched for by a process at `host` that has proved the token.
   void Vouch(const wire::Vouch& vouch, const std::string& host);
   /// Whether a worker at `host` has been vouched for.
   bool ExpectsFrom(const std::string& host) const { return hosts_with_tickets_.contains(host); }
-  /// The task id of a peer at `host`. `shown`: the text in the place of the task id in the peer's hello,
-  /// which should be a ticket and a task id. `starts`: the peer wants to join; a ticket can be used for that
-  /// only once. Throws wire::ProtocolError if the peer was not vouched for or its ticket was used before;
-  /// `refusal` is the message if the hello shows no ticket.
+  /// Returns the task id of a peer at `host`. `shown`: the task id field of the peer's hello, which should
+  /// hold a ticket and a task id. `starts`: whether the peer is joining, which a ticket permits only once.
+  /// Throws wire::ProtocolError if the ticket was not issued for this task at this host, or if `starts` and
+  /// the ticket was used before. If `shown` holds no ticket, the message is `refusal`.
   std::string TaskOf(std::string_view shown, const std::string& host, bool starts,
                      const std::string& refusal);
 
@@ -76,7 +76,7 @@ class Admission {
   };
 
   AdmissionOptions options_;
-  /// By ticket; only processes that know the token add entries.
+  /// Keyed by ticket; only processes that know the token add entries.
   std::unordered_map<std::string, Ticket> tickets_;
   std::set<std::string> hosts_with_tickets_;
   std::optional<wire::AuthenticationKeys> keys_;

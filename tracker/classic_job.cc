@@ -15,7 +15,7 @@ namespace classic = wire::classic;
 
 namespace {
 
-/// How long peers that may still send text to print are heard after the last shutdown.
+/// Time after the last shutdown during which text to print is still accepted.
 constexpr std::chrono::milliseconds kLastWords{200};
 
 }  // namespace
@@ -177,9 +177,10 @@ void ClassicJob::SetWorldSize(int world_size) {
   members_.assign(world_size, {});
 }
 
-// A rank belongs to the task it was given to. A task may be restarted on another host, but a running worker
-// must speak from the host it joined from: otherwise a worker of another job whose tracker used the same port
-// could be taken for one of this job.
+// A rank belongs to the task it was given to. A task may be restarted on another host, but messages from a
+// running worker are accepted only from the host it joined from, unless the peer has proved the token:
+// otherwise a worker of another job whose tracker used the same port could be mistaken for a worker of this
+// job.
 void ClassicJob::RequireOwner(ConnectionId connection, int rank, const classic::Hello& hello) const {
   const std::string& owner = members_[rank].task_id;
   const bool anonymous = owner == classic::kNoTaskId || hello.task_id == classic::kNoTaskId;
@@ -266,7 +267,7 @@ void ClassicJob::HandlePrint(ConnectionId connection, const Peer& peer, const cl
   if (has_rank) {
     RequireOwner(connection, rank, peer.hello);
   } else if (!connections_.authenticated(connection)) {
-    // A peer that knows the token needs no rank: workers over MPI are given none here.
+    // A peer that knows the token needs no rank: workers that communicate over MPI get none from the tracker.
     throw wire::ProtocolError(fmt::format("it prints as rank {}, which has not been assigned", rank));
   }
   connections_.Add(Print{wire::PrintableLines(print.text), rank});
@@ -279,7 +280,7 @@ void ClassicJob::HandleWait(ConnectionId connection, Peer& peer) {
   if (!linked_) CallBackThoseWhoWait();  // the lost worker is already back
 }
 
-/// Takes back the shutdown of a rank that was waiting for the others: it or its replacement has rejoined.
+/// Reverts the shutdown of a rank: its worker was lost while waiting for the others, or must rejoin.
 void ClassicJob::ReturnToJob(int rank) {
   members_[rank].waits = 0;
   members_[rank].shut_down = members_[rank].shut_down_before = false;
@@ -315,7 +316,7 @@ void ClassicJob::FinishWhenAllHaveShutDown(TimePoint now) {
   for (const auto& [connection, peer] : peers_) {
     if (peer.phase == Phase::kLeaves) leaving.push_back(connection);
   }
-  // A worker that is about to ask to wait may leave, too. All others have closed their connections.
+  // This includes workers that have not asked to wait yet. All others have closed their connections.
   for (const ConnectionId connection : leaving) {
     connections_.Send(connection, classic::Encode(classic::TrackerWord::kReleased));
     Forget(connection);

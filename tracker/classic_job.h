@@ -117,7 +117,7 @@ class ClassicJob final : public DialectJob {
   int configured_workers_;  ///< the number the tracker was started with
   std::unordered_map<ConnectionId, Peer> peers_;
   UnrankedWorkers unranked_{wire::classic::kNoTaskId};
-  std::set<ConnectionId> asking_;  ///< the unranked workers that named a world size
+  std::set<ConnectionId> asking_;  ///< the unranked workers that requested a world size
   std::unordered_map<std::string, int> task_ranks_;
   std::vector<Member> members_;
   std::optional<Topology> topology_;
@@ -128,7 +128,7 @@ class ClassicJob final : public DialectJob {
   bool linked_ = false;
   bool awaits_end_ = false;
   bool finished_ = false;
-  std::optional<TimePoint> finish_by_;  ///< set once all have shut down
+  std::optional<TimePoint> finish_by_;  ///< set once all workers have shut down
   TimePoint incomplete_since_;
 };
 

@@ -1,4 +1,4 @@
-// Takes a job of rabit workers over from a tracker that has died, by replaying the notes it wrote.
+// Takes over a job of rabit workers from a tracker that has died, by replaying that tracker's notes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -59,7 +59,7 @@ void ClassicJob::Replay(const Note& note) {
       return broker_->RestoreLinks(rank, note.peers);
     case Note::Kind::kListens:
       member.listen_port = note.port;
-      member.has_linked = true;
+      member.has_linked = begun_ = true;
       return broker_->Restore(rank, note.peers);
     case Note::Kind::kShutDown:
       check(!member.shut_down);

@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* kLost = "was lost: it ended without a shutdown";
 
-/// The first line of a worker's error text, which may be a stack trace.
+/// The first line of a worker's error text, which may be a stack trace; at most kMostBytes of it.
 std::string FirstLine(const std::string& text) {
   constexpr std::size_t kMostBytes = 400;
   return wire::PrintableLines(text.substr(0, std::min(text.find('\n'), kMostBytes)));
@@ -47,11 +47,11 @@ void CollectiveJob::Connected(ConnectionId connection) {
 void CollectiveJob::Closed(ConnectionId connection, std::string_view why, TimePoint now) {
   if (error_ports_.contains(connection)) return ErrorConnectionClosed(connection, why, now);
   const auto peer = peers_.find(connection);
-  // The connection leads to the error port of a worker that leaves or has failed.
+  // The connection leads to the error port of a worker that is leaving or has failed.
   if (peer == peers_.end()) return connections_.Close(connection);
   if (peer->second.leaves_run > 0) return Left(connection);
   // If a member fails before it has sent its message, such as its shutdown, its error port or its launcher
-  // shows that.
+  // reveals this.
   if (RankOf(connection) >= 0) {
     connections_.Log(Severity::kDebug, fmt::format("{}: {}", connections_.Name(connection), why));
     return Forget(connection);
@@ -68,14 +68,14 @@ void CollectiveJob::Drop(ConnectionId connection, const std::string& reason) {
 
 void CollectiveJob::Abandon() {
   for (const auto& [error_connection, port] : error_ports_) {
-    // A worker that still waits is dropped without an error signal.
+    // Workers that are still waiting, and workers of an elastic job, get no error signal.
     const bool is_member = port.rank >= 0 && !options_.elastic;
     connections_.Send(error_connection,
                       collective::Encode(is_member ? collective::Signal::kError : collective::Signal::kEnd));
     connections_.Close(error_connection);
   }
   error_ports_.clear();
-  // Those of workers that are about to leave.
+  // The error connections of leaving workers.
   for (auto& [connection, peer] : peers_) CloseErrorConnection(std::exchange(peer.error_connection, 0));
 }
 
@@ -131,7 +131,7 @@ void CollectiveJob::HandleStart(ConnectionId connection, const collective::Start
           fmt::format("it wants to start, but all {} workers of the job have already joined: {}",
                       options_.num_workers, DescribeMissing()));
     }
-    // The member's error port is open, so the member is still running on the host it joined from.
+    // While the member's error port is open, the member is still running on the host it joined from.
     const Member& member = members_[*rank];
     if (member.error_connection != 0 && error_ports_.at(member.error_connection).reached &&
         !connections_.MaySpeakFor(connection, member.host)) {
@@ -160,8 +160,7 @@ void CollectiveJob::HandleStart(ConnectionId connection, const collective::Start
   if (static_cast<int>(unranked_.size()) == options_.num_workers) Bootstrap();
 }
 
-/// Connects to the error port of a worker that waits for the others, if the worker has one that is not
-/// connected yet.
+/// Connects to the error port of a waiting worker, if the worker has one that is not connected yet.
 void CollectiveJob::CallErrorPort(ConnectionId connection) {
   Peer& peer = peers_.at(connection);
   if (peer.error_port <= 0 || peer.error_connection != 0) return;
@@ -298,7 +297,7 @@ void CollectiveJob::ErrorConnectionClosed(ConnectionId error_connection, std::st
   }
   Member& member = members_[port.rank];
   member.error_connection = 0;
-  // A port that was never reached tells nothing about its worker.
+  // A port that was never reached says nothing about its worker.
   if (stage_ != Stage::kRunning || !port.reached || member.shut_down || member.reported_error) return;
   member.lost_since = now;
   ++num_lost_;
@@ -334,8 +333,8 @@ void CollectiveJob::Confirm(TimePoint now) {
   Break(first.rank, first.what, now);
 }
 
-/// Breaks the job off, since it cannot continue without this rank, or without the rank that was lost earlier,
-/// and tells all other workers to stop.
+/// Ends the current run, which cannot continue without this rank or without a rank that was lost earlier, and
+/// tells all other workers to stop. In an elastic job, only reports the loss.
 void CollectiveJob::Break(int rank, std::string what, TimePoint now) {
   if (const auto first = LostBefore(rank)) {
     connections_.Log(Severity::kDebug, fmt::format("{} {}", Describe(rank), what));
@@ -345,8 +344,7 @@ void CollectiveJob::Break(int rank, std::string what, TimePoint now) {
   suspected_.reset();
   const std::string story = fmt::format("{} {}", Describe(rank), what);
   if (options_.elastic) {
-    // The members leave as usual, and come together again in another generation: XGBoost's signal would end
-    // them.
+    // The members leave as usual and rejoin in another generation. XGBoost's error signal would end them.
     if (!std::exchange(was_broken_, true)) connections_.Add(Broken{members_[rank].task_id, rank, story});
     num_lost_ = 0;
     for (Member& member : members_) member.lost_since.reset();

@@ -48,12 +48,13 @@ class CollectiveJob final : public DialectJob {
   void Connected(ConnectionId connection) override;
   void Closed(ConnectionId connection, std::string_view why, TimePoint now) override;
   void Drop(ConnectionId connection, const std::string& reason) override;
-  /// Tells the members to stop, before the job is forgotten.
+  /// Closes all error connections before the job is discarded. Tells the members to stop, except in an
+  /// elastic job.
   void Abandon();
   void Tick(TimePoint now) override;
   std::optional<TimePoint> NextDeadline() const override;
   void WaitAnew(TimePoint now) override { incomplete_since_ = now; }
-  /// Breaks the job off if it is running and the task is one of its members.
+  /// Ends the current run if the task is one of its members and has not shut down.
   void TaskFailed(const std::string& task_id, const std::string& how, TimePoint now) override;
   std::vector<Send> FinalMessages() const override;
 
@@ -61,15 +62,15 @@ class CollectiveJob final : public DialectJob {
   bool begun() const override { return stage_ != Stage::kGathering; }
   bool finished() const override { return finished_; }
   int world_size() const override { return options_.num_workers; }
-  /// True while all workers know their neighbours.
+  /// True from the time all workers have been told their successors until one of them fails.
   bool linked() const override { return stage_ == Stage::kRunning; }
   bool all_assigned() const override { return stage_ == Stage::kRunning; }
   std::optional<int> RankOfTask(const std::string& task_id) const override;
   bool TaskHasShutDown(const std::string& task_id) const override;
   bool TaskHasLinked(const std::string& task_id) const override { return RankOfTask(task_id).has_value(); }
   std::string DescribeMissing() const override;
-  /// How many tasks of the last run had shut down or been lost before this one; std::nullopt if this task is
-  /// not gone.
+  /// The number of tasks of the last run that had shut down or been lost before this one; std::nullopt if
+  /// this task is still running or unknown.
   std::optional<int> GoneAfter(const std::string& task_id) const;
 
  private:
@@ -141,7 +142,7 @@ class CollectiveJob final : public DialectJob {
   std::unordered_map<ConnectionId, ErrorPort> error_ports_;
   UnrankedWorkers unranked_{std::string_view()};
   std::vector<Member> members_;  ///< the members of the current or the last run, by rank
-  int run_ = 0;                  ///< how many times all workers have joined
+  int run_ = 0;                  ///< number of times that all workers have joined
   int num_shut_down_ = 0;
   int num_leaving_ = 0;  ///< workers that have shut down but still have an open connection
   int num_lost_ = 0;

@@ -20,7 +20,7 @@ class ConnectionTable {
  public:
   /// A peer has connected: the connection is pending until SetIdentified, at most until `deadline`.
   void Open(ConnectionId connection, std::string host, std::uint16_t port, TimePoint deadline);
-  /// Makes a connection from the tracker to a peer. Returns its number, which is unique.
+  /// Opens a connection from the tracker to a peer. Returns its number, which is unique.
   ConnectionId Connect(const std::string& host, std::uint16_t port);
   bool Has(ConnectionId connection) const { return connections_.contains(connection); }
 

@@ -1,4 +1,5 @@
-// The common interface of the two dialects' jobs. Job (job.h) passes each connection to one of them.
+// The common interface of the two dialects' jobs. Job (job.h) passes each connection to the job of its
+// dialect.
 #pragma once
 
 #include <chrono>
@@ -21,17 +22,17 @@ inline constexpr std::chrono::seconds kDefaultTimeout{1800};
 struct JobOptions {
   int num_workers = 1;
   SortBy sort_by = SortBy::kHost;
-  /// False if the first worker may ask for another number of workers, as the classic protocol allows. A
-  /// launcher that knows how many workers it starts sets it to true.
+  /// False if the first worker may request a different number of workers, as the classic protocol allows. A
+  /// launcher that determines the number of workers sets this to true.
   bool world_size_is_fixed = false;
-  /// How long workers may be missing, counted from the start of the job or from the return of a worker that
-  /// must be linked again; zero: forever.
+  /// Time limit for missing workers, counted from the start of the job, from the return of a worker that must
+  /// be linked again, or from the failure of a run; zero: none.
   std::chrono::milliseconds timeout = kDefaultTimeout;
   /// Whether notes are written, from which another tracker can take the job over.
   bool takes_notes = false;
   AdmissionOptions admission = {};
-  /// Set if workers may come and go; num_workers is then the number of members of the current generation, and
-  /// `generation` its number.
+  /// Set if workers may join and leave; num_workers is then the number of members of the current generation,
+  /// and `generation` its number.
   std::optional<ElasticOptions> elastic = {};
   int generation = 0;
   /// Whether the peer of a connection is a process of the tracker's own user on this machine; empty: never.
@@ -39,8 +40,8 @@ struct JobOptions {
   std::function<bool(ConnectionId)> is_own_user = {};
 };
 
-/// The task of a worker that calls itself `task_id`. In an elastic job this is TASK@GENERATION
-/// (wire/membership.h). Throws wire::ProtocolError for another generation than the current one.
+/// Returns the task of a worker that presents itself as `task_id`. In an elastic job, `task_id` must be
+/// TASK@GENERATION (wire/membership.h) with the current generation; otherwise throws wire::ProtocolError.
 std::string OwnTask(const JobOptions& options, const std::string& task_id);
 
 class DialectJob {
@@ -75,7 +76,8 @@ class DialectJob {
 
   /// True once a worker has asked to be linked.
   virtual bool engaged() const = 0;
-  /// True once workers have been told of each other.
+  /// True once a worker has made its links (classic dialect) or all have been told their successors
+  /// (collective).
   virtual bool begun() const = 0;
   virtual bool finished() const = 0;
   virtual int world_size() const = 0;

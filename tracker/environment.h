@@ -28,7 +28,7 @@ struct JobAddress {
   std::uint16_t ps_root_port = 0;
   std::string token = {};  ///< the job's token, as JobToken::ToHex; empty: none
   bool tls = false;        ///< connections are encrypted, with the token as the key
-  /// Set in an elastic job, which goes on while at least so many workers are left.
+  /// Set in an elastic job: the job continues while at least this many workers are left.
   std::optional<int> min_workers = {};
 };
 
@@ -46,8 +46,8 @@ Environment JobEnvironment(const JobAddress& address);
 /// JobEnvironment plus DMLC_ROLE, DMLC_TASK_ID, DMLC_NUM_ATTEMPT, DMLC_JOB_CLUSTER.
 Environment TaskEnvironment(const JobAddress& address, const TaskIdentity& task);
 
-/// The token in DMLC_JOB_TOKEN, by which whoever starts a tracker chooses its token; std::nullopt if the
-/// variable is unset or empty. Throws std::runtime_error if it is malformed.
+/// The token in DMLC_JOB_TOKEN, with which the process that starts a tracker can choose its token;
+/// std::nullopt if the variable is unset or empty. Throws std::runtime_error if it is malformed.
 std::optional<wire::JobToken> TokenFromEnvironment();
 
 }  // namespace warren::tracker

@@ -63,7 +63,7 @@ void Generations::TakeOver(const std::vector<Note>& notes, TimePoint now) {
         done_ = false;
         is_taken_up_ = true;
         break;
-      default:  // of other parts of the job
+      default:  // belongs to another part of the job
         break;
     }
   }
@@ -103,7 +103,7 @@ void Generations::Drop(ConnectionId connection, const std::string& reason, TimeP
   Remove(connection, "was dropped", now);
 }
 
-/// Forgets a worker, without whom its generation cannot go on.
+/// Forgets a worker. If it is a member of the current generation, that generation is broken.
 void Generations::Remove(ConnectionId connection, const std::string& why, TimePoint now) {
   const auto found = workers_.find(connection);
   const bool was_member = found->second.state == State::kMember && found->second.generation == number_;
@@ -128,7 +128,7 @@ void Generations::Handle(ConnectionId connection, const wire::MemberMessage& mes
       if (worker.generation == number_ && cause_.empty()) {
         cause_ = fmt::format("task {} left", wire::Printable(worker.task_id));
       }
-      worker.state = State::kSilent;  // not lost: it has left its generation with the others
+      worker.state = State::kSilent;  // so that Remove does not treat it as lost
       connections_.Log(Severity::kInfo, fmt::format("{} leaves the job", connections_.Name(connection)));
       return Remove(connection, "left", now);
     case MemberWord::kDone:
@@ -161,7 +161,7 @@ void Generations::Introduce(ConnectionId connection, const wire::MemberMessage& 
   Come(connection, now);
 }
 
-/// Handles the first message of a worker that was a member of this generation when it lost the tracker.
+/// Handles the first message of a worker that was a member of `generation` when it lost the tracker.
 void Generations::Return(ConnectionId connection, MemberWord word, int generation) {
   Worker& worker = workers_.at(connection);
   const bool was_away = generation == number_ && away_.erase(worker.task_id) > 0;
@@ -191,7 +191,7 @@ void Generations::Return(ConnectionId connection, MemberWord word, int generatio
   }
 }
 
-/// A member has said that the work is done. Those that are not members need not wait any longer.
+/// A member has reported that the work is done. Waiting workers and members that were given up are released.
 void Generations::Done(ConnectionId connection) {
   workers_.at(connection).state = State::kDone;
   if (is_taken_up_ || std::exchange(done_, true)) return;
@@ -216,7 +216,7 @@ void Generations::Come(ConnectionId connection, TimePoint now) {
       cause_ = fmt::format("task {} took the work up again", wire::Printable(worker.task_id));
   }
   if (done_) return Tell(connection, GenerationWord::kOver);
-  // The others take the work up by themselves.
+  // After one member resumes the work, the other members do so without being asked.
   const bool is_other = !takes_up && (worker.state != State::kMember || worker.generation != number_);
   if (Count(State::kWaits) == 0) {
     waiting_since_ = now;
@@ -237,7 +237,8 @@ void Generations::AskForChange() {
   if (NumMembers() > 0 && !std::exchange(changing_, true)) TellMembers(GenerationWord::kChange);
 }
 
-/// A process that was started again may connect before the end of the one before it is known.
+/// Removes the task's other connections: a restarted process may connect before its predecessor's end is
+/// noticed.
 void Generations::RemoveOthersOf(const std::string& task_id, ConnectionId connection, TimePoint now) {
   std::vector<ConnectionId> others;
   for (const auto& [other, one] : workers_) {
@@ -249,8 +250,8 @@ void Generations::RemoveOthersOf(const std::string& task_id, ConnectionId connec
   }
 }
 
-/// A member that has lost its connection may return before its end is known here. Forgets the old connection,
-/// and returns whether there was one of a member.
+/// A member that has lost its connection may return before the tracker notices the loss. Forgets the member's
+/// old connection; returns false if there is none.
 bool Generations::ReplaceOtherOf(const std::string& task_id, ConnectionId connection) {
   const auto found = std::find_if(workers_.begin(), workers_.end(), [&](const auto& one) {
     return one.first != connection && one.second.task_id == task_id && one.second.generation == number_ &&
@@ -305,7 +306,7 @@ int Generations::Count(State state) const {
                                         [state](const auto& one) { return one.second.state == state; }));
 }
 
-/// The members that have not left the current generation yet, as far as is known.
+/// The number of members that have not left the current generation yet, as far as is known.
 int Generations::NumMembers() const {
   return static_cast<int>(away_.size()) +
          static_cast<int>(std::count_if(workers_.begin(), workers_.end(), [this](const auto& one) {
@@ -313,8 +314,8 @@ int Generations::NumMembers() const {
          }));
 }
 
-/// The next generation does not wait forever for members of a broken one that do not leave it. Those that
-/// come later are like other workers.
+/// Gives up members that do not leave a broken generation in time, so that the next one can begin. A member
+/// that returns later is treated like any other worker.
 void Generations::GiveUpMembers(TimePoint now) {
   if (!broken_ || now - incomplete_since_ < LeavePatience()) return;
   for (auto& [connection, worker] : workers_) {
@@ -322,8 +323,8 @@ void Generations::GiveUpMembers(TimePoint now) {
   }
 }
 
-/// Members that have not returned to this tracker in time are lost. After the end of the work, they have
-/// ended.
+/// Gives up members that have not returned to this tracker in time. They are lost or, if the work is done,
+/// have ended.
 void Generations::GiveUpThoseAway(TimePoint now) {
   if (away_.empty() || now - taken_over_at_ < LeavePatience()) return;
   std::vector<std::string> names;
@@ -346,7 +347,7 @@ void Generations::Evaluate(TimePoint now) {
   Form();
 }
 
-/// Makes a generation of all workers that wait.
+/// Forms a generation of the waiting workers, at most max_workers of them.
 void Generations::Form() {
   ++number_;
   size_ = 0;
@@ -373,7 +374,7 @@ void Generations::Announce(TimePoint now) {
     }
   }
   std::sort(tasks.begin(), tasks.end(), [](const std::string& a, const std::string& b) {
-    return std::pair(a.size(), a) < std::pair(b.size(), b);  // numbers in their order
+    return std::pair(a.size(), a) < std::pair(b.size(), b);  // numbers in numeric order
   });
   const double seconds = std::chrono::duration<double>(now - incomplete_since_).count();
   const std::string since = cause_.empty() ? "" : fmt::format(", {:.1f} s after {}", seconds, cause_);
@@ -383,10 +384,10 @@ void Generations::Announce(TimePoint now) {
   connections_.Add(GenerationBegan{number_, size_, seconds, std::move(text)});
   cause_.clear();
   TellMembers(GenerationWord::kFormed);
-  if (Count(State::kWaits) > 0 && size_ < options_.max_workers) AskForChange();  // it came just now
+  if (Count(State::kWaits) > 0 && size_ < options_.max_workers) AskForChange();  // just arrived
 }
 
-/// The job is over when all workers have ended after the work was done.
+/// The job is over once the work is done and all members have ended.
 void Generations::FinishWhenAllAreGone() {
   if (!done_ || NumMembers() > 0 || Count(State::kDone) > 0 || std::exchange(finished_, true)) {
     return;

@@ -1,21 +1,21 @@
 // The generations of an elastic job (wire/membership.h): which workers train together, and when that changes.
 // A state machine without I/O.
 //
-// A worker waits for a generation, or is a member of the current one. A generation ends when one of its
-// members is lost, or when all have left it because another worker waits. The next one is formed of the
-// workers that wait: at once when all that can come have come, and otherwise when those missing have had
-// `replace_within`, provided that there are `min_workers`.
+// A worker either waits for a generation or is a member of the current one. A generation ends when one of its
+// members is lost, or when all members have left it because another worker is waiting. The next generation is
+// formed of the waiting workers: as soon as all expected workers have arrived, or after `replace_within` (at
+// least kLeavePatience for the first generation) if at least `min_workers` are waiting.
 //
 //                 kCome                 formed
 //   (connects) ----------> kWaits ------------------> kMember
 //                             ^                          |
 //                             +--------- kCome ----------+    after kBroken or kChange, or both
 //
-// A member that has said that the work is done (kDone) may come again as long as it is connected: its program
-// has more work, and so have the others, which run the same program.
+// A member that has reported that the work is done (kDone) may rejoin while it is connected: its program has
+// more work, and so have the other members, which run the same program.
 //
-// A tracker that takes the job over (TakeOver) knows the current generation from the notes of the one before.
-// Its members are away until they have connected again, and are lost if they do not in time.
+// A tracker that takes over the job (TakeOver) restores the current generation from the previous tracker's
+// notes. The members are considered away until they reconnect, and lost if they do not reconnect in time.
 #pragma once
 
 #include <algorithm>
@@ -36,22 +36,23 @@ namespace warren::tracker {
 struct ElasticOptions {
   int min_workers = 1;
   int max_workers = 1;
-  /// How long a generation waits for workers that may come once there are `min_workers`.
+  /// How long a generation waits for missing workers after the first one has arrived, if `min_workers` are
+  /// waiting.
   std::chrono::milliseconds replace_within{std::chrono::seconds{30}};
-  /// How long fewer than `min_workers` may be there; zero: forever.
+  /// How long fewer than `min_workers` may be present; zero: forever.
   std::chrono::milliseconds timeout{0};
 };
 
-/// How long at least the next generation waits for the members of a broken one: they notice the loss in their
-/// next collective call, until which they may compute for long.
+/// Minimum time that the next generation waits for the members of a broken one. They notice the loss only in
+/// their next collective call, and may compute for a long time before it.
 inline constexpr std::chrono::milliseconds kLeavePatience{std::chrono::seconds{30}};
 
 class Generations {
  public:
   Generations(ConnectionTable& connections, const ElasticOptions& options, bool takes_notes, TimePoint now);
 
-  /// Takes the job over from the tracker that wrote these notes, among others. Throws std::invalid_argument
-  /// if they are invalid.
+  /// Takes the job over from the tracker that wrote these notes; notes about other parts of the job are
+  /// ignored. Throws std::invalid_argument if the notes about generations are invalid.
   void TakeOver(const std::vector<Note>& notes, TimePoint now);
 
   /// Adds a connection for a membership. It may stay silent.
@@ -63,21 +64,22 @@ class Generations {
   /// Ends a connection whose peer misbehaves.
   void Drop(ConnectionId connection, const std::string& reason, TimePoint now);
 
-  /// The number of workers that run or are about to start, as a launcher knows it. A generation does not wait
-  /// for more. Until a launcher says it, the first generation waits for max_workers, and each later one for
-  /// as many as the one before had.
+  /// Sets the number of workers that are running or about to start, according to a launcher. A generation
+  /// does not wait for more. Until the first call, the first generation waits for max_workers, and each later
+  /// generation for the size of the previous one.
   void Expect(int num_workers, TimePoint now);
-  /// A launcher has seen that this task failed.
+  /// Called when a launcher reports that this task has failed.
   void TaskFailed(const std::string& task_id, const std::string& how, TimePoint now);
-  /// The members of the current generation have lost one of them. Does nothing if that is known already.
+  /// Records that the current generation has lost a member, and tells the other members. Does nothing if the
+  /// generation is already broken or the work is done.
   void Break(const std::string& story, TimePoint now);
-  /// The same if one of them has left it, which the others do not know.
+  /// Calls Break if some members, but not all, have left the current generation.
   void BreakIfOneHasLeft(TimePoint now);
   void Tick(TimePoint now);
   std::optional<TimePoint> NextDeadline() const;
 
-  /// Whether a new generation has been formed since the last call. The caller prepares for its members, and
-  /// then calls Announce, which tells them.
+  /// Whether a new generation has been formed since the last call. The caller prepares for its members and
+  /// then calls Announce, which notifies them.
   bool TakeFormed() { return std::exchange(formed_, false); }
   void Announce(TimePoint now);
 
@@ -86,21 +88,22 @@ class Generations {
   int size() const { return size_; }  ///< the number of its members when it was formed
   /// Whether the current generation has lost a member.
   bool broken() const { return broken_; }
-  /// Whether members have not connected yet to this tracker, which has taken the job over.
+  /// Whether this tracker has taken over the job and some members have not reconnected yet.
   bool awaits_return() const { return !away_.empty(); }
-  /// Whether a worker has said that the job's work is done.
+  /// Whether a worker has reported that the job's work is done.
   bool done() const { return done_; }
-  /// Whether all workers have ended since then, or too few came in time.
+  /// Whether the job is over: all members ended after the work was done, or too few workers arrived in time.
   bool finished() const { return finished_; }
   bool failed() const { return finished_ && !done_; }
-  /// Once it is finished, why the job failed, or "" if it did not; nullopt in other calls.
+  /// Once the job is finished, returns why it failed, or "" if it succeeded. Returns std::nullopt before that
+  /// and in later calls.
   std::optional<std::string> TakeEnd() { return std::exchange(end_, std::nullopt); }
-  /// "2 workers wait (task 0, task 3), expected 3"
+  /// "2 workers wait (task 0, task 3), expected 3, and at least 1", or which members have not returned.
   std::string Describe() const;
 
  private:
   enum class State {
-    kSilent,  ///< has not said anything yet
+    kSilent,  ///< has not sent a message yet
     kWaits,
     kMember,
     kDone
@@ -108,7 +111,7 @@ class Generations {
   struct Worker {
     State state = State::kSilent;
     std::string task_id;
-    int generation = 0;  ///< the one that it is a member of; 0 if it was given up
+    int generation = 0;  ///< the generation that it is a member of; 0 if it was given up
     wire::Reader reader;
   };
 
@@ -128,8 +131,8 @@ class Generations {
   std::chrono::milliseconds LeavePatience() const {
     return std::max(options_.replace_within, kLeavePatience);
   }
-  /// How long a generation waits for workers that may come. All start together, so the first one waits for
-  /// all.
+  /// How long a generation waits for missing workers. The first generation may wait longer, since all workers
+  /// are starting.
   std::chrono::milliseconds Patience() const {
     return number_ == 0 ? LeavePatience() : options_.replace_within;
   }
@@ -143,22 +146,22 @@ class Generations {
 
   ConnectionTable& connections_;
   ElasticOptions options_;
-  std::optional<int> expected_;  ///< as a launcher has said
+  std::optional<int> expected_;  ///< set by Expect
   bool takes_notes_;
   std::map<ConnectionId, Worker> workers_;  ///< in the order in which they connected
   int number_ = 0;
   int size_ = 0;
   bool broken_ = false;    ///< the current generation has lost a member
-  bool changing_ = false;  ///< its members have been told that another worker waits
+  bool changing_ = false;  ///< its members have been told that another worker is waiting
   bool formed_ = false;
   bool done_ = false;
-  bool is_taken_up_ = false;  ///< a worker that had said that the work is done has come again
+  bool is_taken_up_ = false;  ///< a worker has resumed the work after reporting that it was done
   bool finished_ = false;
   std::optional<std::string> end_;
   std::string cause_;                        ///< why the current generation ends, or the last one has ended
   TimePoint incomplete_since_;               ///< when the job began, or the last generation began to end
-  TimePoint waiting_since_;                  ///< when the first of the workers that wait came
-  std::map<std::string, std::string> away_;  ///< members that have not returned, by task id; their hosts
+  TimePoint waiting_since_;                  ///< when the first of the waiting workers arrived
+  std::map<std::string, std::string> away_;  ///< hosts of the members that have not returned, by task id
   TimePoint taken_over_at_;
 };
 

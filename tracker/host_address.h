@@ -7,11 +7,11 @@
 
 namespace warren::tracker {
 
-/// Resolves a `choice` that users give to --host-ip:
+/// Resolves `choice`, the value of --host-ip:
 ///   "auto" or ""  the source address of the default route; 127.0.0.1 if there is no route
 ///   "dns"         this machine's fully qualified name
 ///   anything else an IPv4 or IPv6 address, or a name that resolves; "[::1]" means "::1"
-/// Throws std::runtime_error if a name does not resolve or an address has a port.
+/// Throws std::runtime_error if a name does not resolve or `choice` includes a port.
 std::string ResolveHostIp(const std::string& choice);
 
 /// The address at which other machines reach this one, and the host for which it was determined.
@@ -26,8 +26,8 @@ struct Reached {
 /// route.
 Reached AddressTowards(const std::vector<std::string>& hosts);
 
-/// All addresses from which a connection of `host` may come; "[::1]" means "::1". Throws std::runtime_error
-/// if the name does not resolve.
+/// All addresses that `host` resolves to, from which its connections may come; "[::1]" means "::1". Throws
+/// std::runtime_error if the name does not resolve.
 std::set<std::string> AddressesOf(const std::string& host);
 
 /// All addresses of this machine's network interfaces.
@@ -36,9 +36,10 @@ std::set<std::string> AddressesOfThisMachine();
 /// Whether `address` (an IPv4 or IPv6 literal) can be reached only from its own machine.
 bool IsLoopback(const std::string& address);
 
-/// The address the tracker binds so that workers that are told `host` reach it, and so that a worker on this
-/// machine is seen under an address that others can reach, too: `host` itself if it is an address of this
-/// machine, else an empty string for all addresses.
+/// The address the tracker must bind so that workers can reach it at `host`, and so that a worker on this
+/// machine is seen under an address that others can reach, too: the first address of `host` that this machine
+/// can bind. An empty string, for all addresses, if there is none, or if a name other than "localhost"
+/// resolves to a loopback address. Throws std::runtime_error if `host` does not resolve.
 std::string BindAddressFor(const std::string& host);
 
 }  // namespace warren::tracker

@@ -1,5 +1,5 @@
-// Tells when standard input closes, which ends a program that another process has started on its behalf: with
-// a pipe, that is when the process at its other end exits.
+// Detects when standard input closes, so that a program can end together with the process that started it: a
+// pipe closes when the process at its other end exits.
 #pragma once
 
 #include <sys/stat.h>
@@ -15,10 +15,10 @@
 
 namespace warren::tracker {
 
-/// Calls `closed` when standard input closes; discards what arrives on it.
+/// Calls `closed` when standard input closes; discards all input until then.
 class InputWatch {
  public:
-  /// Throws std::runtime_error if standard input is a file, which does not close.
+  /// Throws std::runtime_error unless standard input is a pipe, a socket or a terminal.
   InputWatch(boost::asio::io_context& io, std::function<void()> closed)
       : input_(io), closed_(std::move(closed)) {
     struct stat status {};

@@ -22,8 +22,8 @@ namespace {
 constexpr std::int32_t kTlsMask = 0xffffff;
 constexpr std::int32_t kTlsBegin = 0x010316;
 
-/// Whether the bytes that a peer has sent are those of a worker that joins or returns. Throws ProtocolError
-/// if the bytes are malformed.
+/// Whether the bytes that a peer has sent (`said`) request a rank: the peer is a worker that joins or
+/// recovers. Throws wire::ProtocolError if the bytes are malformed.
 bool WantsARank(bool is_classic, std::string_view said) {
   if (is_classic) {
     wire::classic::WorkerStream stream;
@@ -90,12 +90,12 @@ void Job::TakeOver(const std::vector<Note>& all_notes, TimePoint now) {
   BeginJobsOf(0, now);
 }
 
-/// Takes the generations over, and leaves the other notes of the current one in `notes`.
+/// Takes over the generations. Leaves only kClosed and the other notes of the current generation in `notes`.
 void Job::TakeGenerationOver(std::vector<Note>& notes, TimePoint now) {
   generations_->TakeOver(notes, now);
   const auto is_beginning = [](const Note& note) { return note.kind == Note::Kind::kGeneration; };
   const auto begun = std::find_if(notes.rbegin(), notes.rend(), is_beginning).base();
-  // The notes before it are of no use any more, except kClosed, which holds for the whole job.
+  // Notes of earlier generations are obsolete, except kClosed, which applies to the whole job.
   notes.erase(
       std::remove_if(notes.begin(), begun, [](const Note& note) { return note.kind != Note::Kind::kClosed; }),
       begun);
@@ -389,8 +389,8 @@ void Job::Authenticated(ConnectionId connection) {
   if (!is_over() && connections_.Has(connection)) connections_.SetAuthenticated(connection);
 }
 
-/// Called when the first authenticated worker wants a rank, or the first worker is vouched for.
-/// Unauthenticated peers are dropped from now on. The job forgets those that have already joined, and starts
+/// Called when the first authenticated worker requests a rank, or the first worker is vouched for. From then
+/// on, unauthenticated peers are dropped. The job forgets the workers that have already joined, and starts
 /// over.
 void Job::RequireAuthentication(TimePoint now) {
   admission_.Close();
@@ -482,9 +482,10 @@ void Job::Drop(ConnectionId connection, const std::string& reason) {
   }
 }
 
-/// To be called after each event of generations_. If a generation has been formed, gives its members new jobs
-/// to join, and tells them. If one is broken before all have joined, or a member leaves it, such as one that
-/// is asked to end, the others do not wait for that member.
+/// Must be called after each event of generations_. If a generation has been formed, begins new jobs for its
+/// members to join, and tells them. If the generation breaks, or a member leaves it (e.g. because it was
+/// asked to end), before all members have joined, ends the jobs so that the others do not wait for that
+/// member.
 void Job::FollowGenerations(TimePoint now) {
   const bool formed = generations_->TakeFormed();
   if (!formed && options_.generation > 0 && !Current().begun()) generations_->BreakIfOneHasLeft(now);
@@ -497,9 +498,9 @@ void Job::FollowGenerations(TimePoint now) {
   if (formed) generations_->Announce(now);
 }
 
-/// Begins new jobs in both dialects for this generation; 0: nobody can join them.
+/// Begins new jobs in both dialects for this generation; 0: jobs that no worker can join.
 void Job::BeginJobsOf(int generation, TimePoint now) {
-  options_.num_workers = std::max(1, generations_->size());  // 0 if its tracker died before it had any
+  options_.num_workers = std::max(1, generations_->size());  // size is 0 if its tracker died too early
   options_.generation = generation;
   classic_.emplace(connections_, options_, now);
   collective_.emplace(connections_, options_, now);
@@ -520,7 +521,7 @@ std::string Job::DescribeMissing() const {
 std::vector<Action> Job::TakeActions() {
   std::vector<Action> actions = connections_.TakeActions();
   if (generations_) {
-    // A generation that ends is not the end of the job.
+    // The end of a generation is not the end of the job.
     for (const Action& action : actions) {
       const auto* broken = std::get_if<Broken>(&action);
       const auto* finished = std::get_if<Finished>(&action);
@@ -574,7 +575,7 @@ std::optional<TimePoint> Job::NextDeadline() const {
   const auto consider = [&](const std::optional<TimePoint>& time) {
     if (time) next = std::min(next.value_or(*time), *time);
   };
-  // Until the first generation, there is nobody for whom the jobs could wait.
+  // Between generations, the jobs have no workers to wait for.
   if (!generations_ || options_.generation > 0) consider(Current().NextDeadline());
   if (generations_) consider(generations_->NextDeadline());
   return next;

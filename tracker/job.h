@@ -1,8 +1,8 @@
 // One job as the tracker sees it. Determines which peers are admitted (wire/authentication.h, admission.h)
 // and which dialect each connection speaks, and passes the connection to that dialect's job: classic_job.h
-// for rabit and XGBoost up to 2.0, collective_job.h for XGBoost 2.1 and later. Connections with reports are
-// passed to report_connections.h. A state machine without I/O: connections are numbers, the time is an
-// argument, and results are returned as actions.
+// for rabit and XGBoost up to 2.0, collective_job.h for XGBoost 2.1 and later. Report connections are passed
+// to report_connections.h, memberships of an elastic job to generations.h. A state machine without I/O:
+// connections are numbers, the time is an argument, and results are returned as actions.
 #pragma once
 
 #include <chrono>
@@ -60,8 +60,8 @@ class Job {
   void Connected(ConnectionId connection);
   /// The peer closed, or the connection broke or could not be made; `why` is for the log.
   void Closed(ConnectionId connection, std::string_view why, TimePoint now);
-  /// Called when the process cannot accept more connections. Drops a connection with reports, which the job
-  /// does not depend on, or else the oldest pending one if it is older than kPendingGrace. Returns false if
+  /// Called when the process cannot accept more connections. Drops a report connection, which the job does
+  /// not depend on, or else the oldest pending connection if it is older than kPendingGrace. Returns false if
   /// no connection can be dropped.
   bool MakeRoom(TimePoint now);
   /// Drops peers that took too long, and ends the job when its time limit is reached.
@@ -72,7 +72,8 @@ class Job {
   /// killed by signal 9"). Workers of XGBoost 2.1 and later cannot continue without this task and are told to
   /// stop.
   void TaskFailed(const std::string& task_id, const std::string& how, TimePoint now);
-  /// In an elastic job: how many workers run or are about to start, as a launcher knows it.
+  /// In an elastic job, sets the number of workers that are running or about to start, according to a
+  /// launcher.
   void Expect(int num_workers, TimePoint now);
   /// Restarts the time limit for missing workers. Call it if they could not join until now, e.g. because they
   /// were queued.
@@ -89,7 +90,7 @@ class Job {
   bool finished() const {
     return generations_ ? generations_->finished() : classic_->finished() || collective_->finished();
   }
-  /// Whether a worker of an elastic job has said that the job's work is done.
+  /// Whether a worker of an elastic job has reported that the job's work is done.
   bool work_is_done() const { return generations_ && generations_->done(); }
   /// True while all workers are linked, as far as is known.
   bool linked() const { return Current().linked(); }
@@ -97,8 +98,8 @@ class Job {
   std::optional<int> RankOfTask(const std::string& task_id) const { return Current().RankOfTask(task_id); }
   /// True if the task's rank has announced its shutdown and does not wait for others.
   bool TaskHasShutDown(const std::string& task_id) const { return Current().TaskHasShutDown(task_id); }
-  /// How many workers of XGBoost 2.1 or later had shut down or been lost before this task; std::nullopt if
-  /// this task is not gone.
+  /// The number of workers of XGBoost 2.1 or later that had shut down or been lost before this task;
+  /// std::nullopt if this task is still running or unknown.
   std::optional<int> GoneAfter(const std::string& task_id) const { return collective_->GoneAfter(task_id); }
   /// True if the task has been linked at least once.
   bool TaskHasLinked(const std::string& task_id) const { return Current().TaskHasLinked(task_id); }
@@ -113,7 +114,7 @@ class Job {
     enum class Step { kMagic, kNonce, kProof, kVouch, kDialect };
     Step step = Step::kMagic;
     TimePoint since;
-    std::size_t bytes = 0;  ///< received
+    std::size_t bytes = 0;  ///< received while pending
     wire::Nonce worker_nonce{};
     wire::Nonce tracker_nonce{};
     wire::Reader head;
@@ -127,8 +128,8 @@ class Job {
   };
 
   const DialectJob& Current() const;
-  /// Whether messages are ignored from now on. A finished elastic job still answers workers that come too
-  /// late.
+  /// Whether messages are ignored from now on. An elastic job that finished its work still answers workers
+  /// that arrive too late.
   bool is_over() const { return generations_ ? generations_->failed() : finished(); }
   bool admits_unauthenticated() const { return admission_.keys() && !admission_.closed(); }
   void RequireAuthentication(TimePoint now);

@@ -1,6 +1,6 @@
 // For each link between two ranks that must be made, decides which rank connects, and when. Does no I/O.
 //
-// A worker that wants links reports which of its links still work; for each of the others, it is told either
+// A worker that requests links reports which of its links still work; for each other link, it is told either
 // where to connect or that the peer will connect to it. A peer can be named only once its listening port is
 // known, and it reports its port only after its own connections are made. The topology's levels determine
 // which side connects, so the workers form short chains instead of one queue: a worker is answered as soon as
@@ -48,8 +48,8 @@ class LinkBroker {
   void Join(int rank);
   /// The exchange of `rank` ended before `rank` listened.
   void Leave(int rank);
-  /// `rank` wants links to all its neighbours except `good`. `retry`: connections of its last plan failed.
-  /// Returns the first rank in `good` that is not a neighbour, if any; the report is then ignored.
+  /// `rank` requests links to all its neighbors except `good`. `retry`: connections of its last plan failed.
+  /// Returns the first rank in `good` that is not a neighbor, if any; the report is then ignored.
   std::optional<int> ReportGood(int rank, const std::vector<int>& good, bool retry, TimePoint now);
   /// All connections of the last plan of `rank` are made.
   void ReportLinked(int rank);
@@ -102,7 +102,7 @@ class LinkBroker {
 
   const Topology* topology_;
   std::vector<Node> nodes_;
-  std::set<int> check_;                          ///< waiting ranks whose situation has changed
+  std::set<int> check_;                          ///< waiting ranks to re-check in the next TakeReady
   std::set<std::pair<TimePoint, int>> wakeups_;  ///< waiting ranks to check again at a given time
   int num_listening_ = 0;
   std::int64_t open_links_ = 0;

@@ -1,5 +1,5 @@
 // rabit-tracker: serves one job whose workers are started by other means. Prints the environment they need,
-// waits until all have shut down, and says why if that does not happen.
+// waits until all have shut down, and reports the reason if that does not happen.
 #include <fmt/format.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
@@ -45,7 +45,7 @@ constexpr int kExitSignal = 128;
 
 struct Options {
   std::string workers;  ///< "4" or "2:4"
-  int num_workers = 0;  ///< in an elastic job: at most
+  int num_workers = 0;  ///< in an elastic job: the maximum
   std::optional<int> min_workers;
   double replace_within_seconds = std::chrono::duration<double>(ElasticOptions().replace_within).count();
   double linger_seconds = 0;
@@ -64,7 +64,7 @@ struct Options {
   spdlog::level::level_enum log_level = spdlog::level::info;
 };
 
-/// Stores "4" or "2:4". Returns what is wrong with the text, or "".
+/// Parses "4" or "2:4" into `options`. Returns an error message, or "" on success.
 std::string StoreWorkers(const std::string& text, Options& options) {
   const std::size_t colon = text.find(':');
   const auto count = [&](const std::string& word) {
@@ -213,7 +213,7 @@ wire::JobToken ReadToken(const std::string& path) {
   }
 }
 
-/// The token given to this tracker; std::nullopt if it should generate one.
+/// The token given by --token-file or the environment; std::nullopt if there is none.
 std::optional<wire::JobToken> ToldToken(const Options& options) {
   if (!options.token_file.empty()) return ReadToken(options.token_file);
   return TokenFromEnvironment();
@@ -229,14 +229,14 @@ AdmissionOptions AdmissionOf(const Options& options, const wire::JobToken& token
   return admission;
 }
 
-/// The number of workers as the state file has it.
+/// The number of workers in the notation of the state file.
 std::string WorkersText(const Options& options) {
   return options.min_workers ? fmt::format("{}:{}", *options.min_workers, options.num_workers)
                              : fmt::format("{}", options.num_workers);
 }
 
-/// The file of --state, or nullptr without that option. Throws std::runtime_error if the file belongs to a
-/// job with another number of workers.
+/// The file of --state, or nullptr without that option. Throws std::runtime_error if the file cannot be used
+/// or belongs to a job with another number of workers.
 std::unique_ptr<StateFile> OpenState(const Options& options) {
   if (options.state_path.empty()) return nullptr;
   auto state = std::make_unique<StateFile>(options.state_path);
@@ -251,7 +251,7 @@ std::unique_ptr<StateFile> OpenState(const Options& options) {
 int Serve(const Options& options) {
   boost::asio::io_context io(1);
   int exit_code = 0;
-  bool lingers = false;  ///< the job has ended well
+  bool lingers = false;  ///< the job has succeeded; waiting for late workers
   boost::asio::steady_timer linger(io);
   const std::unique_ptr<StateFile> state = OpenState(options);
 

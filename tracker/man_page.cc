@@ -56,12 +56,12 @@ std::string Lines(std::string_view text) {
   return lines + '\n';
 }
 
-/// Starts each sentence on a new line, which is how roff recognises sentences.
+/// Starts each sentence on a new line, which is how roff recognizes sentences.
 std::string Sentences(std::string_view text) {
   std::string lines;
   while (!text.empty()) {
     std::size_t end = text.find(". ");
-    // Sentences begin with a capital; "e.g. " does not end one.
+    // Sentences begin with a capital; "e.g. " does not end a sentence.
     while (end != std::string_view::npos && end + 2 < text.size() &&
            !(text[end + 2] >= 'A' && text[end + 2] <= 'Z')) {
       end = text.find(". ", end + 1);

@@ -1,5 +1,5 @@
-// The state of a job that another tracker needs to take the job over: a list of changes, each written as a
-// line of text.
+// The part of a job's state that another tracker needs to take the job over: a list of changes, each written
+// as a line of text.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace warren::tracker {
 struct Note {
   enum class Kind {
     kWorld,       ///< the job has `rank` ranks
-    kAssigned,    ///< `rank` was given to `task_id` at `host`, which now makes its links
+    kAssigned,    ///< `rank` was given to `task_id` at `host`, and is being linked
     kUnassigned,  ///< `rank` is free again
     kLinked,      ///< `rank` connected to `peers`
     kListens,     ///< `rank` listens at `port`; `peers` must still connect to it
@@ -23,11 +23,11 @@ struct Note {
     kClosed,   ///< from now on, only peers that prove the token are admitted; the job starts over
     kVouched,  ///< `task_id` at `host` was vouched for, with `ticket`
     // In elastic jobs:
-    kGeneration,  ///< generation `rank` is formed, of the tasks that follow as kEntered
+    kGeneration,  ///< generation `rank` is formed of the tasks in the kEntered notes that follow
     kEntered,     ///< `task_id` at `host` is a member of the generation; `rank` counts the members
     kEnded,       ///< generation `rank` has lost a member
-    kDone,        ///< a worker of generation `rank` has said that the job's work is done
-    kResumed      ///< a worker of generation `rank` has taken the work up again
+    kDone,        ///< a worker of generation `rank` has reported that the job's work is done
+    kResumed      ///< a worker of generation `rank` has resumed the work after kDone
   };
   Kind kind = Kind::kWorld;
   int rank = 0;
@@ -40,7 +40,7 @@ struct Note {
   friend bool operator==(const Note&, const Note&) = default;
 };
 
-/// Returns one line without a line end.
+/// Returns one line, without its newline.
 std::string Encode(const Note& note);
 /// Throws std::invalid_argument, which quotes the line, if it is malformed.
 Note DecodeNote(std::string_view line);

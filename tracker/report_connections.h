@@ -20,7 +20,7 @@ namespace warren::tracker {
 inline constexpr std::size_t kReportConnectionsPerWorker = 4;
 /// Limit on the buffered bytes of incomplete reports, over all connections; a report is about a kilobyte. The
 /// connection whose bytes exceed the limit is dropped. But if its peer has proved the token, the oldest
-/// connection with such bytes whose peer has not proved it is dropped first, which may suffice.
+/// unauthenticated connection with an incomplete report is dropped first, which may suffice.
 inline constexpr std::size_t kMaxUnreadReportBytes = std::size_t{8} << 20;
 
 class ReportConnections {

@@ -66,19 +66,19 @@ void RaiseDescriptorLimit(int num_workers) {
 }
 
 /// Makes the kernel acknowledge data immediately. Workers write a hello in small pieces without TCP_NODELAY,
-/// so each piece waits until the previous one is acknowledged, and an acknowledgement that no answer carries
-/// is delayed by 40 ms. The kernel may reset this option at any time, so it is set again after each read that
-/// was not answered.
+/// so each piece waits until the previous one is acknowledged, and an acknowledgment that is not sent with an
+/// answer is delayed by 40 ms. The kernel may reset this option at any time, so it is set again after each
+/// read that was not answered.
 void AcknowledgeAtOnce(tcp::socket& socket) {
 #ifdef TCP_QUICKACK
   const int on = 1;
   setsockopt(socket.native_handle(), IPPROTO_TCP, TCP_QUICKACK, &on, sizeof on);
 #else
-  static_cast<void>(socket);  // each piece waits for a delayed acknowledgement
+  static_cast<void>(socket);  // each piece waits for a delayed acknowledgment
 #endif
 }
 
-/// Keeps connections that are silent throughout the job alive in firewalls and NATs on the way, and detects a
+/// Prevents firewalls and NATs from dropping connections that are silent throughout the job, and detects a
 /// host that vanishes.
 void KeepAlive(tcp::socket& socket) {
   const int on = 1;
@@ -127,7 +127,7 @@ error_code ListenAt(tcp::acceptor& acceptor, tcp::endpoint& endpoint, bool any, 
 }
 
 /// Listens at one port with as many sockets as the job needs. The first socket shares its port only once it
-/// listens, so that a port that another tracker shares is refused.
+/// listens, so that a port that another tracker already shares is refused.
 std::vector<tcp::acceptor> Listen(asio::io_context& io, const ServerOptions& options) {
   const bool any = options.bind_address.empty();
   const auto address =
@@ -237,7 +237,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
     std::size_t handshake_bytes = 0;    ///< TLS handshake bytes already reported to the job
     std::string unsent;
     std::array<char, kReadBytes> received;
-    bool authenticated = false;  ///< by TLS
+    bool authenticated = false;  ///< has proved the token by TLS
     bool answered = false;       ///< whether an answer was sent since the last read
     bool connecting = false;
     bool closing = false;
@@ -264,9 +264,10 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
     if (!stopped_) WaitToAccept(acceptor);
   }
 
-  /// Called when accepting fails because the process or the machine is out of descriptors. Connections with
-  /// reports are dropped, then those that have been silent for a while, so that workers can connect. Recent
-  /// connections may be workers; they are kept, and accepting pauses until a connection closes.
+  /// Called when accepting fails because the process or the machine is out of descriptors. Drops a report
+  /// connection or else the oldest connection that has been silent for a while, so that workers can connect.
+  /// Recent connections may be workers: they are kept, and accepting pauses for kAcceptPause or until a
+  /// connection closes.
   void MakeRoom(tcp::acceptor& acceptor, error_code why) {
     if (!std::exchange(warned_of_limit_, true)) {
       spdlog::warn(
@@ -543,7 +544,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
 
   void ArmTimer() {
     const auto deadline = job_.NextDeadline();
-    // A timer that fires too early only sets itself again: deadlines change with each message.
+    // A timer that fires too early is simply rearmed: deadlines change with each message.
     if (!deadline || (armed_for_ && *armed_for_ <= *deadline)) return;
     armed_for_ = deadline;
     timer_.expires_at(*deadline);

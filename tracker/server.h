@@ -37,7 +37,8 @@ struct ServerEvents {
   /// All links between all workers are up. Called again after each re-linking.
   std::function<void()> linked;
   std::function<void(const GenerationBegan& generation)> generation_began;
-  /// A worker of an elastic job has said that the job's work is done, or one that had said so has more to do.
+  /// A worker of an elastic job has reported that the job's work is done, or a worker that had reported this
+  /// has more to do.
   std::function<void(bool is_done)> work_done;
   /// A worker reports its state.
   std::function<void(const wire::WorkerReport& report)> reported;
@@ -45,8 +46,8 @@ struct ServerEvents {
   std::function<void(int rank, const std::string& text)> print;
   /// A change that another tracker needs to take the job over; only with JobOptions::takes_notes.
   std::function<void(const Note& note)> note;
-  /// The workers of XGBoost 2.1 or later cannot continue together: the worker of `task_id` failed, `story`
-  /// says which one it is and how it failed, and all others were told to stop. They may all start again.
+  /// The workers of XGBoost 2.1 or later cannot continue together: the worker of `task_id` failed and all
+  /// others were told to stop. `story` names the worker and describes the failure. They may all start again.
   std::function<void(const std::string& task_id, const std::string& story)> broken;
   /// The job is over; called once. `failure` is empty if every worker has shut down, else the reason.
   std::function<void(const std::string& failure)> finished;
@@ -56,7 +57,9 @@ struct ServerEvents {
 class Server {
  public:
   /// Binds and listens immediately, so that workers may be started when this returns; serves once the
-  /// io_context runs. If no port is free, throws std::runtime_error naming the address and the ports tried.
+  /// io_context runs. Throws std::runtime_error if it cannot listen (the message names the address and the
+  /// ports tried) or cannot set up TLS, and std::invalid_argument if the number of workers or the notes are
+  /// invalid.
   Server(boost::asio::io_context& io, const ServerOptions& options, ServerEvents events);
   ~Server();
   Server(const Server&) = delete;

@@ -17,7 +17,7 @@ boost::asio::ip::address PlainAddress(const boost::asio::ip::address& address);
 std::optional<unsigned> OwnerOfPeer(const boost::asio::ip::tcp::endpoint& peer,
                                     const boost::asio::ip::tcp::endpoint& own);
 
-/// Like OwnerOfPeer, but reads the text of /proc/net/tcp or tcp6.
+/// Like OwnerOfPeer, but searches `table`, the text of /proc/net/tcp or tcp6.
 std::optional<unsigned> OwnerInTable(std::string_view table, const boost::asio::ip::tcp::endpoint& peer,
                                      const boost::asio::ip::tcp::endpoint& own);
 

@@ -19,8 +19,8 @@ namespace warren::tracker {
 
 class StateFile {
  public:
-  /// Opens or creates the file and reads it. Throws std::runtime_error naming the file if it cannot be
-  /// opened, another tracker uses it, or it is not a state file.
+  /// Opens or creates the file and reads it. Throws std::runtime_error naming the file if it cannot be opened
+  /// or read, is in use by another tracker, is marked as incomplete, or is not a valid state file.
   explicit StateFile(std::string path);
   ~StateFile();
   StateFile(const StateFile&) = delete;

@@ -6,7 +6,7 @@
 namespace warren::tracker {
 
 /// The links of a world of `size` ranks. Rank 0 is the root of a binary tree of depth log2(size); ring
-/// neighbours are rank-1 and rank+1 modulo size. Ranks follow a walk of the tree in which the last subtree of
+/// neighbors are rank-1 and rank+1 modulo size. Ranks follow a walk of the tree in which the last subtree of
 /// every node is walked backwards, so that the walk returns towards the root and most ring edges are tree
 /// edges. Shape and labels are the same as rabit's (dmlc-core's tracker), so that a job can use different
 /// trackers over time.
@@ -23,9 +23,9 @@ class Topology {
   /// All ranks that `rank` has a link with, in tree and ring, ascending and unique: at most five.
   const std::vector<int>& neighbors(int rank) const { return neighbors_[rank]; }
 
-  /// The neighbour with the lower level listens, the other one connects. Neighbours never share a level and
+  /// The neighbor with the lower level listens; the other one connects. Neighbors never share a level, and
   /// there are at most six levels, so the longest chain of workers waiting for each other's port does not
-  /// grow with the world size (greedy colouring: a node of degree d needs at most d + 1 colours).
+  /// grow with the world size (greedy coloring: a node of degree d needs at most d + 1 colors).
   int level(int rank) const { return level_[rank]; }
   bool connects(int rank, int peer) const { return level_[rank] > level_[peer]; }
 

@@ -51,8 +51,8 @@ class UnrankedWorkers {
 /// "a, b, c and 980 more"
 std::string ListSome(const std::vector<std::string>& entries);
 
-/// "2 of 4 workers joined: task 0 (10.0.0.1), ...; missing: task 2, 3". `names` and `task_ids` are those of
-/// the workers that have joined.
+/// "2 of 4 workers joined: task 0 (10.0.0.1), ...; missing: task 2, 3". `names` and `task_ids` describe the
+/// workers that have joined.
 std::string DescribeAttendance(const std::vector<std::string>& names,
                                const std::vector<std::string>& task_ids, int num_workers);
 

@@ -1,6 +1,6 @@
-// How a Warren worker and its tracker prove to each other that they know the job's token, before any other
-// message. Neither the token nor anything that would count as a proof on another connection is sent. This
-// file deals in bytes only, without any I/O.
+// Mutual authentication of a Warren worker and its tracker: before any other message, each proves that it
+// knows the job's token. Neither the token nor anything that would be accepted as a proof on another
+// connection is sent. This file handles only bytes and does no I/O.
 //
 //   worker                                            tracker
 //   int kAuthenticationMagic, nonce w (32 bytes),
@@ -43,7 +43,7 @@ class AuthenticationKeys {
   HmacKey claim_, worker_, tracker_;
 };
 
-/// The tracker's answer to the worker's hello.
+/// Encodes the tracker's answer to the worker's hello.
 std::string EncodeNonce(const Nonce& of_tracker);
 
 /// Reads a claim or a proof (32 bytes); nullopt until it has arrived completely.

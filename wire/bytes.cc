@@ -7,8 +7,8 @@
 namespace warren::wire {
 namespace {
 
-/// The most consumed bytes that a Reader keeps in its buffer. Append drops them beyond this number, for a
-/// buffer that never runs empty because one field always follows another.
+/// If a Reader's buffer begins with more consumed bytes than this, Append drops them. Otherwise they are
+/// dropped only when the buffer becomes empty, which may never happen.
 constexpr std::size_t kMostConsumedBytes = 4096;
 
 }  // namespace

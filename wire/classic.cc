@@ -85,7 +85,8 @@ std::optional<WorkerMessage> WorkerStream::Next() {
   return message;
 }
 
-// Reads one field. Returns false if it has not fully arrived; sets `message` if the field completes one.
+// Reads one field. Returns false if it has not fully arrived; sets `message` if the field completes a
+// message.
 bool WorkerStream::Advance(std::optional<WorkerMessage>& message) {
   switch (step_) {
     case Step::kRank: {
@@ -234,7 +235,7 @@ std::string Encode(const LinkPlan& plan) {
 }
 
 std::optional<Assignment> TrackerStream::NextAssignment() {
-  // rank, parent, world size, number of neighbours, the neighbours, previous and next in the ring
+  // rank, parent, world size, number of neighbors, the neighbors, previous and next in the ring
   constexpr std::size_t kHead = 4;
   constexpr std::size_t kTail = 2;
   for (;;) {
@@ -269,7 +270,7 @@ std::optional<LinkPlan> TrackerStream::NextLinkPlan() {
     plan_started_ = true;
   }
   while (plan_.connect.size() < plan_connects_) {
-    // An endpoint is read only as a whole, so that an incomplete one can be tried again.
+    // An endpoint is read only as a whole, so that reading an incomplete one can be retried.
     const std::string_view head = reader_.Peek(sizeof(std::int32_t));
     if (head.empty()) return std::nullopt;
     std::int32_t host_bytes = 0;

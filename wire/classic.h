@@ -1,6 +1,6 @@
 // The classic tracker dialect: the messages between a rabit worker (rabit, dmlc-core, XGBoost up to 2.0) and
 // its tracker, both directions side by side. Converts between bytes and messages, without sockets or a clock.
-// docs/reference/tracker-protocol.md shows the same in bytes.
+// docs/reference/tracker-protocol.md describes the bytes.
 //
 //   worker                                   tracker
 //   magic                              ->
@@ -11,7 +11,7 @@
 //     start | recover:
 //                                      <-    Assignment (rank, tree, ring)
 //     GoodLinks                        ->
-//                                      <-    LinkPlan (whom to connect to, how many to accept)
+//                                      <-    LinkPlan (peers to connect to, number to accept)
 //     LinkErrors (n > 0: again from GoodLinks) ->
 //     ListenPort, closes               ->
 #pragma once
@@ -34,7 +34,7 @@ inline constexpr std::size_t kMaxTaskIdBytes = 1024;
 inline constexpr std::size_t kMaxCommandBytes = 16;
 inline constexpr std::size_t kMaxPrintBytes = std::size_t{64} << 10;
 inline constexpr std::size_t kMaxHostBytes = 1024;
-/// More than enough: a worker has links only to its tree and ring neighbours, at most five.
+/// More than enough: a worker has links only to its neighbors in the tree and the ring, at most five.
 inline constexpr std::int32_t kMaxGoodLinks = 64;
 inline constexpr std::int32_t kMaxWorldSize = std::int32_t{1} << 17;
 /// The task id of a worker that was not given one.
@@ -65,7 +65,7 @@ struct LinkErrors {
 };
 
 struct ListenPort {
-  std::int32_t port = 0;  ///< where the worker now accepts its remaining links
+  std::int32_t port = 0;  ///< the port on which the worker now accepts its remaining links
 };
 
 /// Sent after a shutdown: the worker stays until all other workers have sent shutdown too. Only Warren's
@@ -74,7 +74,7 @@ struct WaitForOthers {};
 inline constexpr std::int32_t kWaitForOthers = 1;
 /// The answers of Warren's tracker to ListenPort and WaitForOthers.
 enum class TrackerWord : std::int32_t {
-  /// To ListenPort: the port is saved for a tracker that takes over; the connection ends.
+  /// Answers ListenPort: the port is saved for a tracker that takes over; the connection ends.
   kNoted = 4,
   /// A rank was lost before all had shut down: this worker does not count as shut down, and closes the
   /// connection.
@@ -159,7 +159,7 @@ struct LinkPlan {
 std::string Encode(const Assignment& assignment);
 std::string Encode(const LinkPlan& plan);
 
-/// Decodes the tracker's answers to a worker, in the order in which the worker asks for them. Each call
+/// Decodes the tracker's answers to a worker, in the order in which the worker requests them. Each call
 /// returns `std::nullopt` until the whole message has arrived, and throws ProtocolError on invalid values.
 class TrackerStream {
  public:

@@ -1,6 +1,6 @@
 // The collective tracker dialect: the messages between a worker of XGBoost 2.1 or later and its tracker, both
 // directions side by side. Converts between bytes and messages, without sockets or a clock.
-// docs/reference/tracker-protocol.md shows the same in bytes. After the magic every message is a string that
+// docs/reference/tracker-protocol.md describes the bytes. After the magic, every message is a string that
 // holds one JSON object.
 //
 //   worker                                        tracker
@@ -44,8 +44,8 @@ struct Hello {
 };
 
 struct Start {
-  std::int32_t port = 0;        ///< where the worker accepts links from other workers
-  std::int32_t error_port = 0;  ///< where the worker can be told to stop; 0 if it has no such port
+  std::int32_t port = 0;        ///< the port on which the worker accepts links from other workers
+  std::int32_t error_port = 0;  ///< the port on which the worker accepts a Signal; 0 if it has none
 };
 
 struct Shutdown {};

@@ -17,7 +17,8 @@ namespace {
 constexpr int kMaxDepth = 32;
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
-/// The length in bytes of the UTF-8 character at the beginning of `text`; 0 if it is not valid UTF-8.
+/// Returns the length in bytes of the UTF-8 character at the beginning of `text`, or 0 if it is not valid
+/// UTF-8.
 std::size_t CharacterLength(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = byte(0);

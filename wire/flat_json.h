@@ -1,4 +1,5 @@
-// The JSON objects used in messages: names with plain values. Nested values are skipped.
+// A parser for the JSON objects used in messages, which consist of names with plain values. Nested values are
+// skipped.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,7 @@
 
 namespace warren::wire {
 
-/// The whole numbers and texts of one JSON object, except those in nested values.
+/// The integers and strings of one JSON object, except those in nested values.
 class FlatJson {
  public:
   /// `what` names the message in errors. Throws ProtocolError unless `text` is a JSON object. Bytes that are
@@ -17,9 +18,9 @@ class FlatJson {
   /// writes both.
   FlatJson(std::string_view what, std::string_view text);
 
-  /// Throws ProtocolError unless there is a whole number from `low` to `high` with this name.
+  /// Returns the integer with this name. Throws ProtocolError if it is missing or not from `low` to `high`.
   std::int32_t Int(std::string_view name, std::int32_t low, std::int32_t high) const;
-  /// Throws ProtocolError unless there is a text of at most `max_bytes` bytes with this name.
+  /// Returns the string with this name. Throws ProtocolError if it is missing or longer than `max_bytes`.
   std::string Text(std::string_view name, std::size_t max_bytes) const;
 
  private:

@@ -20,7 +20,7 @@ class JobToken {
  public:
   /// Makes a new token from the kernel's random numbers. Throws std::runtime_error if they are not available.
   static JobToken Random();
-  /// Parses 64 hexadecimal digits; surrounding blanks are ignored. Throws std::invalid_argument, whose
+  /// Parses 64 hexadecimal digits; surrounding whitespace is ignored. Throws std::invalid_argument, whose
   /// message does not quote the text.
   static JobToken Parse(std::string_view text);
   std::string ToHex() const;
@@ -46,7 +46,7 @@ inline Digest TlsSecret(const JobToken& token, std::string_view purpose) {
   return token.Derive("tls", purpose);
 }
 
-/// 256 random bits that are used only once. Proofs are made for specific nonces.
+/// 256 random bits that are used only once. Each proof is valid only for specific nonces.
 using Nonce = Digest;
 Nonce RandomNonce();
 

@@ -13,14 +13,14 @@ constexpr char kBeforeGeneration = '@';
 constexpr std::size_t kMemberHead = 2 * sizeof(std::int32_t);
 constexpr std::size_t kGenerationHead = 4 * sizeof(std::int32_t);
 
-/// The `index`-th integer of bytes that have arrived.
+/// Returns the integer at `index`, counted from 0, in `bytes`.
 std::int32_t IntAt(std::string_view bytes, std::size_t index) {
   std::int32_t value = 0;
   std::memcpy(&value, bytes.data() + index * sizeof value, sizeof value);
   return value;
 }
 
-/// Throws ProtocolError unless the word is one of those from 1 to `last`.
+/// Throws ProtocolError unless the word is from 1 to `last`.
 template <typename Word>
 Word Checked(std::int32_t word, Word last) {
   if (word < 1 || word > static_cast<std::int32_t>(last)) {
@@ -29,8 +29,9 @@ Word Checked(std::int32_t word, Word last) {
   return static_cast<Word>(word);
 }
 
-/// Whether the message whose last field is a string has arrived. `head`: the size of the fields up to the
-/// length of the string.
+/// Returns whether a message whose last field is a string has arrived completely. `head`: the size of the
+/// fields up to and including the string's length; `head_bytes`: these fields, or empty if they have not
+/// arrived. Throws ProtocolError if the length is negative or above `max_bytes`.
 bool HasArrived(const Reader& reader, std::string_view head_bytes, std::size_t head, std::size_t max_bytes) {
   if (head_bytes.empty()) return false;
   const std::int32_t length = IntAt(head_bytes, head / sizeof(std::int32_t) - 1);

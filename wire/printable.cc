@@ -11,7 +11,7 @@ void AppendEscaped(std::string& out, std::string_view bytes) {
   for (const char c : bytes) out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
 }
 
-/// The length in bytes of the UTF-8 sequence at the beginning; 0 if it is malformed or overlong.
+/// Returns the length in bytes of the UTF-8 sequence at the beginning, or 0 if it is malformed or overlong.
 std::size_t Utf8Bytes(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const std::size_t bytes = byte(0) < 0x80   ? 1
@@ -38,8 +38,9 @@ bool IsControl(std::string_view character) {
   return first == 0xc2 && static_cast<unsigned char>(character[1]) < 0xa0;
 }
 
-/// The code of a character that ends a line (U+2028, U+2029) or changes the direction of the text after it
-/// (U+202A to U+202E, U+2066 to U+2069); 0 for all others. warren/_system/printable.py has the same list.
+/// Returns the code of a character that ends a line (U+2028, U+2029) or changes the direction of the text
+/// after it (U+202A to U+202E, U+2066 to U+2069); 0 for all others. warren/_system/printable.py has the same
+/// list.
 int CodeThatMovesText(std::string_view character) {
   if (character.size() != 3 || character[0] != '\xe2') return 0;
   const int code = 0x2000 | (character[1] & 0x3f) << 6 | (character[2] & 0x3f);

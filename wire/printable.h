@@ -6,16 +6,16 @@
 
 namespace warren::wire {
 
-/// The first 64 bytes, with anything but printable ASCII written as \xNN.
+/// Returns the first 64 bytes, with everything but printable ASCII written as \xNN.
 std::string Printable(std::string_view text);
 
-/// The whole text, for display. Newlines, tabs and UTF-8 stay unchanged, and "\r\n" becomes a newline.
-/// Control characters (C0 and C1, such as those that begin escape sequences) and bytes that are not UTF-8
-/// become \xNN; marks that change the direction of the text after them, and Unicode line separators, become
-/// \uNNNN.
+/// Returns the whole text, for display. Newlines, tabs and UTF-8 stay unchanged, and "\r\n" becomes a
+/// newline. Control characters (C0 and C1, such as those that begin escape sequences) and bytes that are not
+/// UTF-8 become \xNN; marks that change the direction of the text after them, and Unicode line separators,
+/// become \uNNNN.
 std::string PrintableLines(std::string_view text);
 
-/// Like PrintableLines, but as one line: newlines and tabs become blanks.
+/// Like PrintableLines, but as one line: newlines and tabs become spaces.
 std::string PrintableLine(std::string_view text);
 
 }  // namespace warren::wire

@@ -20,7 +20,7 @@ void Add(Buffer& out, fmt::format_string<Arguments...> format, Arguments&&... ar
   fmt::format_to(std::back_inserter(out), format, std::forward<Arguments>(arguments)...);
 }
 
-/// Quotes a text as JSON, cut to `max_bytes` at a character boundary.
+/// Quotes text as a JSON string, truncated to `max_bytes` (without the escapes) at a character boundary.
 std::string Quoted(std::string_view text, std::size_t max_bytes = kMaxReportedNameBytes) {
   const auto is_inside = [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; };
   const auto cut = [&](std::string_view whole) {

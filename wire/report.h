@@ -1,6 +1,6 @@
-// Reports that a worker sends about itself while it runs, about one a second, over a separate connection to
+// Reports that a worker sends about itself while it runs, about once a second, over a separate connection to
 // the tracker. Converts between bytes and messages, without sockets or a clock.
-// docs/reference/tracker-protocol.md shows the same in bytes.
+// docs/reference/tracker-protocol.md describes the bytes.
 //
 //   worker                              tracker
 //   magic (of reports)          ->
@@ -8,9 +8,9 @@
 //                               <-    ClockAnswer
 //   Report, Report, ..., closes ->
 //
-// After the magic every message is a string (its length, then its bytes) that holds one JSON object. A reader
-// ignores members that it does not know. All texts of a decoded report are safe for a terminal: control
-// characters are written as \xNN.
+// After the magic every message is a string (its length, then its bytes) that holds one JSON object. Readers
+// ignore unknown members. All strings of a decoded report, except the names in TracedEvent::numbers, are safe
+// for a terminal: control characters are written as \xNN.
 #pragma once
 
 #include <cstddef>
@@ -32,13 +32,13 @@ inline constexpr std::int32_t kReportMagic = 0x50525257;  // "WRRP"
 inline constexpr std::size_t kMaxReportBytes = std::size_t{512} << 10;
 /// The most waits (calls that took long) in one report; the longest ones are kept.
 inline constexpr std::size_t kMaxReportedWaits = 1024;
-/// Metrics and kinds of collectives beyond these numbers are left out.
+/// The encoder omits metrics and kinds of collectives beyond these numbers.
 inline constexpr std::size_t kMaxReportedMetrics = 64;
 inline constexpr std::size_t kMaxReportedTraffic = 64;
 /// The most timeline events in one report. With names of usual length, they fit into kMaxReportBytes.
 inline constexpr std::size_t kMaxTracedEvents = 128;
 inline constexpr std::size_t kMaxTracedNumbers = 4;
-/// The encoder cuts longer texts.
+/// The encoder truncates longer strings.
 inline constexpr std::size_t kMaxReportedNameBytes = 256;
 inline constexpr std::size_t kMaxReportedTaskIdBytes = 1024;
 
@@ -51,8 +51,8 @@ struct ReportedTraffic {
   double seconds = 0;       ///< time spent in these calls
 };
 
-/// A long collective call that has ended. A rank that came late spent less time in it than the others, which
-/// waited. All ranks of a communicator number its calls alike.
+/// A long collective call that has ended. A rank that was late spent less time in the call than the others,
+/// which waited for it. All ranks of a communicator number its calls in the same way.
 struct ReportedWait {
   std::uint64_t call = 0;
   double seconds = 0;  ///< time spent in the call
@@ -70,7 +70,7 @@ struct ReportedCall {
 struct ReportedProgress {
   std::int64_t round = 0;
   std::int64_t of = 0;  ///< total rounds; 0 if not known
-  /// Values that are infinite or not a number are NaN.
+  /// Infinite values arrive as NaN.
   std::vector<std::pair<std::string, double>> metrics;
 };
 
@@ -106,7 +106,7 @@ struct WorkerReport {
   std::optional<ReportedProgress> progress;
   std::optional<ReportedReading> reading;
   std::vector<TracedEvent> trace;  ///< events since the previous report
-  /// The report only asks for the time, and the tracker answers immediately.
+  /// Whether the report only asks for the time, which the tracker answers immediately.
   bool asks_clock = false;
 };
 
@@ -116,8 +116,8 @@ struct ClockAnswer {
   std::int64_t now_ns = 0;
 };
 
-/// Encodes the whole message, preceded by its length. The message is never too long for a reader: names are
-/// cut, and entries beyond the limits are left out.
+/// Encodes the whole message, preceded by its length. To keep the message short enough for a reader, names
+/// are truncated and entries beyond the limits are omitted.
 std::string Encode(const WorkerReport& report);
 
 std::string Encode(const ClockAnswer& answer);

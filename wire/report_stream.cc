@@ -18,7 +18,7 @@ constexpr double kMaxSeconds = 1e12;
   throw ProtocolError(fmt::format("the report's \"{}\" is not valid; expected {}", name, expected));
 }
 
-/// The member, or null if it is missing or null.
+/// Returns the member, or nullptr if it is missing or null.
 const Json* Find(const Json& object, const char* name) {
   const auto found = object.find(name);
   return found == object.end() || found->is_null() ? nullptr : &*found;
@@ -30,7 +30,8 @@ const Json* FindObject(const Json& object, const char* name) {
   return found;
 }
 
-/// The list; empty if it is missing. Throws ProtocolError unless it is a list of at most `max` entries.
+/// Returns the list, empty if it is missing. Throws ProtocolError unless it is a list of at most `max`
+/// entries.
 const Json& List(const Json& object, const char* name, std::size_t max) {
   static const Json empty = Json::array();
   const Json* found = Find(object, name);

@@ -33,7 +33,7 @@ class Sha256 {
 class HmacKey {
  public:
   explicit HmacKey(std::string_view key);
-  /// The HMAC of the concatenated parts. If their lengths vary, the caller must make the boundaries
+  /// Returns the HMAC of the concatenated parts. If their lengths vary, the caller must make the boundaries
   /// unambiguous.
   Digest Code(std::initializer_list<std::string_view> parts) const;
 
@@ -51,7 +51,7 @@ inline std::string_view BytesOf(const Digest& digest) {
   return {reinterpret_cast<const char*>(digest.data()), digest.size()};
 }
 
-/// Compares in constant time, regardless of where the texts differ.
+/// Compares two strings in a time that depends only on their lengths, not on where they differ.
 bool Same(std::string_view a, std::string_view b);
 
 }  // namespace warren::wire

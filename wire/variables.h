@@ -40,7 +40,7 @@ std::optional<SetVariable> FindVariable(const char* name, const LookUp& look_up)
 /// takes precedence.
 std::vector<std::string> ContradictingNames(const LookUp& look_up);
 
-/// The table as a page in Markdown.
+/// Returns the table as a page in Markdown.
 std::string VariablesMarkdown();
 
 }  // namespace warren::wire

@@ -1,8 +1,8 @@
 // Admits a worker that joins with the protocol of XGBoost or rabit, which has no way to prove the job's
 // token. Before the worker joins, its process vouches for it over a connection that has proved the job's
-// token (authentication.h, or TLS). The vouch names the worker's task and a ticket, a random text. The worker
-// then calls itself TASK#TICKET in its hellos, from the same address, and the tracker treats it as TASK. This
-// file deals in bytes only, without any I/O.
+// token (authentication.h, or TLS). The vouch names the worker's task and a ticket, which is a random string.
+// The worker then calls itself TASK#TICKET in its hellos, from the same address, and the tracker treats it as
+// TASK. This file handles only bytes and does no I/O.
 //
 //   worker                                            tracker
 //   int kVouchMagic, string "TICKET TASK"        ->
@@ -30,7 +30,7 @@ struct Vouch {
   std::string ticket;   ///< letters, digits, '-' and '_', kMinTicketBytes to kMaxTicketBytes
 };
 
-/// Includes the magic.
+/// Encodes the message, including the magic.
 std::string Encode(const Vouch& vouch);
 /// Decodes the message after the magic; std::nullopt until it has arrived completely. Throws ProtocolError.
 std::optional<Vouch> NextVouch(Reader& reader);

@@ -88,8 +88,8 @@ int Allreduce(void* buffer, size_t count, int dtype, int op, void (*prepare)(voi
   });
 }
 
-/// Returns the offsets of the ranks' slices and the end of the last slice. Each count is multiplied by
-/// `unit`.
+/// Returns the offsets of the ranks' slices, followed by the end of the last slice. Each count is multiplied
+/// by `unit`. Throws Misuse if `counts` is NULL or the slices are too large.
 std::vector<std::size_t> OffsetsOfCounts(Session& session, const Call& call, const size_t* counts,
                                          std::size_t unit) {
   if (counts == nullptr) session.Refuse(call, "the counts are NULL; expected one for each rank");
@@ -105,7 +105,7 @@ std::vector<std::size_t> OffsetsOfCounts(Session& session, const Call& call, con
 
 int LoadCheckPoint(int& version, char** out_global, rbt_ulong* out_global_bytes, char** out_local,
                    rbt_ulong* out_local_bytes) {
-  // The caller may use these strings until this thread calls this function again.
+  // The caller may use these strings until the thread's next call of this function.
   thread_local std::string global;
   thread_local std::string local;
   global.clear();
@@ -157,7 +157,7 @@ bool RabitInit(int argc, char* argv[]) {
 
 int RabitFinalize() {
   bool well = false;
-  // An earlier error that ended the job has already been printed.
+  // If an earlier error ended the job, that error has already been printed.
   PrintIfFailed(Attempt([&] { well = Session::Finalize(Call{"RabitFinalize"}, Threads::kShare); }));
   return well ? 1 : 0;
 }

@@ -44,9 +44,9 @@ Offsets OffsetsOf(const Session& session, const Call& call, const Counts& counts
   return Equal(session, call, std::get<std::size_t>(counts), unit);
 }
 
-/// If there is one count per rank, only the root has the counts: on the other ranks, returns no offsets. If
-/// the slices are equal, returns the offsets on every rank, so that every rank refuses a count that is too
-/// large.
+/// Returns the offsets of the root's slices. If there is one count per rank, only the root has the counts; on
+/// the other ranks, returns no offsets. If the slices are equal, returns the offsets on every rank, so that
+/// every rank refuses a count that is too large.
 Offsets OffsetsOfRoot(const Session& session, const Call& call, int root, const Counts& counts,
                       std::size_t unit) {
   const bool are_equal = std::holds_alternative<std::size_t>(counts);
@@ -98,7 +98,8 @@ std::size_t CElementBytes(const Session& session, const Call& call, int type) {
       (type >= WARREN_INT8 && type <= WARREN_FLOAT64) || type == WARREN_FLOAT16 || type == WARREN_BFLOAT16;
   if (!known)
     session.Refuse(call, fmt::format("{} is not an element type; see WarrenType in warren/c_api.h", type));
-  // The codes up to 7 are rabit's: 4 and 5 are its long types, which have 64 bits on all supported platforms.
+  // The codes up to 7 are rabit's: 4 and 5 are rabit's long types, which have 64 bits on all supported
+  // platforms.
   return SizeOf(static_cast<DataType>(type));
 }
 

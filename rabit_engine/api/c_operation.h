@@ -1,5 +1,5 @@
 // Converts the arguments of a collective's C function (warren/c_api.h) to an Operation, which can run
-// immediately, or later on another thread.
+// immediately or later, also on another thread.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ using Offsets = std::vector<std::size_t>;
 /// The number of elements in every rank's slice, or an array with one number per rank.
 using Counts = std::variant<std::size_t, const std::size_t*>;
 
-/// A WarrenOp, or the caller's operation.
+/// A WarrenOp, or the caller's custom operation.
 using Op = std::variant<int, const WarrenCustomOp*>;
 
 /// The arguments of a collective's C function; members for which the function has no parameter are not used.
@@ -118,7 +118,7 @@ struct Arguments {
   }
 };
 
-/// An operation with everything it needs except for the caller's buffers.
+/// An operation and the data to which it refers, except for the caller's buffers.
 struct OwnedOperation {
   Operation operation;
   Offsets send_offsets;

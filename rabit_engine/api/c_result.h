@@ -1,4 +1,4 @@
-// Return codes of the C APIs: 0, or -1 with a message that is kept until the thread's next error.
+// The C APIs' return codes: 0, or -1 with a message that is kept until the thread's next error.
 #pragma once
 
 #include <exception>
@@ -21,7 +21,7 @@ int Attempt(Function&& function) {
     function();
     return 0;
   } catch (const ForcedUnwind&) {
-    throw;  // the thread is being ended; Python, as it exits, ends threads that call into it
+    throw;  // the thread is being terminated: as Python exits, it terminates threads that call into it
   } catch (const std::exception& error) {
     LastError() = error.what();
   } catch (...) {

@@ -20,12 +20,12 @@ namespace {
 using std::chrono::microseconds;
 using Clock = std::chrono::steady_clock;
 
-// Waking the queue's thread takes as long as a small operation. If callers wait for operations as soon as
-// they have added them, the waiting threads run them, and the queue's thread only polls at this interval, for
-// operations that no caller waits for.
+// Waking the queue's thread takes as long as a small operation. If callers wait for each operation as soon as
+// they have added it, the waiting threads run the operations, and the queue's thread only polls at this
+// interval, for operations that no caller waits for.
 constexpr microseconds kSeldom{1'000};
-// If the queue's thread ran the last operation, it polls every kOften until kAttentive after the last
-// addition, and then sleeps until it is notified.
+// If the queue's thread ran the last operation, it polls every kOften until kAttentive has passed since the
+// last addition, and then sleeps until it is notified.
 constexpr microseconds kOften{20};
 constexpr microseconds kAttentive{1'000};
 // The queue's thread ends if nothing has been added for this long and the queue is empty.
@@ -76,7 +76,7 @@ std::shared_ptr<QueuedCall> CallQueue::Add(std::function<void()> work) {
 
 /// If no thread can be started, the operations run in Wait, Drain and HasEnded.
 void CallQueue::StartThread() {
-  // Leave signals to the program's threads.
+  // Start the thread with all signals blocked: signals are for the program's threads.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -136,7 +136,7 @@ void CallQueue::RunFirst(Lock& lock) {
   try {
     work();
   } catch (const ForcedUnwind&) {
-    // The thread is being ended; Python, as it exits, ends threads that call into it.
+    // The thread is being terminated: as Python exits, it terminates threads that call into it.
     lock.lock();
     is_running_ = false;
     operation->error_ = std::make_exception_ptr(EngineError("the thread that ran this call was ended"));
@@ -146,7 +146,7 @@ void CallQueue::RunFirst(Lock& lock) {
   } catch (...) {
     error = std::current_exception();
   }
-  work = nullptr;  // release what `work` holds before any thread sees that the operation has ended
+  work = nullptr;  // release its captures before any thread sees that the operation has ended
   running_queue = before;
   lock.lock();
   is_running_ = false;

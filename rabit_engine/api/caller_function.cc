@@ -1,4 +1,4 @@
-// Splits work for callers' functions into pieces that are aligned and have at most INT_MAX elements.
+// Splits the work for callers' functions into aligned pieces of at most INT_MAX elements.
 #include "rabit_engine/api/caller_function.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace warren::api {
 namespace {
 
 constexpr std::size_t kMaxAlignment = 64;
-constexpr std::size_t kBounceBytes = std::size_t{16} << 10;  // two buffers fit into the first-level cache
+constexpr std::size_t kBounceBytes = std::size_t{16} << 10;  // two buffers fit the L1 cache
 
 bool IsAligned(const void* pointer, std::size_t alignment) {
   return reinterpret_cast<std::uintptr_t>(pointer) % alignment == 0;

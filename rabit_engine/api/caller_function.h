@@ -9,7 +9,7 @@
 #include "rabit_engine/reduce/reduction.h"
 
 namespace MPI {
-/// Rabit's headers declare this class without defining it. XGBoost's class has the same layout.
+/// Rabit's headers declare this class but do not define it. XGBoost's class has the same layout.
 class Datatype {
  public:
   explicit Datatype(std::size_t size) : type_size(size) {}
@@ -21,11 +21,12 @@ namespace warren::api {
 
 using CallerReduceFunction = void(const void* src, void* dst, int count, const MPI::Datatype& type);
 
-/// Throws Misuse in a process forked since NumForks returned `num_forks`. `function` describes the caller's
-/// function that forked, e.g. "the reduction function".
+/// Throws Misuse if this process has been forked since NumForks returned `num_forks`. `function` describes
+/// the caller's function that forked, e.g. "the reduction function".
 void RequireNoFork(std::uint64_t num_forks, const char* function);
 
-/// A caller's reduction function. Must outlive the reductions made from it.
+/// A caller's reduction function. Must outlive the reductions made from it. The constructor throws Misuse if
+/// the function is null or the elements have 0 bytes.
 class CallerFunction {
  public:
   CallerFunction(CallerReduceFunction* function, std::size_t element_bytes);

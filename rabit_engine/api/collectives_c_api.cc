@@ -1,7 +1,7 @@
 // The C API of jobs, communicators, collectives and handles: all of warren/c_api.h except named operations
 // (named_c_api.cc), tagged messages (messages_c_api.cc), device memory (device_api.cc), reports
-// (report_c_api.cc) and WarrenVouch (vouch_c_api.cc). Turns counts and types into bytes and offsets;
-// session.h describes what calls do and when they are refused.
+// (report_c_api.cc), WarrenVouch (vouch_c_api.cc) and memberships (membership_c_api.cc). Converts counts and
+// types to bytes and offsets; session.h describes what calls do and when they are refused.
 #include <fmt/format.h>
 
 #include <array>
@@ -43,8 +43,8 @@ using warren::api::Prepare;
 using warren::api::Session;
 using warren::api::Threads;
 
-/// How a collective is called: the function's name; for asynchronous calls also the options and where to
-/// store the handle.
+/// The function with which a collective is called: its name and, if it is asynchronous, its options and the
+/// pointer for the handle.
 struct CallMode {
   const char* name;
   bool is_async = false;
@@ -72,7 +72,7 @@ WarrenHandle Begin(const std::shared_ptr<Session>& session, const CallMode& mode
   session->Check(call, operation.View());
   if (mode.handle == nullptr) session->Refuse(call, "`handle` is NULL");
   if (options) options->timeout = session->Timeout(call, mode.options->timeout_seconds);
-  // The work holds the session and the options, which must live until the work has run.
+  // The work keeps the session and the options alive until it has run.
   return new WarrenHandle_{session->Enqueue(call, [session, options, call, operation = std::move(operation)] {
     Perform(*session, call, [&] { session->Run(call, operation.View()); });
   })};
@@ -132,8 +132,8 @@ std::vector<int> Places(const Session& session, const Call& call, std::span<cons
   return place;
 }
 
-/// Returns a bootstrap over the rendezvous `given`, whose function and context must stay valid until the
-/// communicator is made. Throws Misuse if `given` is not valid.
+/// Returns a bootstrap over the caller's rendezvous, `given`, whose function and context must stay valid
+/// until the communicator is made. Throws Misuse if `given` is null or invalid.
 RendezvousBootstrap BootstrapOf(const char* call, const WarrenRendezvous* given) {
   if (given == nullptr || given->struct_bytes < sizeof(WarrenRendezvous) || given->allgather == nullptr) {
     throw Misuse(fmt::format(

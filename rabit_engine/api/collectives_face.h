@@ -27,7 +27,7 @@ struct WarrenCoordinator_ {
 namespace warren::api::face {
 
 /// Runs `function` with the communicator's session, which is kept alive until `function` returns. Returns
-/// what Attempt returns.
+/// Attempt's result; fails if the communicator is null.
 template <typename Function>
 int On(WarrenComm comm, const char* name, Function&& function) {
   return Attempt([&] {
@@ -38,8 +38,8 @@ int On(WarrenComm comm, const char* name, Function&& function) {
   });
 }
 
-/// Runs the work. If this rank runs out of memory, informs the other ranks, which are waiting for this rank,
-/// and throws EngineError.
+/// Runs the work. On std::bad_alloc, informs the other ranks, which are waiting for this rank, and throws
+/// EngineError.
 template <typename Work>
 void Perform(Session& session, const Call& call, Work&& work) {
   try {

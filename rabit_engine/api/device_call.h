@@ -1,5 +1,5 @@
 // The handle of a collective on device memory. The collective is enqueued on its stream, followed by a mark
-// that shows when the collective has ended.
+// that is reached when the collective has ended.
 #pragma once
 
 #include <exception>

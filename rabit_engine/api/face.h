@@ -23,7 +23,7 @@ auto Translated(Function&& function) {
   }
 }
 
-/// The job as seen from the calling thread. `threads`: which job is used by a thread that has not called
+/// The job as seen from the calling thread. `threads`: the job that is used by a thread that has not called
 /// Init.
 template <Threads threads>
 class Face {

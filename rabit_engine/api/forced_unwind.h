@@ -1,6 +1,6 @@
-// The exception with which GNU's C++ library unwinds a thread that ends early (pthread_cancel, pthread_exit).
-// Handlers that catch everything must rethrow it. Other C++ libraries have no such type; with them, nothing
-// throws ForcedUnwind.
+// The exception with which the GNU C++ library unwinds the stack of a thread that ends early (pthread_cancel,
+// pthread_exit). Handlers that catch everything must rethrow it. Other C++ libraries have no such type; with
+// them, nothing throws ForcedUnwind.
 #pragma once
 
 #include <exception>

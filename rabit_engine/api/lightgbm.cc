@@ -32,7 +32,7 @@ using warren::api::Threads;
 /// Computes output[i] += input[i], for elements of `type_size` bytes; `bytes` is the total size.
 using ReduceFunction = void (*)(const char* input, char* output, int type_size, std::int32_t bytes);
 
-/// The function being called, and the element size that LightGBM expects.
+/// The reduction function of the current call, and the element size that LightGBM passes to it.
 thread_local ReduceFunction current_reducer = nullptr;
 thread_local int current_type_size = 0;
 
@@ -43,8 +43,8 @@ void RunCurrent(const void* src, void* dst, int count, const MPI::Datatype& type
                   count * static_cast<int>(type.type_size));
 }
 
-/// Returns how many bytes must stay together. In histograms of quantized gradients with 16- or 32-bit
-/// integers, LightGBM adds a gradient and a hessian as one integer of twice the size (its
+/// Returns the number of bytes that must stay together. In histograms of quantized gradients with 16- or
+/// 32-bit integers, LightGBM adds a gradient and a hessian as one integer of twice the size (its
 /// include/LightGBM/bin.h). If some block is not a multiple of that size, the integers are summed one by one.
 int ElementBytes(int type_size, std::span<const std::int32_t> lengths) {
   if (type_size != 2 && type_size != 4) return type_size;
@@ -91,15 +91,15 @@ std::optional<Reduction> Ask(ReduceFunction reducer, int type_size) {
   return std::nullopt;
 }
 
-/// Returns the engine's reduction if the function sums histograms; otherwise nullopt, and LightGBM's function
-/// must be called. Answers are cached.
+/// Returns the engine's reduction if the function sums histograms; otherwise nullopt: LightGBM's function
+/// must be called. The answers are cached per thread.
 std::optional<Reduction> Recognised(ReduceFunction reducer, int type_size) {
   struct Answer {
     ReduceFunction reducer = nullptr;
     int type_size = 0;
     std::optional<Reduction> reduction;
   };
-  thread_local std::array<Answer, 4> answers;  // LightGBM has three such functions
+  thread_local std::array<Answer, 4> answers;  // LightGBM has three functions that sum histograms
   thread_local std::size_t next = 0;
   for (const Answer& answer : answers) {
     if (answer.reducer == reducer && answer.type_size == type_size) return answer.reduction;
@@ -109,8 +109,9 @@ std::optional<Reduction> Recognised(ReduceFunction reducer, int type_size) {
   return answer.reduction;
 }
 
-/// Returns where each rank's block begins, in units of `unit` bytes, and where the last block ends. Throws
-/// Misuse unless there is one block per rank, and the blocks are contiguous and contain whole units.
+/// Returns the offset of each rank's block, followed by the end of the last block, in units of `unit` bytes.
+/// Throws Misuse unless there is one block per rank, and the blocks start at 0, are contiguous and contain
+/// whole units.
 std::vector<std::size_t> OffsetsOfBlocks(Session& session, const Call& call, const std::int32_t* start,
                                          const std::int32_t* length, int num_blocks, std::int32_t unit) {
   if (num_blocks != session.world_size() || unit <= 0) {
@@ -130,8 +131,8 @@ std::vector<std::size_t> OffsetsOfBlocks(Session& session, const Call& call, con
   return offsets;
 }
 
-/// A mean that LightGBM computes from this worker's rows, of which it takes the mean over the workers, and
-/// what to send in its place.
+/// A mean that LightGBM computes from this worker's rows and then averages over all workers, and the value to
+/// send in its place.
 struct Correction {
   double own = 0;
   double tolerance = 0;
@@ -145,7 +146,7 @@ struct Correction {
 
 thread_local std::optional<Correction> correction;
 
-/// Applies `correction` to this worker's block, if it is for this block.
+/// Replaces the value in this worker's block if the block is a double that `correction` matches.
 void Correct(char* own, std::int32_t bytes) {
   double value = 0;
   if (!correction || bytes != sizeof(value)) return;
@@ -194,13 +195,13 @@ WARREN_C_API void WarrenLightGBMAllgather(char* input, std::int32_t /*input_size
   session->Run(call, Operation::Allgather(output, offsets));
 }
 
-/// Makes this thread's next allgather of one double, if that is `own` within `tolerance` (or both are NaN),
-/// send `replacement`.
+/// Makes this thread send `replacement` in the next allgather in which its block is a double that equals
+/// `own` within `tolerance` (or is NaN, like `own`).
 WARREN_C_API void WarrenLightGBMCorrect(double own, double tolerance, double replacement) {
   correction = Correction{own, tolerance, replacement};
 }
 
-/// Ends what WarrenLightGBMCorrect has begun. Returns 1 if a value has been replaced, otherwise 0.
+/// Ends the correction begun by WarrenLightGBMCorrect. Returns 1 if the value has been replaced, otherwise 0.
 WARREN_C_API int WarrenLightGBMCorrected() {
   const bool is_replaced = !correction;
   correction.reset();

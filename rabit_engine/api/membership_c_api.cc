@@ -13,7 +13,7 @@
 #include "warren/c_api.h"
 #include "wire/membership.h"
 
-/// A connection, and the settings that it refers to.
+/// A connection to the tracker, and the settings to which it refers.
 struct WarrenMembershipState {
   warren::Settings settings = warren::ReadSettings({});
   warren::TrackerConnection connection{settings};
@@ -24,7 +24,7 @@ namespace {
 using warren::api::Attempt;
 using Clock = std::chrono::steady_clock;
 
-/// The longest wait; a Clock::duration holds no arbitrary number of seconds.
+/// The longest wait, in seconds; much larger values would overflow Clock::duration.
 constexpr double kMostSeconds = 1e6;
 
 WarrenMembershipState& Require(WarrenMembership membership) {

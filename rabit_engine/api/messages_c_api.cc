@@ -64,7 +64,8 @@ class PostedMessage final : public PendingCall {
     function(error_);  // constant once the message has ended
   }
 
-  /// Ends the message, successfully if `error` is null. `where`: the beginning of the error's text.
+  /// Ends the message, successfully if `error` is null. `where`: the text that precedes the error's own
+  /// message.
   void End(const std::string& where, const std::exception_ptr& error) {
     std::function<void(const std::exception_ptr&)> function;
     {

@@ -39,10 +39,10 @@ constexpr std::uint64_t kCycleBytes = 2 << 20;
 constexpr int kCycleBatches = 64;
 // The largest packing buffer kept between cycles.
 constexpr std::size_t kMostKept = 64 << 20;
-// Longest time between cycles while all ranks are idle, unless the `cycle` setting is longer.
+// The longest time between cycles while all ranks are idle, unless the `cycle` setting is longer.
 constexpr std::chrono::microseconds kIdleCycle{8'000};
-// Time between cycles while some ranks wait for others, unless the `cycle` setting is longer or a rank needs
-// a cycle sooner.
+// The time between cycles while some ranks wait for others, unless the `cycle` setting is longer or a rank
+// needs a cycle sooner.
 constexpr std::chrono::microseconds kPause{100};
 
 /// The NamedCalls whose cycle this thread is running, if any.
@@ -151,14 +151,14 @@ NamedCalls::NamedCalls(std::shared_ptr<Session> session, const NamedCallOptions&
 }
 
 /// Never runs before the thread has left its main loop, because the thread holds a reference. Detaches the
-/// thread, because the destructor may run on the thread itself, if the thread drops the last reference, or in
-/// a forked process.
+/// thread instead of joining it, because the destructor may run in a forked process, or on the thread itself
+/// if the thread drops the last reference.
 NamedCalls::~NamedCalls() {
   if (thread_.joinable()) thread_.detach();
 }
 
 void NamedCalls::StartThread() {
-  // Leave signals to the program's threads.
+  // Start the thread with all signals blocked: signals are for the program's threads.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -306,7 +306,7 @@ void NamedCalls::RunCycle(Lock& lock) {
           nullptr);
     }
   } catch (const ForcedUnwind&) {
-    // The thread is being ended; Python, as it exits, ends threads that call into it.
+    // The thread is being terminated: as Python exits, it terminates threads that call into it.
     if (lock.owns_lock()) lock.unlock();
     const std::string why = "the thread that ran the named operations was ended";
     session_->GiveUp(why);
@@ -403,7 +403,7 @@ void NamedCalls::Tune(std::uint64_t bytes) {
       tuner_->settings().fusion_bytes, tuner_->settings().cycle_us);
 }
 
-// --- running what all ranks have agreed on -----------------------------------------------------------------
+// --- running the agreed operations ------------------------------------------------------------------------
 
 /// Returns the waiting calls of a batch, in batch order; nullopt for each name that this rank has not
 /// submitted, because it has joined. Names stay reserved until the calls end. Throws EngineError if a call's
@@ -450,7 +450,7 @@ void NamedCalls::End(const std::vector<Ready>& batch, const std::vector<std::opt
   for (const auto& callback : callbacks) callback();
 }
 
-/// Ends everything: all waiting calls fail with `error`, or, if `error` is null, with an error made from
+/// Ends the NamedCalls: all waiting calls fail with `error` or, if `error` is null, with an error made from
 /// `why`. Called with the lock held; returns with the lock held.
 void NamedCalls::End(Lock& lock, const std::string& why, const std::exception_ptr& error) {
   over_ = why;
@@ -503,13 +503,13 @@ std::uint64_t NamedCalls::Run(const std::vector<Ready>& batch) {
   } catch (const ForcedUnwind&) {
     throw;
   } catch (...) {
-    // The error of all operations in the batch names the first one and counts those packed with it.
+    // All operations in the batch get the same error, which names the first operation and counts the others.
     const std::string packed =
         batch.size() > 1 ? fmt::format(" and {} packed with it", batch.size() - 1) : "";
     error = std::make_exception_ptr(EngineError(
         fmt::format("'{}'{}: {}", batch.front().request->name, packed, MessageOf(std::current_exception()))));
   }
-  // Release what the calls hold before any thread sees that they have ended.
+  // Release the calls' captures before any thread sees that the calls have ended.
   for (std::optional<WaitingCall>& one : taken) {
     if (one) one->work.run = nullptr;
   }

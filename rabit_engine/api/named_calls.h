@@ -1,7 +1,7 @@
 // Named operations, which ranks may submit in any order. In cycles, the ranks agree on the operations that
-// are ready everywhere (coordinator/), pack small ones, and run them in the same order. Cycles run on a
-// background thread, or on the thread of a caller that waits for an operation. They use a separate
-// communicator, so that other calls need not wait for them.
+// are ready on all ranks (coordinator/), pack small operations, and run all operations in the same order.
+// Cycles run on a background thread, or on the thread of a caller that waits for an operation. They use a
+// separate communicator, so that other calls need not wait for them.
 //
 // Errors are EngineError. An error of the engine closes the NamedCalls on all ranks, and all waiting
 // operations fail with it. If ranks submit different operations under one name, only these operations fail.
@@ -39,7 +39,7 @@ struct NamedWork {
 /// Thread-safe.
 class NamedCalls : public std::enable_shared_from_this<NamedCalls> {
  public:
-  /// Must be called by all ranks of `parent`.
+  /// A collective call on `parent`.
   static std::shared_ptr<NamedCalls> Make(const Call& call, Session& parent, const NamedCallOptions& options);
 
   NamedCalls(std::shared_ptr<Session> session, const NamedCallOptions& options);
@@ -48,17 +48,19 @@ class NamedCalls : public std::enable_shared_from_this<NamedCalls> {
   NamedCalls& operator=(const NamedCalls&) = delete;
 
   Session& session() { return *session_; }
-  /// Throws Misuse if an operation with this name has not ended yet, this rank has called Close, or it has
-  /// called Join and not all ranks have joined yet; EngineError if the NamedCalls have ended, with or without
-  /// an error.
+  /// Throws Misuse if an operation with this name has not ended yet, if this rank has called Close, if it has
+  /// called Join and not all ranks have joined yet, or in a forked process; EngineError if the NamedCalls
+  /// have ended, with or without an error.
   std::shared_ptr<PendingCall> Add(const Call& call, coordinator::Request request, NamedWork work);
   /// Completes this rank's operations, then contributes neutral elements to the other ranks' operations until
   /// all ranks have joined. Returns the rank, in the job, that joined last. Throws EngineError if the
-  /// NamedCalls end first.
+  /// NamedCalls end first; Misuse if this rank has called Close, if an earlier Join has not ended, in a
+  /// forked process, or if called by a completion function.
   int Join(const Call& call);
   /// Closes the NamedCalls on all ranks; operations that are not ready everywhere yet end with an error.
   /// Throws if an error occurs while this call waits for the other ranks, but not if an earlier error had
-  /// already closed the NamedCalls. If called by a completion function, returns without waiting.
+  /// already closed the NamedCalls. If called by a completion function, returns without waiting. Does nothing
+  /// in a forked process.
   void Close();
 
  private:
@@ -111,7 +113,7 @@ class NamedCalls : public std::enable_shared_from_this<NamedCalls> {
   bool is_urgent_ = false;                        ///< a caller has begun to wait since the last cycle
   bool is_running_ = false;                       ///< a cycle is running
   bool runs_in_thread_ = false;                   ///< the running cycle runs on the thread
-  int num_helpers_ = 0;                           ///< callers that wait and run cycles
+  int num_helpers_ = 0;                           ///< number of callers that wait and run cycles
   Clock::time_point last_cycle_ = start_;         ///< when the last cycle ended
   std::chrono::microseconds idle_{100};           ///< time to the next cycle unless one is needed sooner
   bool joins_ = false;
@@ -120,7 +122,7 @@ class NamedCalls : public std::enable_shared_from_this<NamedCalls> {
   bool has_thread_ = false;
   std::mutex join_mutex_;
   std::thread thread_;
-  std::string over_;          ///< why the NamedCalls have ended; empty while they are open
+  std::string over_;          ///< the reason for which the NamedCalls have ended; empty while they are open
   std::exception_ptr error_;  ///< the error that ended the NamedCalls, if any
 
   // Used by the running cycle.

@@ -13,7 +13,8 @@
 namespace warren::api {
 namespace {
 
-/// The maximum size of a piece, which contains a part of every rank's slice.
+/// The maximum size of a piece, unless one element per rank is larger. A piece contains a part of every
+/// rank's slice.
 constexpr std::size_t kPieceBytes = std::size_t{4} << 20;
 
 template <typename Float>

@@ -11,10 +11,11 @@ namespace warren::api {
 /// A function that runs a reduction in place.
 using RunInPlace = std::function<void(const Operation& in_place)>;
 
-/// Runs a reduction that is not in place, or is an average. The elements are reduced in `send` if the
-/// operation is in place or `receive` is this rank's slice of `send`, else in `receive` if it has room for
-/// all of them, else in a copy; piece by piece if GoesInPieces. 16-bit floats are averaged in a copy of type
-/// float and rounded once, after the division.
+/// Runs a reduction that is not in place, or is an average. If GoesInPieces, the elements are reduced in a
+/// copy, piece by piece. Otherwise they are reduced in `send` if the operation is in place or `receive` is
+/// this rank's slice of `send`, in `receive` if this rank receives all elements, and in a copy in all other
+/// cases. Averages of 16-bit floats are computed in a copy of type float and rounded once, after the
+/// division.
 void ReduceFromTo(const Operation& operation, int rank, int world_size, const RunInPlace& run);
 
 /// Whether the operation is a large reduce-scatter from one buffer to another. Such an operation is copied

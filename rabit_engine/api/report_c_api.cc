@@ -1,4 +1,4 @@
-// The functions of warren/c_api.h with which a program reports its progress. They need no session.
+// The progress reports of warren/c_api.h. They need no session.
 #include <algorithm>
 #include <cstddef>
 #include <string>

@@ -1,4 +1,5 @@
-// All sessions made by Init are in one list; each thread remembers the number of its own session.
+// All sessions made by Init are in one list. Each thread remembers the number of the session that its Init
+// made.
 #include "rabit_engine/api/session.h"
 
 #include <fmt/format.h>
@@ -30,7 +31,8 @@
 namespace warren::api {
 namespace {
 
-// How many of the engine's codes rabit's callers may use: all element types, but not all operations.
+// The number of element types and operations that rabit's callers may use: all of the engine's types, but not
+// all of its operations.
 constexpr int kNumRabitTypes = kNumDataTypes;
 constexpr int kNumRabitOperations = 4;
 
@@ -41,7 +43,7 @@ struct Registry {
   std::vector<std::pair<std::uint64_t, std::shared_ptr<Session>>> sessions;  // with their numbers
   std::uint64_t last_number = 0;
   int num_met = 0;                    // number of existing sessions made by Meet, or from such sessions
-  std::optional<int> rank_that_left;  // the most recent one, for messages
+  std::optional<int> rank_that_left;  // the most recent rank to leave, for messages
   // Set in a process forked while sessions existed: the parent process, which owns the sessions, their links,
   // their shared memory and their place at the tracker.
   std::optional<pid_t> owner;
@@ -70,7 +72,7 @@ Registry& AllSessions() {
   return registry;
 }
 
-// Throws in a process forked from the one that joined the job.
+// Throws Misuse in a process forked from the process that joined the job.
 void RequireOwner(const Call& call) {
   const auto owner = AllSessions().owner;
   if (!owner) return;
@@ -99,8 +101,8 @@ std::string Place(const std::string& who, const Call& call) {
   return fmt::format("{}: {}", who, Describe(call));
 }
 
-// Rethrows the current exception as the same type (Refused as Misuse), with a message that names the user's
-// call.
+// Rethrows the current exception with a message that names the user's call. The type stays the same, except
+// that Refused becomes Misuse, and types without a handler below become EngineError.
 [[noreturn]] void RethrowFor(const std::string& place) {
   try {
     throw;
@@ -324,7 +326,7 @@ void Session::SetUsualTimeout(const Call& call, double seconds) {
 }
 
 Session::CallLock::CallLock(Session& session, const Call& call) : session_(session) {
-  RequireOwner(call);  // checked again: some callers have not found the session with Require
+  RequireOwner(call);  // checked again: some callers did not get the session from Require
   constexpr int kTurnsOfYielding = 100;
   constexpr std::chrono::microseconds kTurnPause{100};
   int turns = 0;
@@ -528,7 +530,7 @@ void Session::AllgatherSlice(const Call& call, void* buffer, std::size_t element
     Refuse(call, fmt::format("{} elements of {} bytes are more than memory can hold", total, element_bytes));
   }
   Communicate(call, [&] {
-    // A single slice often does not show whether it is given by size or by end; all slices together do.
+    // A single slice often does not show whether its size or its end was given; all slices together do.
     const std::vector<Slice> slices = GatherSlices(*communicator_, {total, begin, size_or_end});
     auto offsets = JoinedOffsets(slices, total, true);
     if (offsets.size() <= slices.size()) offsets = JoinedOffsets(slices, total);

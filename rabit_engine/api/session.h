@@ -3,8 +3,8 @@
 // arguments are valid, and what errors say.
 //
 // Errors are EngineError; the APIs translate them to their own types. Messages about a session's calls start
-// with "rank R: <call> (<file>:<line> in <function>): "; the place is left out if it is unknown. "rank R" is
-// followed by the communicator unless the communicator is the world.
+// with "rank R: <call> (<file>:<line> in <function>): "; the call site is left out if it is unknown. "rank R"
+// is followed by the communicator unless the communicator is the world.
 #pragma once
 
 #include <atomic>
@@ -38,7 +38,7 @@ struct CallOptions {
 /// The call being served.
 struct Call {
   const char* name;  ///< as users know it: "rabit::Allreduce"
-  // Where the user made the call; null or 0 if unknown.
+  // The call site; null or 0 if unknown.
   const char* file = nullptr;
   int line = 0;
   const char* function = nullptr;
@@ -66,7 +66,7 @@ struct SessionOptions {
   std::shared_ptr<Timeline> timeline;  ///< null if no timeline is written
 };
 
-/// Which session is used by a thread that has not called Init.
+/// The session that is used by a thread that has not called Init.
 enum class Threads {
   kShare,    ///< the process's session, if it has exactly one
   kSeparate  ///< no session: the thread has not joined a job
@@ -80,8 +80,8 @@ class Session {
   static void Init(const Call& call, int argc, const char* const* argv);
   /// Returns the session this thread uses, or null.
   static std::shared_ptr<Session> Find(Threads threads);
-  /// Returns the session this thread uses. Throws Misuse if there is none, or in a process forked from one
-  /// that has sessions.
+  /// Returns the session this thread uses. Throws Misuse if there is none, or in a process that was forked
+  /// while sessions existed.
   static std::shared_ptr<Session> Require(const Call& call, Threads threads);
   /// Makes a session of the ranks that meet over this bootstrap; the session is not bound to a thread. Each
   /// rank leaves independently, by destroying its session.
@@ -99,11 +99,11 @@ class Session {
   const SessionOptions& options() const { return options_; }
   /// Stops recording calls on the timeline; the caller records them itself.
   void StayOffTimeline() { timeline_ = nullptr; }
-  /// Registers a function that Finalize calls before it ends the world's session: this session, or the one
-  /// from which it was made. The function is not called if `whose` has expired by then.
+  /// Registers a function that Finalize calls before it ends the world's session (this session, or the
+  /// session from which this one was made). The function is not called if `whose` has expired by then.
   void BeforeFinalize(std::weak_ptr<void> whose, std::function<void()> function);
-  /// Sets how long further calls may wait for a rank that is alive; overrides rabit_timeout. Does nothing if
-  /// the engine has no timeouts.
+  /// Sets the time for which further calls may wait for a rank that is alive; overrides rabit_timeout_sec.
+  /// Does nothing if the engine has no timeouts.
   void SetTimeout(std::chrono::milliseconds timeout) { communicator_->SetCallTimeout(timeout); }
   /// Sets the timeout of calls whose options have none. `seconds`: see Timeout.
   void SetUsualTimeout(const Call& call, double seconds);
@@ -115,9 +115,9 @@ class Session {
   std::vector<int> Hosts(const Call& call);
   /// Translates a rank of this session to its rank in the job.
   int RankInJob(const Call& call, int rank) const;
-  /// Makes a session of the ranks that give the same color, ordered by key. Returns null if `color` is
-  /// negative. Different sessions may have calls in progress at the same time. The session ends when it is
-  /// destroyed.
+  /// Makes a session of the ranks that pass the same color, ordered by key, then by rank. A collective call.
+  /// Returns null if `color` is negative. Different sessions may have calls in progress at the same time. The
+  /// session ends when it is destroyed.
   std::shared_ptr<Session> Split(const Call& call, int color, int key);
   /// Makes a session of these ranks, in this order; only these ranks make the call. See Communicator::Group.
   std::shared_ptr<Session> Group(const Call& call, std::span<const int> ranks, const std::string& name,
@@ -129,7 +129,7 @@ class Session {
 
   /// Runs any operation, including averages and reductions from one buffer to another.
   void Run(const Call& call, const Operation& operation);
-  /// Refuses the operation if Complaint finds fault with it. Run does this too; asynchronous calls are
+  /// Refuses the operation if Complaint finds an error in it. Run does this too; asynchronous calls are
   /// checked before they are enqueued.
   void Check(const Call& call, const Operation& operation) const {
     if (!IsPlainlyValid(operation)) CheckClosely(call, operation);
@@ -167,7 +167,7 @@ class Session {
   int SelectDevice(const Call& call);
   std::string DescribeDevices(const Call& call);
 
-  /// The size of an element whose type has this code in rabit's API.
+  /// Returns the size in bytes of an element of this type, one of rabit's codes. Refuses invalid codes.
   std::size_t ElementBytes(const Call& call, int type) const;
 
   /// The number of checkpoints that the job has made.
@@ -184,14 +184,15 @@ class Session {
   std::optional<Loaded> LoadCheckPoint(const Call& call, bool want_global, bool want_local);
   void CheckPoint(const Call& call, std::optional<std::string> global, std::optional<std::string> local);
   void LazyCheckPoint(const Call& call, recovery::Models::Serializer serialize);
-  /// Leaves the communicator after an error outside its calls, and informs the other ranks.
+  /// Leaves the communicator after an error outside its calls, and informs the other ranks. Has no effect if
+  /// CallLock throws: another thread is in a call, or this process is forked.
   void GiveUp(const std::string& why) noexcept;
-  /// The beginning of messages about a call of this session: "rank 3: WarrenAllreduce".
+  /// Returns the beginning of messages about a call of this session: "rank 3: WarrenAllreduce".
   std::string Where(const Call& call) const;
   /// Converts a caller's seconds to CallOptions::timeout. Refuses invalid values, and any but 0 if the engine
   /// has no timeouts.
   std::chrono::milliseconds Timeout(const Call& call, double seconds) const;
-  /// Throws Misuse: the call has invalid arguments or is made at the wrong time.
+  /// Throws Misuse with a message that names the call and ends with `what`.
   [[noreturn]] void Refuse(const Call& call, const std::string& what) const;
 
  private:
@@ -199,8 +200,8 @@ class Session {
   void CheckClosely(const Call& call, const Operation& operation) const;
   void CheckDeviceCall(const Call& call, const device::Operation& operation) const;
   // Gives this thread exclusive use of the communicator during the lock's lifetime. Waits while WhenIdle uses
-  // the communicator and, once calls have been enqueued, while any other thread does; until then, throws
-  // Misuse if another thread uses it. Always throws Misuse in a forked process.
+  // the communicator and, once calls have been enqueued, while any other thread uses it; before any call has
+  // been enqueued, throws Misuse if another thread uses it. Always throws Misuse in a forked process.
   class CallLock {
    public:
     CallLock(Session& session, const Call& call);
@@ -242,14 +243,14 @@ class Session {
   };
   /// Shared by all sessions made from one world.
   std::shared_ptr<Endings> endings_ = std::make_shared<Endings>();
-  std::atomic<int> version_ = 0;  // atomic, because other threads may ask for it
+  std::atomic<int> version_ = 0;  // atomic, because other threads may read it
   int rank_;
   int world_size_;
   bool is_distributed_;
   bool has_timeouts_;
   std::string host_;
   std::string name_;
-  std::string place_;  ///< how messages begin: "rank 3"
+  std::string place_;  ///< the beginning of messages: "rank 3"
   std::vector<int> ranks_in_job_;
   std::atomic_flag busy_;
   std::chrono::milliseconds usual_timeout_{0};   ///< 0: the communicator's timeout

@@ -1,4 +1,4 @@
-// WarrenVouch of warren/c_api.h, which admits a worker whose protocol has no job tokens. It needs no session.
+// WarrenVouch of warren/c_api.h, which admits a worker whose protocol has no job token. Needs no session.
 #include <string>
 
 #include "rabit_engine/api/c_result.h"

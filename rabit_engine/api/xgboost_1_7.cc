@@ -140,7 +140,7 @@ const OwnEngine* Own() {
 
 // --- Warren's engine ---
 
-/// The number of checkpoints of this thread outside a job, which XGBoost counts, too.
+/// The number of this thread's checkpoints outside a job; XGBoost counts them, too.
 thread_local int version_outside = 0;
 
 class Seam final : public IEngine {
@@ -181,7 +181,7 @@ class Seam final : public IEngine {
         call, [&](Session& session) { session.Run(call, Operation::Broadcast(buffer, bytes, root)); });
   }
 
-  /// As in XGBoost: models are not stored, versions are only counted.
+  /// As in XGBoost, models are not stored; only the versions are counted.
   int LoadCheckPoint() override { return 0; }
   void CheckPoint() override {
     if (const auto session = Session::Find(Threads::kSeparate)) {

@@ -59,7 +59,7 @@ Function* OwnFunction(const char* name) {
   return reinterpret_cast<Function*>(address);
 }
 
-/// Returns the timeout for peers from the JSON that XGCommunicatorInit takes; 0 if the JSON contains no valid
+/// Returns the timeout for peers from XGCommunicatorInit's JSON argument; 0 if the JSON contains no valid
 /// timeout.
 std::chrono::seconds TimeoutOf(const char* config) {
   for (const char* name : {"dmlc_timeout", "DMLC_TIMEOUT"}) {  // the names XGBoost looks for, in its order
@@ -83,8 +83,8 @@ std::string OwnLastError() {
   return own == nullptr ? "" : own();
 }
 
-/// Turns the engine on for the communicator that has just been joined. Prints an error and returns false if
-/// this rank or another demands the engine, but the engine cannot serve.
+/// Turns the engine on for the communicator that has just been joined. If this rank or another rank demands
+/// the engine, but the engine cannot serve the communicator, prints and stores the error and returns false.
 bool BeginWhereItCan(const void* in_xgboost, std::chrono::seconds timeout) {
   const auto library = warren::xgboost::LoadedLibrary::Containing(in_xgboost);
   const auto own = [&](const char* name) { return library ? library->Find(name) : nullptr; };
@@ -139,10 +139,10 @@ WARREN_C_API int WarrenXGBoostCheck(const void* in_xgboost, char* why_not, std::
 }
 
 /// Turns the engine on for this thread's communicator. All ranks of the communicator, at least two, must call
-/// this function. From then on, a collective waits for a peer for at most `timeout_s` seconds (0: half an
-/// hour), unless rabit_timeout=1 and rabit_timeout_sec set another limit. Returns 1 if the engine is on for
-/// all ranks; 0 if it is off for all ranks, or -1 if XGBoost's own communication failed, with the reason in
-/// `why_not`.
+/// this function. From then on, a collective waits for a peer for at most `timeout_s` seconds (0 or less:
+/// half an hour), unless rabit_timeout=1 and rabit_timeout_sec set another limit. Returns 1 if the engine is
+/// on for all ranks; 0 if it is off for all ranks, or -1 if XGBoost's own communication failed, with the
+/// reason in `why_not`.
 WARREN_C_API int WarrenXGBoostBegin(const void* in_xgboost, int timeout_s, char* why_not, std::size_t bytes) {
   try {
     warren::xgboost::Wish wish;
@@ -186,7 +186,7 @@ WARREN_C_API int XGCommunicatorInit(const char* config) {
   const int code = own(config);
   if (code != 0) return code;
   if (BeginWhereItCan(reinterpret_cast<const void*>(own), TimeoutOf(config))) return 0;
-  // Keep the other workers from concluding that this worker has finished.
+  // Prevent the other workers from concluding that this worker has finished.
   if (auto* const signal_error = OwnFunction<int()>("XGCommunicatorSignalError")) signal_error();
   if (auto* const finalize = OwnFunction<int()>("XGCommunicatorFinalize")) finalize();
   own_error_before = OwnLastError();

@@ -4,9 +4,9 @@
 
 namespace warren::api {
 
-/// Notes that XGBoost's communication has reached this library, which serves it or tells the user why not. If
-/// that never happens, a process that belongs to a job and has loaded XGBoost prints a warning when it ends.
-/// Thread-safe.
+/// Records that XGBoost's communication has reached this library, which either serves it or reports to the
+/// user why it does not. If this function is never called, a process that belongs to a job and has loaded
+/// XGBoost prints a warning when it ends. Thread-safe.
 void NoteXgboostsUse();
 
 }  // namespace warren::api

@@ -1,6 +1,6 @@
-// Owns a file descriptor (a socket, an event, shared memory or epoll). Closes it in the destructor, and also
-// in processes forked from this process: a connection stays open while any process holds it, so a child that
-// outlives its parent would hide the parent's death from the other ranks.
+// Owns a file descriptor (of a socket, an event, shared memory or epoll), which is closed in the destructor
+// and also in processes forked from this process: a connection stays open while any process holds it, so a
+// child that outlives its parent would hide the parent's death from the other ranks.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace warren {
 
-/// The number of forks between the process that loaded this library and this process. Code that sees this
-/// number change now runs in a forked process.
+/// The number of forks between the process that loaded this library and this process. If the number has
+/// changed, the code is now running in a forked process.
 std::uint64_t NumForks();
 
 class CloseOnForkDescriptor {

@@ -1,7 +1,7 @@
-// Errors of the engine. A message says what was being done, what was observed, and what to do next. It names
-// the rank, unless the rank is not known yet, as in errors of settings; if a peer is lost, it also names the
-// peer's host. Errors are always reported as exceptions; the APIs in api/ translate them into what their
-// callers expect.
+// Errors of the engine. A message states what was being done, what was observed, and what to do next. It
+// names the rank, unless the rank is not known yet, as in errors of settings; if a peer is lost, it also
+// names the peer's host. Errors are always reported as exceptions; the APIs in api/ translate them into what
+// their callers expect.
 #pragma once
 
 #include <stdexcept>
@@ -20,7 +20,7 @@ class PeerError : public EngineError {
  public:
   /// The rank that was lost or waited for, or -1 if unknown.
   int rank() const { return rank_; }
-  /// The errno of the local shortage for which rank() gave up; 0 if it reported none.
+  /// The errno of the local shortage because of which rank() gave up; 0 if it reported no shortage.
   int shortage() const { return shortage_; }
 
  protected:
@@ -39,7 +39,7 @@ class LostPeer : public PeerError {
 };
 
 /// This process or its host lacks what a call needs: descriptors, memory, ports, threads, permission. No peer
-/// is at fault, and linking again would not help. Thrown by base/shortage.h.
+/// is at fault, and linking again would not help. Thrown by the functions in base/shortage.h.
 class LocalShortage : public EngineError {
  public:
   LocalShortage(int error, const std::string& message) : EngineError(message), error_(error) {}
@@ -56,8 +56,8 @@ class TimedOut : public PeerError {
   explicit TimedOut(const std::string& message, int rank = -1) : PeerError(rank, message) {}
 };
 
-/// An error of the caller: an invalid argument or setting, a different collective from its peers', a call
-/// before Init or after Finalize.
+/// An error of the caller: an invalid argument or setting, a collective that differs from its peers' calls, a
+/// call before Init or after Finalize.
 class Misuse : public EngineError {
  public:
   using EngineError::EngineError;

@@ -1,5 +1,5 @@
-// Event for systems without eventfd. If the pipe is full, further rings are dropped: a wake-up is pending
-// anyway.
+// Event for systems without eventfd. If the pipe is full, further calls of Ring have no effect: a wake-up is
+// pending anyway.
 #include <fcntl.h>
 #include <unistd.h>
 

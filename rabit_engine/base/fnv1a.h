@@ -1,5 +1,5 @@
-// A hash that is the same on all hosts, to compare lists of numbers: FNV-1a (Fowler, Noll and Vo), applied to
-// whole numbers instead of bytes.
+// A hash with which ranks compare lists of numbers: FNV-1a (Fowler, Noll and Vo), applied to 64-bit numbers
+// instead of bytes. The result is the same on all hosts.
 #pragma once
 
 #include <cstdint>

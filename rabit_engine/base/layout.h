@@ -1,4 +1,5 @@
-// Which ranks are on which host. Ranks are on the same host if they can share memory. No communication.
+// The assignment of ranks to hosts. Ranks are on the same host if they can share memory. Computed without
+// communication.
 #pragma once
 
 #include <vector>
@@ -28,7 +29,7 @@ class HostLayout {
   bool hosts_are_consecutive() const { return hosts_are_consecutive_; }
   /// Whether reducing within the hosts first and then between them, in host order, keeps the engine's order
   /// over the ranks (reduce/order.h): the ranks of each host are consecutive, every host but the last has the
-  /// same number of them, a power of two, and the last has at most as many.
+  /// same number of ranks, a power of two, and the last host has at most as many.
   bool keeps_order() const { return keeps_order_; }
 
  private:

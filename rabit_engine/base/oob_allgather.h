@@ -1,4 +1,4 @@
-// Out-of-band communication: how ranks exchange records before they have transports.
+// Out-of-band communication: the exchange of records between ranks that have no transport yet.
 #pragma once
 
 #include <string>

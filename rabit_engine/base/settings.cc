@@ -25,7 +25,7 @@ constexpr std::chrono::seconds kDefaultCollectiveTimeout{1800};
 // The settings while they are being read; some of them combine two variables.
 struct Reading {
   Settings settings;
-  std::string_view name;  // the name under which the current value was found
+  std::string_view name;  // the name with which the current value was set
   bool timeout = false;
   std::chrono::seconds timeout_sec = kDefaultCollectiveTimeout;
   bool has_task_id = false;
@@ -105,8 +105,8 @@ bool ParseWord(const std::string& text, const Word<T> (&words)[kCount], T& value
 }
 
 // One setting: its names as an argument of Init and in the environment (both are accepted in both places;
-// programs also pass DMLC_TRACKER_URI=... as an argument), and how to read it. wire/variables.cc has the
-// former names and the accepted values.
+// programs also pass DMLC_TRACKER_URI=... as an argument), and the function that parses it. wire/variables.cc
+// has the former names and the accepted values.
 struct Setting {
   const char* argument;
   const char* variable;
@@ -326,7 +326,7 @@ void SayWhatContradicts() {
   for (const std::string& line : lines) Say("rabit: {}", line);
 }
 
-// The task id if none is set: this process's number in the launcher's variable, counted from 0, or else the
+// Returns the task id of a process for which none is set: its rank, from the launcher's variable, or else the
 // default.
 std::string LaunchersTaskId() {
   for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"}) {
@@ -347,7 +347,7 @@ std::string LaunchersTaskId() {
   return EngineKind::kNative;
 }
 
-// Longer than any job.
+// A year, which is longer than any job.
 constexpr std::chrono::seconds kForEver = std::chrono::hours(24 * 365);
 
 Settings ReadSettings(std::span<const std::string> arguments) {

@@ -14,8 +14,8 @@
 namespace warren {
 
 enum class EngineKind { kNative, kMpi };
-/// How ranks find each other. kAuto uses the tracker if one is named; otherwise Session::Init chooses what
-/// suits the launcher (BootstrapOfLauncher).
+/// The way in which ranks find each other. kAuto uses the tracker if one is named; otherwise Session::Init
+/// chooses the way that suits the launcher (BootstrapOfLauncher).
 enum class BootstrapKind { kAuto, kTracker, kMpi, kSlurm, kNone };
 enum class SharedMemory { kAuto, kOff };
 
@@ -23,14 +23,15 @@ struct Settings {
   // --- the job ---
   std::string tracker_host;  ///< DMLC_TRACKER_URI, rabit_tracker_uri; empty or "NULL": no tracker
   int tracker_port = 9000;   ///< DMLC_TRACKER_PORT, rabit_tracker_port
-  /// DMLC_JOB_TOKEN: the tracker and the ranks prove to each other that they know it; nullopt: no proofs
+  /// DMLC_JOB_TOKEN: the tracker and the ranks prove to each other that they know this secret; nullopt: no
+  /// proofs
   std::optional<wire::JobToken> job_token;
   bool tls = false;              ///< WARREN_TLS: connections to the tracker and links are encrypted
   std::string task_id = "NULL";  ///< DMLC_TASK_ID, rabit_task_id
   int world_size = -1;           ///< rabit_world_size; -1: the tracker decides
   int num_workers = 0;           ///< DMLC_NUM_WORKER: number of workers started by the launcher; 0: unknown
-  int num_attempt = 0;           ///< DMLC_NUM_ATTEMPT: how often this process was restarted
-  int max_attempt = 0;           ///< DMLC_MAX_ATTEMPT: how often the launcher restarts a failed process
+  int num_attempt = 0;           ///< DMLC_NUM_ATTEMPT: number of times this process has been restarted
+  int max_attempt = 0;           ///< DMLC_MAX_ATTEMPT: number of times a failed process is restarted
   int connect_retry = 5;         ///< DMLC_WORKER_CONNECT_RETRY: attempts to reach the tracker or a peer
   std::string role = "worker";   ///< DMLC_ROLE
 
@@ -38,13 +39,13 @@ struct Settings {
   EngineKind engine = EngineKind::kNative;         ///< WARREN_ENGINE = native | mpi
   BootstrapKind bootstrap = BootstrapKind::kAuto;  ///< WARREN_BOOTSTRAP = auto | tracker | mpi | slurm | none
   SharedMemory shared_memory = SharedMemory::kAuto;  ///< WARREN_SHARED_MEMORY = auto | off
-  /// WARREN_HOST_GROUP: ranks of a host that have different group names share no memory, as if on different
-  /// hosts
+  /// WARREN_HOST_GROUP: ranks of a host that have different group names share no memory, as if they were on
+  /// different hosts
   std::string host_group;
   bool reproducible = true;  ///< WARREN_REPRODUCIBLE: the order of reduction depends only on the ranks
   std::string algorithm;     ///< WARREN_ALGORITHM: "ring" or "allreduce=ring,broadcast=tree"
   std::string algorithm_name = "WARREN_ALGORITHM";  ///< the name by which `algorithm` was set, for errors
-  bool print_choice = false;                        ///< WARREN_PRINT_CHOICE: log each new choice to stderr
+  bool print_choice = false;                        ///< WARREN_PRINT_CHOICE: print each new choice to stderr
   /// rabit_reduce_buffer = 256MB: the scratch memory limit
   std::size_t reduce_buffer_bytes = std::size_t{256} << 20;
   /// rabit_timeout_sec with rabit_timeout=1: how long a collective may wait for a peer; 0: forever. The death
@@ -53,14 +54,15 @@ struct Settings {
   /// WARREN_CONNECT_TIMEOUT: the timeout of a connection attempt or a handshake.
   std::chrono::seconds connect_timeout{30};
   std::chrono::seconds host_timeout{30};  ///< WARREN_HOST_TIMEOUT: silence after which a host counts as lost
-  /// WARREN_WORKER_PORTS = FIRST:LAST: the ports at which this rank may listen for others; 0: any free one
+  /// WARREN_WORKER_PORTS = FIRST:LAST: the ports on which this rank may listen for other ranks; 0: any free
+  /// port
   int first_port = 0;
   int last_port = 0;
   bool tcp_no_delay = true;  ///< rabit_enable_tcp_no_delay
   bool debug = false;        ///< rabit_debug
-  std::string timeline;      ///< WARREN_TIMELINE: the file for the timeline
+  std::string timeline;      ///< WARREN_TIMELINE: the timeline's file, to whose name the rank is added
 
-  /// WARREN_REPORT_SECONDS: how often this process reports its state to the tracker; 0: never
+  /// WARREN_REPORT_SECONDS: the interval at which this process reports its state to the tracker; 0: never
   std::chrono::milliseconds report_every{0};
   /// WARREN_REPORT_TIMELINE: whether this process also reports its timeline
   bool report_timeline = false;
@@ -68,7 +70,7 @@ struct Settings {
   // --- named operations: read here, used by api/named_calls.h ---
   /// WARREN_FUSION_THRESHOLD: small allreduces are packed up to this size; 0: never
   std::size_t fusion_bytes = std::size_t{2} << 20;
-  std::chrono::microseconds cycle{1000};  ///< WARREN_CYCLE_TIME_US: how long submitted names are collected
+  std::chrono::microseconds cycle{1000};  ///< WARREN_CYCLE_TIME_US: how long names are collected
   bool autotune = false;                  ///< WARREN_AUTOTUNE: find the best fusion_bytes and cycle by trial
   /// WARREN_STALL_SECONDS: time until a warning names the ranks that a named operation or a call
   /// (engine/call_watch.h) waits for
@@ -85,8 +87,8 @@ struct Settings {
 
 inline constexpr const char* kReportVariable = "WARREN_REPORT_SECONDS";
 
-/// The engine if WARREN_ENGINE is not set: native, or MPI in programs linked with librabit_mpi
-/// (mpi/mpi_by_default.cc), which overrides the weak definition.
+/// Returns the engine that is used if WARREN_ENGINE is not set: native, or MPI in programs linked with
+/// librabit_mpi, which overrides the weak definition (mpi/mpi_by_default.cc).
 EngineKind DefaultEngine();
 
 /// Reads `key=value` arguments (others are ignored) and the environment. Throws Misuse with a message that

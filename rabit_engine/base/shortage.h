@@ -10,14 +10,14 @@
 namespace warren {
 
 /// Throws LocalShortage: "<doing>: <call> failed on <this host>, its own host: <the error's text>. <advice>".
-/// `doing` says what failed: "rank 1 cannot link with rank 2".
+/// `doing` describes the failure: "rank 1 cannot link with rank 2".
 [[noreturn]] void ThrowShortage(const std::string& doing, std::string_view call, int error);
 
 /// Throws LocalShortage if the error is a local shortage; otherwise does nothing.
 void ThrowIfShortage(const std::string& doing, std::string_view call, int error);
 
-/// Returns why another rank gave up, as a text for messages: "for a shortage of its own (Too many open
-/// files)".
+/// Returns the reason for which another rank gave up, for use in a sentence: "for a shortage of its own (Too
+/// many open files)".
 std::string DescribeShortage(int error);
 
 }  // namespace warren

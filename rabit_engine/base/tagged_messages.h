@@ -1,5 +1,5 @@
 // Messages with tags between the ranks of a communicator, independent of its calls. Any number of messages
-// may be in flight; only those with the same sender, receiver and tag arrive in order.
+// may be in flight; only messages with the same sender, receiver and tag are sure to arrive in order.
 #pragma once
 
 #include <chrono>

@@ -14,18 +14,18 @@
 namespace warren {
 namespace {
 
-// Events are not held back longer than this while new ones are added, because programs are often killed.
+// Events are not buffered longer than this while new events are added, because programs are often killed.
 constexpr std::chrono::seconds kFlush{1};
 constexpr std::size_t kMostUnwritten = 64 << 10;
-// Readers keep microseconds in a double, which cannot hold nanoseconds since 1970: two consecutive events
-// would overlap, and one would be dropped. So times count from the last multiple of 2^20 seconds before the
-// start.
+// Viewers keep microseconds in a double, which is not precise enough for nanoseconds since 1970: two
+// consecutive events would overlap, and one of them would be dropped. Times therefore count from the last
+// multiple of 2^20 seconds before the start.
 constexpr std::int64_t kPeriod = (std::int64_t{1} << 20) * 1'000'000'000;
 // Perfetto merges lines with the same number, even if they belong to different ranks, so every rank has its
 // own range of numbers.
 constexpr std::int64_t kLinesOfRank = 1'000'000;
 
-/// Returns the length of the UTF-8 sequence at the beginning of `text`; 0 if it is invalid.
+/// Returns the length of the UTF-8 sequence at the beginning of `text`; 0 if the sequence is invalid.
 std::size_t LengthOfLetter(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned>(static_cast<unsigned char>(text[i])); };
   const unsigned first = byte(0);
@@ -102,7 +102,7 @@ void Timeline::Finish() {
   file_.Close();
 }
 
-/// Events that cannot be written are lost, which does not fail the job.
+/// Events that cannot be written are lost; this does not fail the job.
 void Timeline::Flush() {
   std::string_view left = unwritten_;
   while (!left.empty()) {

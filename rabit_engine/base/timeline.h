@@ -1,7 +1,8 @@
-// Records what happened when, for a listener or as Chrome trace events: one file per rank, which Perfetto and
-// chrome://tracing can open. (The format: "Trace Event Format", by the Chromium project.)
+// Records events and their times, for a listener, as Chrome trace events, or both. Trace events go to one
+// file per rank, which Perfetto and chrome://tracing can open. (The format: "Trace Event Format", by the
+// Chromium project.)
 //
-// A file is complete after Finish. The file of a process that died can be opened, too, because readers do not
+// A file is complete after Finish. The file of a process that died can be opened, too, because viewers do not
 // need the end of the list.
 #pragma once
 
@@ -67,7 +68,7 @@ class Timeline {
   bool has_events_ = false;
   int rank_;
   Clock::time_point start_ = Clock::now();
-  std::int64_t start_ns_;  ///< `start_` on the system clock, which all ranks share
+  std::int64_t start_ns_;  ///< `start_` on the system clock, modulo kPeriod
   std::unordered_map<std::string, std::int64_t> lines_;
   Clock::time_point last_flush_ = start_;
 };

@@ -10,8 +10,8 @@
 namespace warren {
 
 /// Returns the job's TLS context for one of the purposes in wire/job_token.h; nullopt if TLS is not
-/// requested. Throws Misuse if there is no job token to derive its key from, EngineError if OpenSSL is
-/// missing.
+/// requested. Throws Misuse if there is no job token from which to derive the key; EngineError if the context
+/// cannot be created, e.g. because OpenSSL is missing.
 std::optional<tls::Context> TlsFor(const Settings& settings, std::string_view purpose);
 
 }  // namespace warren

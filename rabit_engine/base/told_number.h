@@ -11,7 +11,7 @@
 
 namespace warren {
 
-/// Throws EngineError: another rank sent a `what` that this version of the engine never writes.
+/// Throws EngineError: another rank sent a `what` that this version of the engine never sends.
 [[noreturn]] inline void ThrowOtherVersion(std::string_view what) {
   throw EngineError(fmt::format("a rank sent an invalid {}: do all ranks run the same version?", what));
 }

@@ -1,5 +1,6 @@
-// How the ranks of a job find each other before they have transports: through a tracker, MPI, Slurm, a
-// launcher's PMI-1, or an existing channel (rendezvous_bootstrap.h). A world of one needs none of these.
+// Bootstraps let the ranks of a job find each other before they have transports: through a tracker, MPI,
+// Slurm, a launcher's PMI-1, or an existing channel (rendezvous_bootstrap.h). A world of one needs none of
+// these.
 #pragma once
 
 #include <string>
@@ -23,8 +24,8 @@ class Bootstrap : public OobAllgather {
   virtual std::vector<ConnectedPeer> TakeLinks() { return {}; }
   /// Shows a line to the user: on the tracker's console, or on stdout without a tracker.
   virtual void Print(const std::string& text) = 0;
-  /// Tells the tracker or the launcher, if there is one, that this rank has finished successfully. Called
-  /// once.
+  /// Reports to the tracker or the launcher, if there is one, that this rank has finished successfully.
+  /// Called once.
   virtual void Shutdown() = 0;
   /// Like Shutdown, but waits until all ranks have called it. Returns false if another rank was lost: this
   /// rank has not left the job and must join again. Does not wait if there is no tracker or the tracker

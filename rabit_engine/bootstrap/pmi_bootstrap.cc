@@ -44,7 +44,7 @@ class PmiBootstrap : public Bootstrap {
     client_.Finalize();
   }
 
-  /// PMI can be finalized only once per process.
+  /// Whether this process has finalized PMI, which it can do only once.
   static bool said_goodbye() { return said_goodbye_; }
 
  private:

@@ -8,15 +8,16 @@
 
 namespace warren {
 
-/// The environment variables of a launcher with PMI-1.
+/// The values that a PMI-1 launcher passes in environment variables.
 struct PmiPlace {
   int descriptor = -1;  ///< PMI_FD
   int rank = 0;         ///< PMI_RANK
   int world_size = 1;   ///< PMI_SIZE
 };
 
-/// Contacts the launcher. Throws EngineError or TimedOut. Shutdown tells the launcher that the process has
-/// finished successfully; if a process ends without Shutdown, the launcher considers the whole job failed.
+/// Contacts the launcher. Throws EngineError, also after `timeout`. Shutdown reports to the launcher that the
+/// process has finished successfully; if a process ends without Shutdown, the launcher considers the whole
+/// job failed.
 std::unique_ptr<Bootstrap> MakePmiBootstrap(const PmiPlace& place, std::chrono::seconds timeout);
 
 }  // namespace warren

@@ -76,7 +76,7 @@ std::map<std::string, std::string> ParsePmiLine(std::string_view line) {
 }
 
 std::vector<std::string> EncodePmiRecord(std::string_view record, std::size_t max_chars) {
-  constexpr std::size_t kCountChars = 12;  // room for the number of pieces and the dot
+  constexpr std::size_t kCountChars = 12;  // space for the number of pieces and the dot
   const std::string text = ToBase64Url(record);
   const std::size_t per_piece = max_chars > kCountChars ? max_chars - kCountChars : 1;
   const std::size_t num_pieces = std::max<std::size_t>(1, (text.size() + per_piece - 1) / per_piece);
@@ -120,7 +120,7 @@ PmiClient::PmiClient(int descriptor, std::chrono::seconds timeout)
     const auto value = found == maxes.end() ? std::nullopt : PmiNumber(found->second);
     if (!value || *value < 16)
       throw EngineError(fmt::format("PMI: the launcher's limit {} is missing or too small", name));
-    return *value - 1;  // launchers count a closing NUL
+    return *value - 1;  // launchers count a terminating NUL
   };
   max_key_chars_ = limit("keylen_max");
   const std::size_t around =

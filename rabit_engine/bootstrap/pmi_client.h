@@ -35,20 +35,20 @@ namespace warren {
 std::map<std::string, std::string> ParsePmiLine(std::string_view line);
 
 /// Encodes a record in characters that PMI can carry (letters, digits, - and _, as in RFC 4648's base64url
-/// without padding), cut into pieces of at most `max_chars`. The first piece begins with the number of pieces
-/// and a dot.
+/// without padding), split into pieces of at most `max_chars`. The first piece begins with the number of
+/// pieces and a dot.
 std::vector<std::string> EncodePmiRecord(std::string_view record, std::size_t max_chars);
 /// Returns the number of pieces, read from the beginning of the first piece. Throws EngineError if it is
-/// missing.
+/// missing or invalid.
 std::size_t NumPmiPieces(std::string_view first_piece);
 /// Decodes a record. Throws EngineError unless `pieces` are the pieces of a record.
 std::string DecodePmiRecord(std::span<const std::string> pieces);
 
-/// The conversation with the launcher. Not thread-safe.
+/// A connection to the launcher. Not thread-safe.
 class PmiClient {
  public:
-  /// Contacts the launcher at the other end of `descriptor` (PMI_FD), which remains owned by the process.
-  /// Every wait ends after `timeout`. Throws EngineError or TimedOut, as do all calls here.
+  /// Contacts the launcher at the other end of `descriptor` (PMI_FD), which stays open when this object is
+  /// destroyed. Every wait ends after `timeout`. Throws EngineError or TimedOut, as do all calls here.
   PmiClient(int descriptor, std::chrono::seconds timeout);
 
   /// Makes a value available to all processes after the next Barrier. A key can be put only once.
@@ -56,7 +56,7 @@ class PmiClient {
   std::string Get(const std::string& key);
   /// Returns when all processes have called it.
   void Barrier();
-  /// Tells the launcher that this process has finished successfully; no call may follow.
+  /// Reports to the launcher that this process has finished successfully. Must be the last call.
   void Finalize();
 
   /// The maximum length of a value.

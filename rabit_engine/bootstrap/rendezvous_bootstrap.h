@@ -1,5 +1,5 @@
-// Bootstrap for ranks that already share a way to exchange texts: a key-value store, or the communicator of
-// another library.
+// The bootstrap for ranks that can already exchange strings, through a key-value store or another library's
+// communicator.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@ namespace warren {
 
 class RendezvousBootstrap final : public Bootstrap {
  public:
-  /// Returns the texts of all ranks, in rank order, on every rank. May throw any exception.
+  /// Returns the `text` of all ranks, in rank order, on every rank. May throw any exception.
   using Exchange = std::function<std::vector<std::string>(const std::string& text)>;
 
   RendezvousBootstrap(int rank, int world_size, Exchange exchange);

@@ -24,7 +24,8 @@ std::optional<int> NumberFromEnvironment(const char* name) {
   return value;
 }
 
-/// The launcher's PMI, if it offers one and the descriptor is open in this process.
+/// Returns the launcher's PMI variables, or nullopt if any is missing or invalid, or if the descriptor is not
+/// open in this process.
 std::optional<PmiPlace> FindPmi() {
   const auto descriptor = NumberFromEnvironment("PMI_FD");
   const auto rank = NumberFromEnvironment("PMI_RANK");

@@ -28,9 +28,9 @@ namespace {
 using Clock = DeadlineStream::Clock;
 using namespace std::chrono_literals;
 
-/// How long a pending connection may take for its greeting, and rank 0 for its answer.
+/// The time limit for the greeting on a pending connection, and for rank 0's answer.
 constexpr auto kGreetingTime = 5s;
-/// How much longer the other ranks wait than rank 0, so that rank 0's explanation of a failure can arrive.
+/// The additional time that the other ranks wait, so that rank 0's explanation of a failure can arrive.
 constexpr auto kGrace = 5s;
 /// The longest time in one poll; a poll that ends early does no harm.
 constexpr std::chrono::milliseconds kLongestPoll = 1s;
@@ -112,7 +112,7 @@ std::string Answer(bool well, std::string_view text) {
   return wire::Writer().Int(well ? 0 : 1).String(text).Take();
 }
 
-/// Tells the ranks of all open connections that the job cannot continue, and why. Closes the connections.
+/// Sends `story`, the reason why the job cannot continue, over all open connections, then closes them.
 void TellAll(std::vector<DeadlineStream>& connections, const std::string& story) {
   for (DeadlineStream& connection : connections) {
     try {
@@ -171,7 +171,8 @@ class Door {
         listener_(ListenOnOneOf(step)),
         seats_(step.world_size) {}
 
-  /// Returns the connections by rank; entry 0 is empty.
+  /// Returns the connections, indexed by rank; entry 0 is empty. Throws TimedOut if ranks are missing at the
+  /// deadline.
   std::vector<DeadlineStream> WaitForAll() {
     while (num_seated_ + 1 < step_.world_size) {
       if (Clock::now() >= deadline_) GiveUp();
@@ -316,7 +317,8 @@ class MeetingHost : public Bootstrap {
     return record;
   }
 
-  /// Runs `function` on the connection of a rank. If the function fails, tells all other ranks and throws.
+  /// Runs `function` on the connection of a rank. If the function fails, sends the reason to all other ranks
+  /// and throws.
   template <typename Function>
   void Attempt(int rank, const Function& function) {
     const std::string begin = fmt::format("{}: exchanging addresses: rank {}", Who(step_), rank);
@@ -338,7 +340,7 @@ class MeetingHost : public Bootstrap {
 
   SlurmStep step_;
   std::chrono::seconds timeout_;
-  std::vector<DeadlineStream> guests_;  ///< by rank; empty at 0
+  std::vector<DeadlineStream> guests_;  ///< indexed by rank; entry 0 is empty
 };
 
 // --- the other ranks ---------------------------------------------------------------------------------------
@@ -367,7 +369,7 @@ class MeetingGuest : public Bootstrap {
     try {
       host_.Send(wire::Writer().String(record).Take(), deadline);
     } catch (const EngineError&) {
-      // Rank 0 may have sent the reason before it closed the connection; it can still be read.
+      // Rank 0 may have sent the reason before it closed the connection; the reason can still be read.
     }
     wire::Reader all;
     all.Append(Await(kDoing, step_.world_size * (kMaxRecordBytes + sizeof(std::int32_t)), deadline));

@@ -1,17 +1,18 @@
-// Ranks of a Slurm step without PMI meet at rank 0: it listens, and all others connect. Each sends its record
-// to rank 0, which returns all of them. If two jobs use the same port by chance, the greeting distinguishes
-// them.
+// The ranks of a Slurm step without PMI meet at rank 0, which listens while all others connect. Each sends
+// its record to rank 0, which returns all records. If two jobs use the same port by chance, the greeting
+// distinguishes them.
 //
 //   rank r                                              rank 0
 //   int kMeetingMagic, string step, string token,
 //   int rank, int world_size                        ->
-//                                                   <-  int 0, string "" (welcome) or int 1, string why not
-//                                                   <-  int 0, string "" (all are here)
+//                                                   <-  int 0, string "" (welcome) or int 1, string reason
+//                                                   <-  int 0, string "" (all ranks have arrived)
 //   and then in every Allgather:
 //   string record                                   ->
 //                                                   <-  int 0, string of all records, each a string
-// In place of any answer, rank 0 may send int 1 and a text that says why the job cannot continue. Ints and
-// strings are encoded as in wire/bytes.h.
+//
+// Instead of any answer, rank 0 may send int 1 and a string that explains why the job cannot continue. Ints
+// and strings are encoded as in wire/bytes.h.
 #pragma once
 
 #include <chrono>
@@ -30,7 +31,8 @@ inline constexpr std::size_t kMaxRecordBytes = std::size_t{1} << 20;
 
 /// Returns when all ranks have arrived. If ranks are missing after `timeout`, throws TimedOut on rank 0, and
 /// on the other ranks EngineError with rank 0's explanation, which names the missing ranks. Throws
-/// EngineError if rank 0 cannot listen. The meeting is encrypted if `tls` is given.
+/// EngineError if rank 0 cannot listen, and TimedOut on the other ranks if rank 0 does not answer. The
+/// meeting is encrypted if `tls` is given.
 std::unique_ptr<Bootstrap> MeetAtRankZero(const SlurmStep& step, std::chrono::seconds timeout,
                                           const std::optional<tls::Context>& tls = std::nullopt);
 

@@ -20,7 +20,7 @@ constexpr std::size_t kMaxHosts = std::size_t{1} << 20;
 /// The range of meeting ports, below those that Linux and most other systems use for outgoing connections.
 constexpr int kFirstPort = 20000;
 constexpr int kNumPorts = 10000;
-/// How many ports rank 0 may try, since another job on the same host may use the first.
+/// The number of ports that rank 0 may try, since another job on the same host may use the first.
 constexpr int kPortsToTry = 8;
 
 [[noreturn]] void RefuseList(std::string_view list, const std::string& why) {
@@ -110,7 +110,7 @@ std::vector<int> MeetingPorts(const LookUp& look_up, const std::string& job, con
   if (const auto asked = FindVariable("WARREN_BOOTSTRAP_PORT", look_up)) {
     return {RequiredInt(look_up, asked->name, asked->value, 1, 65535)};
   }
-  // Jobs that run at the same time have similar numbers: keep their ports apart.
+  // Jobs that run at the same time have similar numbers; the factors keep their ports apart.
   const std::uint64_t place = SlurmNumber(job).value_or(0) * 67 + SlurmNumber(step).value_or(0) * kPortsToTry;
   std::vector<int> ports;
   ports.reserve(kPortsToTry);
@@ -119,8 +119,8 @@ std::vector<int> MeetingPorts(const LookUp& look_up, const std::string& job, con
   return ports;
 }
 
-/// WARREN_BOOTSTRAP_HOST if it is set. Otherwise the first node of the step; tasks on that node use the
-/// loopback address, so that a step on one node needs no resolvable node names.
+/// Returns WARREN_BOOTSTRAP_HOST if it is set, otherwise the first node of the step; tasks on that node use
+/// the loopback address, so that a step on one node needs no resolvable node names.
 std::string MeetingHost(const LookUp& look_up) {
   if (const auto asked = FindVariable("WARREN_BOOTSTRAP_HOST", look_up)) return asked->value;
   if (look_up("SLURM_NODEID") == "0") return "127.0.0.1";

@@ -1,5 +1,5 @@
-// What a task started by srun learns from Slurm's variables, and where rank 0 of its step can be reached.
-// Pure functions over text.
+// Derives a task's step, including the address of the step's rank 0, from the environment variables set by
+// srun. Pure functions over text.
 #pragma once
 
 #include <string>
@@ -11,7 +11,8 @@
 namespace warren {
 
 /// Expands Slurm's short form of a host list, keeping its order: "n[1-3,7],gpu[01-04]" names eight hosts. A
-/// name may have several brackets. Throws EngineError, which quotes the list and says what is wrong with it.
+/// name may have several brackets. Throws EngineError with a message that quotes the list and explains what
+/// is wrong with it.
 std::vector<std::string> ExpandHostList(std::string_view list);
 
 /// One task of a job step.
@@ -21,8 +22,9 @@ struct SlurmStep {
   int world_size = 1;
   std::string meeting_host;        ///< the host of rank 0, as reached from this task
   std::vector<int> meeting_ports;  ///< ports that rank 0 may listen on, best first
-  /// A text that only tasks of this step can easily know. It separates jobs that use the same port by chance;
-  /// it does not protect against other users of the host, unless WARREN_BOOTSTRAP_TOKEN holds a secret.
+  /// A string that is hard to find out for processes outside this step. It separates jobs that use the same
+  /// port by chance; it does not protect against other users of the host, unless WARREN_BOOTSTRAP_TOKEN holds
+  /// a secret or the string is derived from the job's token.
   std::string token;
   /// Whether `token` is derived from the job's token. If so, connections without the right token get no
   /// answer.
@@ -31,8 +33,8 @@ struct SlurmStep {
 
 /// Reads SLURM_JOB_ID, SLURM_STEP_ID, SLURM_PROCID, SLURM_STEP_NUM_TASKS, SLURM_STEP_NODELIST and other Slurm
 /// variables, and WARREN_BOOTSTRAP_HOST, WARREN_BOOTSTRAP_PORT and WARREN_BOOTSTRAP_TOKEN through `look_up`,
-/// which returns nullopt for a variable that is unset or empty. Throws EngineError, which names the missing
-/// or malformed variable.
+/// which returns nullopt for a variable that is unset or empty. Throws EngineError with a message that names
+/// the missing or malformed variable.
 SlurmStep ReadSlurmStep(const wire::LookUp& look_up);
 
 }  // namespace warren

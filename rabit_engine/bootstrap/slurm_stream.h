@@ -1,5 +1,5 @@
-// A TCP connection on which every call has a deadline, used by the bootstraps without a tracker. Errors say
-// what happened; the caller adds the peer and the purpose.
+// A TCP connection on which every call has a deadline, used by the bootstraps without a tracker. Error
+// messages say only what happened; the caller adds the peer and the purpose.
 #pragma once
 
 #include <chrono>

@@ -40,11 +40,11 @@ constexpr milliseconds kMaxLinkPause{2000};
 // if all ranks are known, the oldest one.
 constexpr std::size_t kMaxPending = 256;
 
-// A stock tracker links one worker after the other, so in a large job the first workers wait long for the
-// last.
+// A stock tracker links one worker after the other, so in a large job the first workers wait a long time for
+// the last.
 constexpr seconds kLeastPatience{1800};
 
-// What the engine sends on every new link after the rank. In a job with a token there are also nonces and
+// The engine's hello, sent on every new link after the rank. In a job with a token there are also nonces and
 // proofs:
 //
 //   connector                                     acceptor
@@ -81,7 +81,7 @@ std::string_view BytesIn(const Value& value) {
   return {reinterpret_cast<const char*>(&value), sizeof value};
 }
 
-// Sends a handshake message on a fresh connection, whose send buffer is empty and has room for it. Returns
+// Sends a handshake message on a fresh connection, whose send buffer is empty and has space for it. Returns
 // false if the connection has broken.
 bool SendSmall(tcp::Stream& stream, std::initializer_list<std::string_view> parts) {
   std::string bytes;
@@ -142,8 +142,8 @@ TrackerBootstrap::TrackerBootstrap(const Settings& settings, std::optional<int> 
   assignment_.rank = rank.value_or(-1);
   assignment_.world_size = settings_.world_size;
   Join(rank ? classic::Command::kRecover : classic::Command::kStart);
-  // While workers die and are restarted, a tracker may assign a neighbour to another worker that needs it
-  // more urgently; the tracker then expects this worker to ask again.
+  // While workers die and are restarted, a tracker may assign a neighbor to another worker that needs it more
+  // urgently; the tracker then expects this worker to ask again.
   for (int round = 0; !MissingNeighbors().empty(); ++round) {
     if (round >= std::max(1, settings_.connect_retry)) {
       throw EngineError(fmt::format("{} has no links with ranks {}, asked the tracker {} times", Name(),
@@ -224,8 +224,8 @@ classic::LinkPlan TrackerBootstrap::MakeConnections(TrackerConnection& tracker, 
   }
 }
 
-// Returns what went wrong, or an empty text if there is a link now. Sets `shortage` to the errno with which
-// this host kept this rank from connecting, if it did.
+// Returns an empty string if the link was made, otherwise the reason for the failure. If this host kept this
+// rank from connecting, sets `shortage` to the errno.
 std::string TrackerBootstrap::ConnectTo(const classic::Endpoint& peer, int& shortage) {
   if (!IsNeighbor(peer.rank)) return "it is not a neighbour of this rank";
   std::string failure = "its name has no address";
@@ -256,7 +256,8 @@ std::string TrackerBootstrap::ConnectTo(const classic::Endpoint& peer, int& shor
   return failure;
 }
 
-// The connector's side of the exchange described at EngineHello. Returns what went wrong, or an empty text.
+// The connector's side of the exchange described at EngineHello. Returns an empty string on success,
+// otherwise the reason for the failure.
 std::string TrackerBootstrap::Introduce(tcp::Stream& stream, int peer, Clock::time_point deadline) {
   tcp::PrepareLink(stream.fd(), settings_.tcp_no_delay, settings_.host_timeout);
   tcp::SetUserTimeout(stream.fd(), settings_.host_timeout);
@@ -299,7 +300,7 @@ void TrackerBootstrap::AcceptLinks(int count, TrackerConnection& tracker) {
   const Clock::time_point deadline = Clock::now() + patience_;
   std::list<PendingConnection> pending;  // oldest first
   // If a tracker dies before it has saved this rank's port, its successor sends no ranks here. A tracker that
-  // knows job tokens confirms that the port is saved.
+  // supports job tokens confirms that the port is saved.
   bool noted = !settings_.job_token;
   while (count > 0 || !noted) {
     Clock::time_point next = deadline;
@@ -433,7 +434,7 @@ bool TrackerBootstrap::IsWanted(int rank) const {
   return IsNeighbor(rank) && (old == links_.end() || HasEnded(old->second.fd()));
 }
 
-// The bytes of `digest` if the job has a token, otherwise an empty view.
+// Returns the bytes of `digest` if the job has a token, otherwise an empty view.
 std::string_view TrackerBootstrap::IfProved(const wire::Digest& digest) const {
   return settings_.job_token ? wire::BytesOf(digest) : std::string_view();
 }
@@ -496,7 +497,7 @@ void TrackerBootstrap::CheckEngines() {
 
 // Records go up the tree to rank 0, then down again. Each link of the tree carries a count, then for each
 // rank its number, the length of its record, and the record. Each ring link outside the tree carries one
-// byte, which a rank sends once it has all records. No rank continues before its neighbours have all records,
+// byte, which a rank sends once it has all records. No rank continues before its neighbors have all records,
 // too, so a link that breaks earlier belongs to a rank that gave up.
 std::vector<std::string> TrackerBootstrap::Allgather(const std::string& record) {
   if (record.size() > kMaxRecordBytes) {
@@ -550,7 +551,7 @@ std::vector<std::string> TrackerBootstrap::Allgather(const std::string& record) 
   return records;
 }
 
-// Reads the bytes in the order in which they arrive: a neighbour that has received this rank's byte may leave
+// Reads the bytes in the order in which they arrive: a neighbor that has received this rank's byte may leave
 // right after sending its own.
 void TrackerBootstrap::MeetRingNeighbors(Clock::time_point deadline) {
   const auto& tree = assignment_.tree_neighbors;
@@ -611,7 +612,7 @@ void TrackerBootstrap::ReadFrom(int peer, void* data, std::size_t bytes, Clock::
   }
 }
 
-/// `error` 0: the peer has closed the connection.
+/// `error` is 0 if the peer has closed the connection.
 void TrackerBootstrap::ThrowLost(int peer, int error) const {
   const tcp::Stream& stream = links_.at(peer);
   const std::string place = fmt::format("rank {} at {}", peer, tcp::Address::Remote(stream.fd()).ToString());
@@ -708,7 +709,7 @@ bool TrackerBootstrap::ShutdownTogether() {
   }
 }
 
-// This rank has finished, so failing to tell the tracker is reported but is not an error.
+// This rank has finished, so a failure to inform the tracker is reported but is not an error.
 void TrackerBootstrap::SayThatItLeavesUntold(const TrackerLost& error) const {
   Say("rabit: {} has finished, but could not tell the tracker: {}", Name(), error.what());
 }

@@ -1,6 +1,6 @@
 // The bootstrap through a tracker: this process acts as a classic rabit worker
 // (docs/reference/tracker-protocol.md). The tracker assigns this process's rank and the ranks to link with:
-// the neighbours in a tree and in a ring. Records are gathered along the tree.
+// its neighbors in a tree and in a ring. Records are gathered along the tree.
 //
 // On every new link both ends send their rank (the protocol's handshake) and then the engine's own hello, so
 // that a worker of another engine, which speaks the same protocol up to this point, is detected before it
@@ -76,8 +76,8 @@ class TrackerBootstrap final : public Bootstrap {
   std::string Name() const;
 
   Settings settings_;
-  std::chrono::seconds patience_;    ///< how long to wait for other ranks
-  std::optional<tls::Context> tls_;  ///< for encrypting the links
+  std::chrono::seconds patience_;    ///< the time limit for waiting for other ranks
+  std::optional<tls::Context> tls_;  ///< the TLS context of the links, if they are encrypted
   tcp::Socket listener_;
   std::string local_host_;
   wire::classic::Assignment assignment_;

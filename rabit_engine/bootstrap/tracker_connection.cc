@@ -192,7 +192,7 @@ void TrackerConnection::ThrowIfShort(const char* call, int error) const {
   ThrowIfShortage(fmt::format("this worker cannot talk to the tracker at {}", tracker_), call, error);
 }
 
-/// Waits for more bytes from the tracker. Returns false if none have come by the deadline.
+/// Waits for more bytes from the tracker. Returns false if none have arrived by the deadline.
 bool TrackerConnection::HasReceived(const char* what, Clock::time_point deadline) {
   for (;;) {
     std::array<char, 4096> bytes;
@@ -276,7 +276,8 @@ bool TrackerConnection::ReadRelease(Clock::time_point deadline) {
   bool held = false;
   for (;;) {
     std::int32_t word = 0;
-    // A word never arrives in parts: the tracker writes it as a whole, into a buffer that has room for it.
+    // A word never arrives in parts: the tracker writes it as a whole, into a buffer with enough space for
+    // it.
     const ssize_t count = connection_.Receive(&word, sizeof word);
     if (count == sizeof word && word == static_cast<std::int32_t>(TrackerWord::kComeBack)) return false;
     if (count == sizeof word && word == static_cast<std::int32_t>(TrackerWord::kHeld)) {
@@ -288,8 +289,8 @@ bool TrackerConnection::ReadRelease(Clock::time_point deadline) {
         throw TimedOut(fmt::format("the tracker at {} still waits for others to end", tracker_));
       }
     } else {
-      // A tracker that does not know WaitForOthers closes the connection when all workers have ended. A
-      // tracker that knows job tokens sends a word instead.
+      // A tracker that does not support WaitForOthers closes the connection when all workers have ended. A
+      // tracker that supports job tokens sends a word instead.
       if (!held && !settings_.job_token) return true;
       throw TrackerLost(
           TrackerLost::When::kTalking,
@@ -302,7 +303,7 @@ bool TrackerConnection::ReadRelease(Clock::time_point deadline) {
 bool TrackerConnection::HasNoted() {
   using wire::classic::TrackerWord;
   std::int32_t word = 0;
-  // A word never arrives in parts: the tracker writes it as a whole, into a buffer that has room for it.
+  // A word never arrives in parts: the tracker writes it as a whole, into a buffer with enough space for it.
   const ssize_t count = connection_.Receive(&word, sizeof word);
   if (count == sizeof word && word == static_cast<std::int32_t>(TrackerWord::kNoted)) return true;
   if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return false;

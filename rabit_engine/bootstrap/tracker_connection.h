@@ -1,7 +1,8 @@
-// A worker's conversation with a rabit tracker: connect, prove the job's token to each other if there is one
-// (by TLS with WARREN_TLS=1, otherwise wire/authentication.h), exchange magics, send the hello; then the
-// caller sends and reads the messages of wire/classic.h. Works with Warren's tracker, dmlc-core's and
-// XGBoost's; the latter two answer one worker at a time, so in a large job an answer may take minutes.
+// A worker's connection to a rabit tracker. The constructor connects, exchanges proofs of the job's token if
+// there is one (by TLS with WARREN_TLS=1, otherwise as in wire/authentication.h), exchanges magic numbers and
+// sends the hello; the caller then sends and reads the messages of wire/classic.h. Works with Warren's
+// tracker, dmlc-core's and XGBoost's; the latter two answer one worker at a time, so in a large job an answer
+// may take minutes.
 #pragma once
 
 #include <chrono>
@@ -21,31 +22,31 @@ class TrackerConnection {
  public:
   using Clock = std::chrono::steady_clock;
   /// Only connects and proves the token. Throws like the other constructor. `connected` is called with the
-  /// descriptor between these two steps; if it throws, the attempt ends.
+  /// descriptor between these two steps; an exception from it ends the attempt.
   explicit TrackerConnection(const Settings& settings, const std::function<void(int)>& connected = {});
   /// Connects, retrying as often as the settings allow, and sends the hello, directly followed by `more`.
-  /// Throws TrackerLost, EngineError or TimedOut, which name the tracker and say what to do, or LocalShortage
-  /// if this host keeps this process from connecting.
+  /// Throws TrackerLost, EngineError or TimedOut, whose messages name the tracker and say what to do, or
+  /// LocalShortage if this host keeps this process from connecting.
   TrackerConnection(const Settings& settings, const wire::classic::Hello& hello,
                     const std::string& more = {});
 
   void Send(const std::string& bytes);
-  /// Wait for an answer, which the tracker sends when other workers have arrived. The wait ends at the
-  /// deadline or when the tracker closes the connection. `what` names the answer in errors: "this worker's
-  /// rank".
+  /// Wait for an answer, which the tracker sends when other workers have arrived. Throw TimedOut at the
+  /// deadline, TrackerLost if the connection ends, EngineError if the answer is invalid. `what` names the
+  /// answer in errors: "this worker's rank".
   wire::classic::Assignment ReadAssignment(const char* what, Clock::time_point deadline);
   wire::classic::LinkPlan ReadLinkPlan(const char* what, Clock::time_point deadline);
   /// Reads a string that the tracker sends. `what` names the string in errors.
   std::string ReadString(const char* what, std::size_t max_bytes, Clock::time_point deadline);
-  /// In a membership (wire/membership.h): the tracker's next message, or nullopt if none comes before the
-  /// deadline. Throws TrackerLost.
+  /// For a membership (wire/membership.h): returns the tracker's next message, or nullopt if none arrives
+  /// before the deadline. Throws TrackerLost, or EngineError if the message is invalid.
   std::optional<wire::GenerationMessage> HearOfGenerations(Clock::time_point deadline);
-  /// To be called after WaitForOthers: returns true if this rank may leave, false if it must join again.
+  /// Call this after sending WaitForOthers. Returns true if this rank may leave, false if it must join again.
   /// Throws TimedOut, or TrackerLost if the tracker was lost before it decided.
   bool ReadRelease(Clock::time_point deadline);
-  /// To be called after sending a listen port to a Warren tracker: returns whether the tracker has confirmed
-  /// that it saved the port for a tracker that replaces it. Does not wait. Throws TrackerLost if the
-  /// connection ended before the confirmation.
+  /// Call this after sending a listen port to a Warren tracker. Returns whether the tracker has confirmed
+  /// that it saved the port, so that a restarted tracker finds it. Does not wait. Throws TrackerLost if the
+  /// connection ended or another message arrived before the confirmation.
   bool HasNoted();
   /// Throws TrackerLost if the connection broke. (A regular close by the tracker is expected.)
   void ThrowIfBroken();
@@ -66,7 +67,7 @@ class TrackerConnection {
                Clock::time_point deadline);
 
   const Settings& settings_;
-  std::string tracker_;  ///< for messages
+  std::string tracker_;  ///< the tracker's address, for messages
   tcp::Stream connection_;
   std::string received_;  ///< bytes received by the last Receive
   wire::Reader strings_;

@@ -24,8 +24,8 @@ std::string DescribeElements(const CallTag& tag) {
       known_operation ? Name(static_cast<ReduceOp>(tag.operation)) : std::string_view("custom operation"));
 }
 
-/// Returns a digest of the slices' lengths, which distinguishes slices with the same total; 0 if all slices
-/// are equally long.
+/// Returns a digest of the slices' lengths, which tells apart divisions of the same total; 0 if all slices
+/// have the same length.
 std::int32_t DigestOf(std::span<const std::size_t> offsets) {
   std::uint64_t digest = 0;
   bool all_equal = true;

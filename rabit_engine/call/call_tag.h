@@ -1,4 +1,5 @@
-// Describes the collective that a rank has called, so that ranks notice if they call different collectives.
+// A description of the collective that a rank has called, with which ranks detect that they call different
+// collectives.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,7 @@ struct CallTag {
   Collective collective{};
   std::uint8_t type = 0xff;       ///< DataType; 0xff for bytes and custom reductions
   std::uint8_t operation = 0xff;  ///< ReduceOp; 0xff if none or custom
-  std::uint8_t algorithm = 0;     ///< choice made by collective/choice.h; ranks must agree on it too
+  std::uint8_t algorithm = 0;     ///< id of the chosen algorithm (collective/choice.h); also compared
   std::uint64_t count = 0;        ///< elements of a reduction; otherwise bytes
   /// Root of a broadcast, reduce, gather or scatter; for an allgather or reduce-scatter, a digest of the
   /// slice lengths.
@@ -31,16 +32,16 @@ struct CallTag {
 static_assert(sizeof(CallTag) == 32);
 
 /// The operation's tag without the fields that the communicator fills in (`sequence`, `algorithm`, `before`),
-/// and without a count if CountsAreOfMessages: the part that is the same on all ranks.
+/// and without a count if CountsAreOfMessages. This part must be the same on all ranks.
 CallTag TagOf(const Operation& operation);
 
 /// Describes the call, e.g. "allreduce of 12 float, sum (call 7)".
 std::string Describe(const CallTag& tag);
 
-/// Returns the digest of this call and all before it.
+/// Returns the digest of this call and all earlier calls.
 std::uint64_t DigestWith(const CallTag& tag);
 
-/// True if both tags describe the same call, whatever was called before.
+/// Whether both tags describe the same call, regardless of the calls before it.
 bool IsSameCall(const CallTag& a, const CallTag& b);
 
 /// Throws Misuse: the two ranks make different calls.

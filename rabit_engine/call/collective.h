@@ -1,4 +1,4 @@
-// The kinds of collectives, which every part of the engine shares.
+// The kinds of collectives, used by every part of the engine.
 #pragma once
 
 #include <cstddef>

@@ -1,8 +1,8 @@
 // The interface of every engine behind the APIs: rank, size and the collectives.
 //
-// All ranks of a communicator make the same calls in the same order. Errors: LostPeer, TimedOut, Misuse
-// (error.h). After an error other than Refused the communicator can only be destroyed. Not thread-safe, but
-// different threads may use different communicators concurrently.
+// All ranks of a communicator make the same calls in the same order. Errors: LostPeer, TimedOut,
+// LocalShortage, Misuse and other EngineErrors (error.h). After an error other than Refused the communicator
+// can only be destroyed. Not thread-safe, but different threads may use different communicators concurrently.
 #pragma once
 
 #include <chrono>
@@ -23,16 +23,16 @@ class Communicator {
   virtual ~Communicator() = default;
   virtual int rank() const = 0;
   virtual int world_size() const = 0;
-  /// Whether there are other ranks, or a tracker that started this process.
+  /// Whether there are other ranks, or the job has a tracker.
   virtual bool is_distributed() const = 0;
   /// The name of this host.
   virtual std::string host() const = 0;
-  /// The number of ranks on this host that are lower than this one.
+  /// This rank's local rank: the number of lower ranks on this host.
   virtual int local_rank() const = 0;
 
   /// Runs one collective. Reductions are in place, except that an allreduce may go from one buffer to
   /// another; callers compute averages themselves (api/reduce_from_to.h). Throws Refused, before it involves
-  /// other ranks, if EngineComplaint finds fault with the operation or this engine lacks the collective.
+  /// other ranks, if EngineComplaint finds an error in the operation or this engine lacks the collective.
   ///
   /// Two ranks make all calls that involve both, messages included, in the same order. Messages from one rank
   /// to another keep their order.
@@ -73,17 +73,17 @@ class Communicator {
     Run(Operation::SendReceive(sends, receives));
   }
 
-  /// Makes a communicator of the ranks that give the same color, ordered by key, then by rank. Returns
-  /// nullptr if `color` is negative. All ranks call it. A rank leaves the new communicator by destroying it;
-  /// the others may continue with calls that do not need this rank.
+  /// Makes a communicator of the ranks that pass the same color, ordered by key, then by rank. Returns
+  /// nullptr if `color` is negative. A collective call. A rank leaves the new communicator by destroying it;
+  /// the other ranks may continue with calls that do not need this rank.
   virtual std::unique_ptr<Communicator> Split(int color, int key);
   /// Makes a communicator of these ranks, in this order; only these ranks make the call. They find each other
   /// through `members`, whose ranks are the positions in the list. `name` must be unique in the job. A rank
-  /// leaves the communicator as it leaves one made by Split.
+  /// leaves the communicator by destroying it, as with Split.
   virtual std::unique_ptr<Communicator> Group(std::span<const int> ranks, const std::string& name,
                                               OobAllgather& members);
-  /// Makes a mailbox for tagged messages between this communicator's ranks, independent of its calls. All
-  /// ranks call it.
+  /// Makes a mailbox for tagged messages between this communicator's ranks, independent of the communicator's
+  /// calls. A collective call.
   virtual std::unique_ptr<TaggedMessages> MakeMailbox();
   /// A number that is equal for ranks on the same host (WARREN_HOST_GROUP can split a host into several).
   virtual int host_of(int rank) const;
@@ -94,21 +94,20 @@ class Communicator {
 
   /// Whether calls can end with TimedOut.
   virtual bool has_timeouts() const { return false; }
-  /// Sets how long further calls may wait for a peer that is alive, instead of the settings' value; 0: the
-  /// settings' value. Requires has_timeouts().
+  /// Sets the time for which further calls may wait for a peer that is alive; 0: the value in the settings.
+  /// Requires has_timeouts().
   virtual void SetCallTimeout([[maybe_unused]] std::chrono::milliseconds timeout) {}
 
-  /// Throws LostPeer if a peer is already known to be gone, as a call would. Does not wait. For callers that
-  /// wait for other ranks by other means.
+  /// Throws LostPeer, as a call would, if a peer is already known to be lost. Does not wait. For callers that
+  /// wait for other ranks outside the calls of this class.
   virtual void LookForLosses() {}
-  /// Tells the other ranks that this rank gives up after an error, so that they do not wait for it. Only
+  /// Informs the other ranks that this rank gives up after an error, so that they do not wait for it. Only
   /// Finalize and the destructor may follow.
   virtual void GiveUp() noexcept {}
 
-  /// Shows text to people who watch the job.
+  /// Prints text in the tracker's output, or on this process's standard output if there is no tracker.
   virtual void TrackerPrint(const std::string& text) = 0;
-  /// Ends the job for this rank; all ranks call it when they are done. The communicator is unusable
-  /// afterwards.
+  /// Ends the job for this rank; a collective call. The communicator is unusable afterwards.
   virtual void Finalize() = 0;
 };
 

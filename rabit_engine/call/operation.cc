@@ -57,8 +57,8 @@ std::string ComplainOfReduction(const Operation& operation, std::size_t count, s
   return "";
 }
 
-/// Checks a gather or a scatter. `own`: this rank's slice. `all` and `offsets`: the root's buffer and the
-/// slices in it, which are checked on the root only.
+/// Checks a gather or a scatter. `own`: this rank's slice. `all` and `offsets`: the root's buffer and its
+/// slices; checked on the root only.
 std::string ComplainOfGather(const Operation& operation, const void* own, const void* all,
                              std::span<const std::size_t> offsets, int rank, int world_size) {
   if (std::string complaint = ComplainOfRoot(operation.root, world_size); !complaint.empty())

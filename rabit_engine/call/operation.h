@@ -31,11 +31,11 @@ struct Operation {
   Collective kind = Collective::kBarrier;
   const void* send = nullptr;
   void* receive = nullptr;
-  /// The number of elements of an allreduce or a reduce. Otherwise a size in bytes: that of the buffer of a
-  /// broadcast or of an allgather without offsets, this rank's contribution to a gather, or its slice of a
-  /// scatter.
+  /// For an allreduce or a reduce, the number of elements. Otherwise a size in bytes: for a broadcast or an
+  /// allgather without offsets, the size of the buffer; for a gather, of this rank's contribution; for a
+  /// scatter, of this rank's slice.
   std::size_t count = 0;
-  /// Slices, one per rank, of `send` and of `receive`: rank r's slice is [offsets[r], offsets[r + 1]), in
+  /// The slices of `send` and of `receive`, one per rank: rank r's slice is [offsets[r], offsets[r + 1]), in
   /// elements for a reduce-scatter, otherwise in bytes.
   std::span<const std::size_t> send_offsets{};
   std::span<const std::size_t> receive_offsets{};
@@ -47,8 +47,8 @@ struct Operation {
   const Reduction* reduction = nullptr;
   /// Whether `send` and `receive` of a reduction are one buffer of all elements. Then this rank's part of the
   /// result replaces the corresponding elements, and the other elements are undefined afterwards. Otherwise
-  /// `receive` has room for this rank's result only: it is `send`, this rank's slice of `send`, or memory
-  /// that does not overlap `send`, and `send` is not changed unless the two overlap.
+  /// `receive` holds only this rank's result: it is `send`, this rank's slice of `send`, or memory that does
+  /// not overlap `send`; `send` is not changed unless the two buffers overlap.
   bool in_place = false;
   bool average = false;  ///< the result is divided by the number of ranks
   int root = 0;
@@ -138,7 +138,7 @@ struct Operation {
             .root = root};
   }
   /// Sends bytes [sent[r], sent[r + 1]) of `from` to rank r, and receives the bytes from rank r into
-  /// [received[r], received[r + 1]) of `to`; this rank's own slice is copied, too. The buffers do not
+  /// [received[r], received[r + 1]) of `to`; this rank's own slice is copied, too. The buffers must not
   /// overlap.
   static Operation AllToAll(const void* from, std::span<const std::size_t> sent, void* to,
                             std::span<const std::size_t> received) {
@@ -171,9 +171,9 @@ inline bool IsPlainlyValid(const Operation& operation) {
          operation.receive != nullptr && (operation.count | operation.reduction->element_bytes()) < kPlain;
 }
 
-/// The size of this rank's part in the call, in bytes, for statistics: the whole buffer if every rank has it;
-/// for a gather or a scatter, the root's buffer or another rank's slice; for an all-to-all, the buffer that
-/// is sent; for messages, the bytes sent to and received from other ranks.
+/// Returns the size of this rank's part in the call, in bytes, for statistics: the whole buffer if every rank
+/// has it; for a gather or a scatter, the root's buffer or another rank's slice; for an all-to-all, the
+/// buffer that is sent; for messages, the bytes sent to and received from other ranks.
 std::size_t BytesOf(const Operation& operation, int rank);
 
 /// Copies from `send` to `receive` what this rank sends to itself: its own slice of an all-to-all, of a

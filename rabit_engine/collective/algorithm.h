@@ -1,5 +1,5 @@
-// The interface of algorithms: each is one row of the registry (registry.cc), with one function for each
-// collective that it serves. Algorithms are free functions named <Collective><Algorithm>: AllreduceTree,
+// The interface of algorithms. Each algorithm is one row of the registry (registry.cc), with one function for
+// each collective that it serves. Algorithms are free functions named <Collective><Algorithm>: AllreduceTree,
 // AllgatherRing.
 //
 // All algorithms guarantee:
@@ -29,8 +29,8 @@ using AllreduceFunction = void (*)(PeerGroup& group, void* buffer, std::size_t c
                                    const Reduction& reduction);
 
 /// Like AllreduceFunction, but leaves the input unchanged and writes to another buffer, which does not
-/// overlap the input. Only for algorithms that can do this without a copy; for the others the engine copies
-/// the input first.
+/// overlap the input. Only for algorithms that can do this without a copy; for all other algorithms the
+/// engine copies the input first.
 using AllreduceIntoFunction = void (*)(PeerGroup& group, const void* input, void* buffer, std::size_t count,
                                        const Reduction& reduction);
 
@@ -61,7 +61,7 @@ using ScatterFunction = void (*)(PeerGroup& group, const void* buffer, std::span
                                  void* data, std::size_t bytes, int root);
 
 /// Sends bytes [sent[m], sent[m + 1]) of `from` to member m, and receives m's data into bytes [received[m],
-/// received[m + 1]) of `to`; this member's own slice is copied, too. The buffers do not overlap. A member
+/// received[m + 1]) of `to`; this member's own slice is copied, too. The buffers must not overlap. A member
 /// knows only its own offsets, size() + 1 each.
 using AllToAllFunction = void (*)(PeerGroup& group, const void* from, std::span<const std::size_t> sent,
                                   void* to, std::span<const std::size_t> received);
@@ -76,7 +76,7 @@ inline constexpr Collective kCollectives[] = {
     Collective::kGather,        Collective::kScatter,   Collective::kAllToAll,
 };
 
-/// What an algorithm requires; checked for every choice (choice.h), forced or not.
+/// The requirements of an algorithm, checked for every choice (choice.h), forced or not.
 enum Need : unsigned {
   kNothing = 0,
   kOneHost = 1U << 0,      ///< all ranks share memory

@@ -30,10 +30,10 @@ enum Condition : unsigned {
   kCrowded = 1U << 1,          ///< cores are scarce: few messages matter more than few steps
   kRounds = 1U << 2,           ///< 16-bit floats: algorithms without combines_at_once send twice the bytes
   kFewToServe = 1U << 3,       ///< each member of a small last node serves at most kMostServed members
-  kFewHostsToServe = 1U << 4,  ///< the same, with hosts as the members
+  kFewHostsToServe = 1U << 4,  ///< like kFewToServe, with hosts as the members
 };
 
-/// Each member served is one more message that a rank sends in one step (recursive_doubling.h,
+/// A rank sends one more message in a step for each member that it serves (recursive_doubling.h,
 /// halving_doubling.h). If a member serves more members than this, a tree is faster for short vectors.
 constexpr int kMostServed = 16;
 
@@ -47,7 +47,7 @@ struct Row {
 
 // Read from the top; the first row that applies is taken. The last row of each collective always applies. For
 // the origin of the numbers see docs/explanation/engine.md, "The choice". Numbers marked as simulated were
-// not measured: they come from the simulation of hosts connected by a network with full bisection bandwidth
+// not measured: they come from a simulation of hosts connected by a network with full bisection bandwidth
 // (bench/loggp, bench/results/simulation.md).
 constexpr Row kTable[] = {
     {Collective::kAllreduce, "shared_memory", kAlways, kAnySize, kAnyRanks},

@@ -1,6 +1,6 @@
 // Selects the algorithm for a call: from a table (choice.cc), read from the top, unless WARREN_ALGORITHM
-// overrides it. The choice depends only on the arguments, and is the same on every rank because all ranks
-// pass the same arguments.
+// overrides the table. The choice depends only on the arguments, and is the same on every rank because all
+// ranks pass the same arguments.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace warren::collective {
 
-/// What the choice depends on.
+/// The conditions on which the choice depends.
 struct Situation {
   Collective collective{};
   std::size_t bytes = 0;  ///< size of the whole vector
@@ -20,14 +20,14 @@ struct Situation {
   bool levels = false;    ///< several hosts, some with several ranks
   /// Elements are small enough for the stages in shared memory.
   bool fits = true;
-  /// Hosts may reduce first even if the order matters: that keeps the order of the ranks, or the user allows
-  /// another order (WARREN_REPRODUCIBLE=0).
+  /// Hosts may reduce first even if the order matters, because this keeps the order of the ranks or the user
+  /// allows another order (WARREN_REPRODUCIBLE=0).
   bool levels_may_reduce = true;
   bool consecutive = true;  ///< the ranks of each host are consecutive
   int hosts = 1;
   bool order_matters = false;
   /// Results are rounded, and there are more than two ranks: algorithms that do not combine all values in one
-  /// step are given floats instead of 16-bit ones (in_floats.h), which doubles the bytes.
+  /// step are given 32-bit floats instead of 16-bit floats (in_floats.h), which doubles the bytes.
   bool rounds = false;
   bool crowded = false;  ///< some machine has more than two ranks per core
 };

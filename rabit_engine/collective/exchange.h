@@ -1,4 +1,5 @@
-// Messages between any ranks. All members know all messages, so no lengths need to be exchanged.
+// Messages between any members of a group. All members know the whole list, so no lengths need to be
+// exchanged.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +19,8 @@ struct PlannedMessage {
 
 namespace collective {
 
-/// Every member passes the same list, with its own pointers in its own messages. No message goes from a
-/// member to itself. All messages travel concurrently; each member handles only its own.
+/// Sends the messages. Every member passes the same list, with its own pointers in its own messages. No
+/// message goes from a member to itself. All messages travel concurrently; each member handles only its own.
 void ExchangeMessages(PeerGroup& group, std::span<const PlannedMessage> messages);
 
 }  // namespace collective

@@ -1,11 +1,12 @@
 // Allreduce by a reduce-scatter that halves the vector and an allgather that doubles it again.
 //
 // The reduce-scatter climbs the tree that the order of reduction forms (reduce/order.h). Level 0 joins
-// neighbours, level 1 pairs, and so on: distances double, so that sums are formed in that order. Where two
-// nodes of equal size meet, every member keeps one half of its window (the part of the vector that it still
-// reduces) and gives the other half to its counterpart, which holds the same window in the other node. Where
-// the right node is smaller, its members give all they hold to the left node's members, whose windows are
-// subdivisions of theirs, and then wait for the allgather, which takes the same steps in reverse.
+// neighbors, level 1 joins pairs, and so on: distances double, so that sums are formed in the order of
+// reduction. Where two nodes of equal size meet, every member keeps one half of its window (the part of the
+// vector that it still reduces) and gives the other half to its counterpart, which holds the same window in
+// the other node. Where the right node is smaller, its members give all they hold to the members of the left
+// node, whose windows are subdivisions of the givers' windows, and then wait for the allgather, which takes
+// the same steps in reverse.
 //
 // With n members, L = ceil(log2 n) and S bytes:
 //   steps                          2 L
@@ -17,7 +18,8 @@
 //
 // Sources: R. Rabenseifner, "Optimization of Collective Reduction Operations", ICCS 2004; R. Thakur, R.
 // Rabenseifner, W. Gropp, "Optimization of Collective Communication Operations in MPICH", IJHPCA 19(1), 2005,
-// section 4.5. Their version halves distances and folds surplus members first; ours keeps the order.
+// section 4.5. The published version halves distances and folds surplus members first; this version keeps the
+// order.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,6 @@
 // Collectives in two levels: inside each host through shared memory (host/host_collectives.h), between the
-// hosts by the algorithm that the choice table selects, run by one rank or by all ranks of each host.
+// hosts by the algorithm that the choice table selects, which is run by one rank or by all ranks of each
+// host.
 //
 // Allreduce of short vectors, or on hosts of different sizes: each host reduces to its leader, the leaders
 // allreduce, each leader broadcasts. Allreduce of long vectors on hosts of equal size: each host
@@ -13,9 +14,9 @@
 // Contributions are combined in the engine's order over the ranks (reduce/order.h) if
 // HostLayout::keeps_order() is true (base/layout.h).
 //
-// Sources of the idea: Jain et al., "Framework for scalable intra-node collective operations using shared
-// memory", SC 2018; Bayatpour et al., "Scalable reduction collectives with data partitioning-based
-// multi-leader design", SC 2017.
+// Sources: Jain et al., "Framework for scalable intra-node collective operations using shared memory", SC
+// 2018; Bayatpour et al., "Scalable reduction collectives with data partitioning-based multi-leader design",
+// SC 2017.
 #pragma once
 
 #include <cstddef>

@@ -36,8 +36,8 @@ std::vector<int> EndsInsideHost(const HostLayout& layout, int host, const Reduct
   return ends;
 }
 
-/// The partial sums of consecutive hosts that this rank holds, and combines with those of its peers on other
-/// hosts.
+/// The partial sums of consecutive hosts that this rank holds and combines with the partial sums of its peers
+/// on other hosts.
 class HostSums {
  public:
   HostSums(const HostLayout& layout, const Reduction& reduction, std::size_t max_count)
@@ -69,7 +69,7 @@ class HostSums {
     sums.Hold(first, end - first, count);
   }
 
-  /// Runs one step. `window`: the range of the vector that this rank holds, before and after the step.
+  /// Runs one step. `window`: the range of the vector that this rank holds; updated.
   void Meet(PeerGroup& hosts, const PlanStep& step, Range& window) {
     const auto inside = [&](Range range) {
       return Range{range.begin - window.begin, range.end - window.begin};

@@ -10,7 +10,7 @@
 //   inside     each host broadcasts or allgathers the sum
 //
 // For short vectors, or hosts of different sizes, one rank of each host communicates with other hosts. For
-// long vectors on hosts of equal size, all ranks do, with a slice each, as in hierarchical.h.
+// long vectors on hosts of equal size, all ranks communicate, each with its slice, as in hierarchical.h.
 //
 // With H hosts and p partial sums (one, two or three for most hosts, at most 2 log2 of the number of ranks):
 //                 steps        bytes sent by a host    messages sent by a participating rank

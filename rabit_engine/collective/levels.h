@@ -1,5 +1,5 @@
-// The order of reduction (reduce/order.h) as seen by one member of a group: at each level, the two nodes that
-// meet. Level k joins nodes of up to 2^k members.
+// The order of reduction (reduce/order.h) as seen by one member of a group: the two nodes that meet at each
+// level. Level k joins nodes of up to 2^k members.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 
 namespace warren::collective {
 
-/// Two neighbouring nodes under one node. If `right` is not empty, `left` has 2^k members, where k is the
-/// level at which the two meet.
+/// Two neighboring nodes with the same parent. If `right` is not empty, `left` has 2^k members, where k is
+/// the level at which the two nodes meet.
 struct Siblings {
   Subtree left;
   Subtree right;

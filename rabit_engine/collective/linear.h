@@ -1,4 +1,4 @@
-// Direct messages between the root and all others: each message is sent once, and the root's link is the
+// Direct messages between the root and all other members: all data is sent once, and the root's link is the
 // bottleneck. Used for slices whose lengths are known only to the two ranks concerned.
 #pragma once
 

@@ -14,7 +14,8 @@
 // These are the fewest bytes possible for any n, and each result is combined in a single pass. Scratch: about
 // 1 MiB, at least n - 1 elements.
 //
-// Best for long vectors and moderate n, powers of two or not; the price is n - 1 links per member.
+// Best for long vectors and moderate n, whether or not n is a power of two; the price is n - 1 links per
+// member.
 //
 // Source: R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of Collective Communication Operations in
 // MPICH", IJHPCA 19(1), 2005, section 4.3 (pairwise exchange); E. Chan et al., "Collective communication:

@@ -8,9 +8,9 @@
 namespace warren::collective {
 namespace {
 
-/// The most partial sums that any consecutive ranks can have. A range of ranks decomposes into at most two
-/// runs of subtrees of different sizes, so that a run has at most one subtree per level. Ranks that wrap
-/// around form two ranges, of one run each.
+/// Returns the maximum number of partial sums of any consecutive ranks. A range of ranks decomposes into at
+/// most two runs of subtrees. The sizes within a run are all different, so that a run has at most one subtree
+/// per level. Ranks that wrap around form two ranges, of one run each.
 std::size_t MaxSums(const Reduction& reduction, int world_size) {
   return reduction.order_matters() ? std::max(1, 2 * NumLevels(world_size)) : 1;
 }

@@ -1,8 +1,9 @@
 // Partial sums of subtrees of the order of reduction (reduce/order.h): the results of combining some ranks'
-// values as far as possible before the others are known. A rank, or a host with several ranks, holds the
-// partial sums of consecutive ranks; it receives them from its neighbour, adds its own values, and passes
-// them on. There are few of them: siblings are combined as soon as they meet, so that there is one for each
-// maximal subtree of the ranks (Decompose in order.h), and only one if the order does not matter.
+// values as far as possible before the other ranks' values are known. A rank, or a host with several ranks,
+// holds the partial sums of consecutive ranks; it receives partial sums from its neighbor, adds its own
+// values, and passes them on. There are few partial sums: siblings are combined as soon as they meet, so that
+// there is one for each maximal subtree of the ranks (Decompose in order.h), and only one if the order does
+// not matter.
 //
 // Ranks are consecutive cyclically: 0 follows the last. Partial sums on both sides of the wrap stay in the
 // order of arrival until Total(), when all are present.
@@ -22,12 +23,12 @@ namespace warren::collective {
 /// Not thread-safe. The reduction must outlive it.
 class PartialSums {
  public:
-  /// Has room for the partial sums of any consecutive ranks of `world_size`, each of up to `max_count`
-  /// elements.
+  /// Allocates memory for the partial sums of any consecutive ranks of `world_size`, each of up to
+  /// `max_count` elements.
   PartialSums(const Reduction& reduction, int world_size, std::size_t max_count);
 
   /// Replaces the contents with the partial sums of `ranks` ranks from `first` on, each of `count` elements.
-  /// Their values are undefined until they have been received into values(). `ranks` may be 0.
+  /// The values are undefined until they have been received into values(). `ranks` may be 0.
   void Hold(int first, int ranks, std::size_t count);
 
   /// The values of all partial sums, one after another: the bytes to send or receive.
@@ -39,10 +40,10 @@ class PartialSums {
   /// Drops the elements outside the range from all partial sums.
   void Keep(Range range);
 
-  /// Adds the value of a subtree, whose ranks must follow those added last.
+  /// Adds the value of a subtree, whose ranks must follow the ranks added last.
   void Absorb(Subtree ranks, const void* value);
   /// Adds the partial sums of `others`, which must have the same number of elements, and whose ranks must
-  /// follow those added last.
+  /// follow the ranks added last.
   void Absorb(const PartialSums& others);
 
   /// Writes the sum of all ranks, which must have been absorbed, and drops all partial sums.

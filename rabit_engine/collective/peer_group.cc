@@ -10,7 +10,7 @@
 namespace warren {
 namespace {
 
-// Size of pieces for `consume`: a piece and the data it is combined with fit the second-level cache.
+// Size of pieces for `consume`: a piece and the data it is combined with fit the L2 cache.
 constexpr std::size_t kPieceBytes = std::size_t{128} << 10;
 // If nothing more can be read, a partial piece above this size is combined immediately instead of waiting for
 // the rest.

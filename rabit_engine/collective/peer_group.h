@@ -1,11 +1,11 @@
 // The ranks that participate in one collective, and the bytes they exchange. Algorithms communicate only
 // through this class, or in shared memory (hosts()). A group numbers its members 0, 1, ...; `peer` is always
-// such a number. The members may be all ranks of the world, those of one host, or one of each host.
+// the number of a member. The members may be all ranks of the world, those of one host, or one of each host.
 //
 // On every link a collective begins with a CallTag, which the receiver compares with its own call: if two
-// ranks call different collectives, or pass different counts, both throw Misuse instead of producing garbage.
-// If only the sender and the receiver of a message know its length (CountsAreOfMessages), each message has a
-// tag.
+// ranks call different collectives, or pass different counts, the receiver throws Misuse instead of producing
+// a wrong result. If only the sender and the receiver of a message know its length (CountsAreOfMessages),
+// each message has a tag.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +38,7 @@ struct Receive {
 
 class HostCollectives;
 
-/// Which members share memory, and the means to use it.
+/// The members that share memory, and access to that memory.
 struct Hosts {
   HostCollectives* memory = nullptr;  ///< nullptr if this rank shares memory with no other
   const HostLayout* layout = nullptr;
@@ -46,9 +46,9 @@ struct Hosts {
 
 /// Not thread-safe; one collective at a time.
 ///
-/// A message of 0 bytes transfers only the tag, and not even that if an earlier message to the same peer has
-/// carried the tag of this collective. That is enough for a barrier in which no member sends to the same peer
-/// twice.
+/// A message of 0 bytes transfers only the tag, and nothing at all if an earlier message to the same peer has
+/// carried the tag of this collective. A barrier can therefore consist of empty messages only if no member
+/// sends to the same peer twice.
 class PeerGroup {
  public:
   /// `members` are the ranks of the group, `index` is this rank's position among them. The transport and the
@@ -72,17 +72,18 @@ class PeerGroup {
   int index() const { return index_; }
   int size() const { return static_cast<int>(members_.size()); }
   int rank_of(int peer) const { return members_[peer]; }
-  /// All other members, starting with the next one, so that not all members send to the same one first.
+  /// All other members, starting with the next one, so that not all members send to the same member first.
   std::vector<int> Others() const;
 
-  /// Makes the links. Every member must call it with its peers before the first Exchange with them.
+  /// Establishes the links to these peers. Every member must call it with its peers before the first Exchange
+  /// with them.
   void Connect(std::span<const int> peers);
 
   /// Sends and receives concurrently; returns when the transport has taken all sends and all receives have
   /// ended. Messages between two members keep their order over several calls. Pieces passed to `consume` are
   /// whole elements of `tag.element_bytes`, and about 128 KiB long unless elements are larger. Throws
-  /// LostPeer, TimedOut, or Misuse if a peer's tag differs (the transport is then aborted, so that no rank
-  /// waits for this rank). Messages to this member itself are not supported.
+  /// LostPeer, TimedOut, LocalShortage, or Misuse if a peer's tag differs (the transport is then aborted, so
+  /// that no rank waits for this rank). A member cannot send messages to itself.
   void Exchange(std::span<const Send> sends, std::span<const Receive> receives);
 
  private:

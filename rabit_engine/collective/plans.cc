@@ -24,7 +24,7 @@ PlanStep DoubleInRightNode(int index, const Siblings& nodes, Range all) {
 }
 
 /// Returns the part of the vector that a member holds if its node has 2^halvings members. Bit k of the index
-/// tells which half was kept in halving k.
+/// determines the half that was kept in halving k.
 Range WindowOf(int index, int halvings, std::size_t count) {
   Range window{0, count};
   for (int k = 0; k < halvings; ++k) {
@@ -45,8 +45,8 @@ PlanStep MeetAnEqualNode(int index, int level, const Siblings& nodes, std::size_
           Part{counterpart, WindowOf(index, level + 1, count)}};
 }
 
-/// How often the vector has been halved in a smaller right node: as often as in its largest full subtree,
-/// whose members have received everything from the others.
+/// Returns the number of times the vector has been halved in a smaller right node: as often as in its largest
+/// full subtree, whose members have received everything from the other members.
 int HalvingsIn(Subtree smaller) {
   return std::bit_width(static_cast<unsigned>(Size(smaller))) - 1;
 }

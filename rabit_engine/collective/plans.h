@@ -1,7 +1,6 @@
 // The steps of recursive doubling and halving-doubling for one member: the peers it meets at each level of
-// the order (levels.h), and the parts of the vector that move. The algorithms decide what is sent for these
-// parts: sums (recursive_doubling.cc, halving_doubling.cc) or several partial sums
-// (hierarchical_subtrees.cc).
+// the order (levels.h), and the parts of the vector that move. For these parts, the algorithms send either
+// sums (recursive_doubling.cc, halving_doubling.cc) or several partial sums (hierarchical_subtrees.cc).
 #pragma once
 
 #include <cstddef>
@@ -32,7 +31,7 @@ struct PlanStep {
 std::vector<PlanStep> PlanDoubling(int index, int size, std::size_t count);
 
 /// The reduce-scatter of halving-doubling: where equal nodes meet, every member keeps one half of its window
-/// and gives the other half; the members of a smaller right node give all they hold, and are finished.
+/// and gives the other half away; the members of a smaller right node give all they hold, and are finished.
 std::vector<PlanStep> PlanHalving(int index, int size, std::size_t count);
 
 /// Runs the steps in reverse once each member has the result for the part it kept, so that each member

@@ -10,7 +10,7 @@
 namespace warren::collective {
 namespace {
 
-// Bounds the scratch. For longer messages other algorithms are normally chosen.
+// The chunk size, which limits the scratch memory. For longer messages, other algorithms are normally chosen.
 constexpr std::size_t kDoublingChunkBytes = 256 << 10;
 
 void Meet(PeerGroup& group, const PlanStep& step, const VectorView& vector, const Reduction& reduction,

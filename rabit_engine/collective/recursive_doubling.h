@@ -1,10 +1,10 @@
 // Collectives that consist of ceil(log2 n) exchanges, each with a member twice as far away as in the previous
-// one.
+// exchange.
 //
-// Allreduce: in level k the members of two neighbouring nodes of the order (reduce/order.h) exchange their
+// Allreduce: at level k the members of two neighboring nodes of the order (reduce/order.h) exchange their
 // sums, each with its counterpart, so that all members of the joint node hold the joint sum. If the right
 // node is smaller (n is not a power of two), its members also take turns serving the left members without a
-// counterpart; they have time for that, because they have climbed fewer levels.
+// counterpart; they have time for this, because they have climbed fewer levels.
 //
 // With n members, L = ceil(log2 n) and S bytes:
 //                steps   bytes sent by a member                     messages

@@ -1,4 +1,4 @@
-// Collectives in which every member only sends to the next one and receives from the previous one.
+// Collectives in which every member sends only to the next member and receives only from the previous member.
 //
 // Reduce-scatter: slice j starts at member j + 1 and travels around to member j, absorbing each member's
 // values on the way. It travels as the partial sums of the members passed so far (partial_sums.h): a single
@@ -21,8 +21,8 @@
 //
 // Sources: P. Patarasu, X. Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC
 // 69(2), 2009; R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of Collective Communication Operations in
-// MPICH", IJHPCA 19(1), 2005, section 4.1 (ring allgather). Partial sums instead of one running sum are our
-// own addition.
+// MPICH", IJHPCA 19(1), 2005, section 4.1 (ring allgather). The use of partial sums instead of one running
+// sum is our own addition.
 #pragma once
 
 #include <cstddef>

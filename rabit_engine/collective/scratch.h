@@ -1,4 +1,4 @@
-// Memory for the work of collectives: uninitialised, aligned to a cache line.
+// Scratch memory of collectives: uninitialized, aligned to a cache line.
 #pragma once
 
 #include <cstddef>

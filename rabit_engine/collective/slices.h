@@ -1,4 +1,4 @@
-// Cuts vectors into chunks, which bound the amount of data in progress, and into one slice per member.
+// Splits vectors into chunks, which limit the amount of data in progress, and into one slice per member.
 // Everything is counted in elements, so that no element is ever split.
 #pragma once
 
@@ -22,7 +22,7 @@ inline std::size_t ElementsPerChunk(std::size_t chunk_bytes, std::size_t element
 }
 
 /// The number of chunks of `count` elements. At least one, which is empty if `count` is 0, so that members
-/// that disagree about the count still meet and notice it.
+/// that disagree about the count still exchange messages and detect it.
 inline std::size_t NumChunks(std::size_t count, std::size_t per_chunk) {
   return count == 0 ? 1 : (count - 1) / per_chunk + 1;
 }

@@ -15,20 +15,20 @@ namespace {
 constexpr std::size_t kReduceChunkBytes = 128 << 10;
 
 // Chunk size for broadcasts, which combine nothing: each chunk costs a round of waiting, but the larger the
-// chunks and the more levels there are, the longer the last member waits for its first chunk.
+// chunks and the more levels, the longer the last member waits for its first chunk.
 std::size_t BroadcastChunkBytes(std::size_t bytes, int size) {
   constexpr std::size_t kLeast = 128 << 10;
   constexpr std::size_t kMost = 1 << 20;
   return size == 2 ? bytes : std::clamp(bytes / 8, kLeast, kMost);
 }
 
-/// A neighbour in the tree and the level at which the two meet.
+/// A neighbor in the tree, and the level at which this member and the neighbor meet.
 struct Edge {
   int peer = -1;
   int level = 0;
 };
 
-/// One member's neighbours in the tree.
+/// One member's neighbors in the tree.
 struct TreePosition {
   int levels = 0;
   std::vector<Edge> children;  // lowest level first
@@ -115,7 +115,7 @@ class Pipeline {
     if (chunk < 0 || chunk >= chunks_) return std::nullopt;
     return Chunk(whole_, per_chunk_, chunk);
   }
-  /// The same for the broadcast, which begins at the highest level.
+  /// Like ClimbingAt, for the broadcast, which begins at the highest level.
   std::optional<Range> DescendingAt(int level, std::ptrdiff_t step) const {
     return ClimbingAt(levels() - 1 - level, step);
   }

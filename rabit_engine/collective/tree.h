@@ -13,7 +13,7 @@
 //   broadcast    L + C - 1       L S (the root)                       L C
 //   allreduce    2 L + C - 1     L S                                  (L + 1) C
 //
-// Best for short messages if the number of messages matters: n - 1 messages in total for a reduce or a
+// Best for short vectors if the number of messages matters: n - 1 messages in total for a reduce or a
 // broadcast. The root of a long broadcast sends L S bytes; the ring algorithm spreads that load.
 //
 // Source: R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of Collective Communication Operations in

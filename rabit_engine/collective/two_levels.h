@@ -11,11 +11,12 @@
 namespace warren::collective {
 
 /// From this vector size on, if all hosts have the same number of ranks, all ranks of a host use the network,
-/// with a slice each. Otherwise only the leaders do: slices cost two more synchronisations inside the host.
+/// with a slice each. Otherwise only the leaders use the network: slices cost two more synchronizations
+/// inside the host.
 inline constexpr std::size_t kSliceBytes = std::size_t{64} << 10;
 
 /// All slices of a host share its network interface, so each takes longer than the same number of bytes would
-/// alone. The algorithm is chosen as if there were no more slices than this, which is the best compromise for
+/// alone. The algorithm is chosen as if there were at most this many slices, which is the best compromise for
 /// 10 and 100 GbE (simulated: bench/loggp).
 inline constexpr std::size_t kRanksThatShare = 4;
 
@@ -29,7 +30,7 @@ class Levels {
         my_host_(layout_.host_of(world.index())) {}
 
   const HostLayout& layout() const { return layout_; }
-  /// nullptr for a rank that shares memory with no other.
+  /// nullptr if this rank shares memory with no other rank.
   HostCollectives* memory() const { return memory_; }
   const CallTag& tag() const { return world_.tag(); }
   int my_host() const { return my_host_; }

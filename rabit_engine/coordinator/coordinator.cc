@@ -56,8 +56,8 @@ void Coordinator::TakeRequest(int rank, const RankReport::Entry& entry, double n
     row.first = rank;
     row.has.resize(static_cast<std::size_t>(size_));
     row.since = since;
-    // If a rank has changed the shape or the group of a known name, or has waited too long for it, make all
-    // ranks forget the cached names and report them.
+    // If a rank has changed the shape or the group of a cached name, or has waited too long for it, all ranks
+    // must remove the name (and its group) from the cache and report their requests for it.
     for (std::string& known : known_beside(request)) answer.forgotten.push_back(std::move(known));
   } else {
     Compare(row, rank, request);
@@ -92,7 +92,8 @@ void Coordinator::Compare(Row& row, int rank, const Request& request) const {
 
 void Coordinator::PutInGroup(const std::string& name, int rank, const Request& request) {
   Group& group = groups_[request.group];
-  // If the name is used again, the rest of the previous group, which failed, will not be submitted.
+  // If a name that ended with the group's error is submitted again, a new group begins: the rest of the
+  // failed group will not be submitted.
   if (std::find(group.ended.begin(), group.ended.end(), name) != group.ended.end()) {
     group.size = 0;
     group.error.clear();
@@ -170,7 +171,7 @@ void Coordinator::Complete(const std::string& name, Answer& answer) {
 /// they are ready.
 void Coordinator::FailGroup(const std::string& name, const std::string& error, Answer& answer) {
   const auto place = groups_.find(name);
-  if (place == groups_.end()) return;  // its last member has already ended
+  if (place == groups_.end()) return;  // the group's last member has already ended
   place->second.error = error;
   const std::vector<std::string> names = std::exchange(place->second.complete, {});
   for (const std::string& one : names) {
@@ -178,7 +179,7 @@ void Coordinator::FailGroup(const std::string& name, const std::string& error, A
   }
 }
 
-/// Ends an operation and removes it from its groups; a group ends with its last member.
+/// Ends an operation and removes it from its groups. Removes a group when no member is left or expected.
 void Coordinator::End(const std::string& name, const std::string& error, Answer& answer) {
   const auto row = rows_.find(name);
   for (const std::string& in : row->second.groups) {
@@ -199,7 +200,7 @@ void Coordinator::End(const std::string& name, const std::string& error, Answer&
   rows_.erase(row);
 }
 
-/// Called when ranks have joined: names may be complete now. If all ranks have joined, joining starts over.
+/// Called when ranks have joined, which may complete names. If all ranks have joined, joining starts over.
 void Coordinator::EndJoin(Answer& answer) {
   std::vector<std::string> complete;
   for (const auto& [name, row] : rows_) {
@@ -268,7 +269,7 @@ void Coordinator::LookForLate(double now, Answer& answer) {
   for (const auto& [name, error] : failed) {
     const auto row = rows_.find(name);
     if (row == rows_.end()) continue;  // already ended with its group
-    // Fail the whole group, whichever ranks have submitted its members.
+    // Fail the whole group, regardless of the ranks that have submitted its members.
     std::vector<std::string> names{name};
     for (const std::string& group : row->second.groups) {
       const std::vector<std::string>& members = groups_.at(group).names;

@@ -15,10 +15,10 @@
 namespace warren::coordinator {
 
 struct Patience {
-  /// Seconds until a warning names the ranks that a name waits for. The warning is repeated whenever the wait
-  /// has doubled.
+  /// Seconds until a warning names the ranks that have not submitted a name. The warning is repeated each
+  /// time the wait has doubled.
   double warns_after = 60;
-  /// Seconds until the operation ends with that warning as its error; 0: never.
+  /// Seconds until the operation ends with an error that has the warning's text; 0: never.
   double fails_after = 0;
 };
 
@@ -27,16 +27,17 @@ class Coordinator {
   /// See Participant::KnownBeside.
   using KnownBeside = std::function<std::vector<std::string>(const Request&)>;
 
-  /// `rank_in_job`: maps a rank to its rank in the job, which error messages and warnings show.
+  /// `rank_in_job` maps a rank to its rank in the job, for error messages and warnings.
   Coordinator(int size, Settings settings, Patience patience, std::function<int(int)> rank_in_job);
 
-  /// Whether all ranks must send their reports even if no rank has anything to say.
+  /// Whether all ranks must send their reports even if no rank has anything to report.
   bool IsDue(double now) const { return has_proposal_ || now >= next_due_; }
-  /// Sets the settings that the ranks use from the next answer on.
+  /// Sets the settings that all ranks use after the next answer.
   void Propose(const Settings& settings);
-  /// Answers the messages of one cycle. `messages` is in rank order.
+  /// Returns the answer to the ranks' messages of one cycle. `messages` is in rank order.
   Answer Take(std::span<const RankReport> messages, const KnownBeside& known_beside, double now);
-  /// The warnings since the last call, e.g. "'x' ... has been ready on rank 0 but not on rank 1 for 60 s".
+  /// Returns the warnings since the last call, e.g. "'x' ... has been ready on rank 0 but not on rank 1 for
+  /// 60 s".
   std::vector<std::string> TakeWarnings();
 
  private:

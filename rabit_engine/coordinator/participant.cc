@@ -27,7 +27,7 @@ void Participant::Add(Request request, double now) {
   TakeBit(waiting);
 }
 
-/// Gives the operation a bit if all ranks know it exactly as it was submitted.
+/// Gives the operation a bit if the cache contains it exactly as this rank has submitted it.
 void Participant::TakeBit(WaitingRequest& waiting) {
   const Request& wanted = waiting.request;
   const auto place = places_.find(wanted.name);
@@ -49,8 +49,8 @@ void Participant::LoseBit(WaitingRequest& waiting) {
   ++num_untold_;
 }
 
-/// Drops the bits of operations that have waited too long: rank 0 must know them to report the ranks that are
-/// missing.
+/// Drops the bits of operations that have waited too long: they must be reported to rank 0, which names the
+/// missing ranks.
 void Participant::AskAgain(double now) {
   if (now < next_look_) return;
   next_look_ = now + settings_.patience / 4;
@@ -128,7 +128,7 @@ void Participant::Accept(const Answer& answer) {
     others_have_joined_ = true;
     has_joined_ =
         has_joined_ || std::find(answer.joined.begin(), answer.joined.end(), rank_) != answer.joined.end();
-    // A joined rank cannot take part in these operations. Forget them, so that they are submitted to rank 0,
+    // A joined rank cannot take part in these operations. Forget them, so that they are reported to rank 0,
     // which ends them with an error.
     for (std::size_t bit = 0; bit < known_.size(); ++bit) {
       if (known_[bit] && !known_[bit]->request->signature.takes_joined())

@@ -1,5 +1,5 @@
-// The named operations that all ranks have agreed to run, in the same order on every rank, and how they are
-// batched.
+// The named operations that all ranks have agreed to run, in the same order on every rank, and their division
+// into batches.
 #pragma once
 
 #include <cstddef>
@@ -24,8 +24,9 @@ class ReadyList {
   /// Inserts `ready` after all entries of the same or a higher priority.
   void Add(Ready ready);
   bool empty() const { return ready_.empty(); }
-  /// Takes the first entry. If it is an allreduce with a built-in operation, also takes, in order, the others
-  /// of the same type and operation (averages only with averages) that still fit into `fusion_bytes`.
+  /// Takes the first entry. If it is an allreduce with a built-in operation, also takes, in order, those
+  /// other allreduces of the same type and operation (averages only with averages) that still fit into
+  /// `fusion_bytes`.
   std::vector<Ready> TakeBatch(std::uint64_t fusion_bytes);
 
  private:

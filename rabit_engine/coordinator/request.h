@@ -5,9 +5,9 @@
 //
 //   1. For each name that all ranks know (the cache in participant.h), each rank sets a bit if it has the
 //      name ready. The bitwise AND over all ranks shows which names are ready everywhere.
-//   2. If some rank has something to say that no bit can express (a new name, another shape of a known
-//      one, or that it joins or leaves), all ranks send a RankReport to rank 0, whose Coordinator answers all
-//      of them with one Answer. Otherwise this step is skipped.
+//   2. If some rank has something to report that no bit can express (a new name, another shape of a known
+//      name, or that it joins or leaves), all ranks send a RankReport to rank 0, whose Coordinator sends one
+//      Answer to all ranks. Otherwise this step is skipped.
 //   3. Agreed operations go into each rank's ReadyList, which is the same on all ranks, and are run from its
 //      head.
 //
@@ -30,10 +30,10 @@ struct Signature {
   std::uint8_t type = 0;       ///< DataType of a built-in reduction; else 0
   std::uint8_t operation = 0;  ///< ReduceOp of a built-in reduction; else 0
   bool average = false;
-  bool custom = false;              ///< reduced by a caller's function, on elements of element_bytes
+  bool custom = false;              ///< reduced by a caller's function, on elements of element_bytes bytes
   std::uint64_t element_bytes = 1;  ///< 1 if elements are only moved
   std::int32_t root = 0;
-  /// The number of elements of an allreduce, a broadcast, or all slices together; 0 for an all-to-all.
+  /// The number of elements of an allreduce, of a broadcast, or of all slices together; 0 for an all-to-all.
   std::uint64_t count = 0;
   std::uint64_t digest = 0;  ///< hash of the slices' offsets; 0 if there are none
 
@@ -50,8 +50,8 @@ std::string Describe(const Signature& signature);
 struct Request {
   std::string name;
   Signature signature;
-  std::int32_t priority = 0;     ///< larger values run first; rank 0's value counts
-  std::string group;             ///< empty if in no group
+  std::int32_t priority = 0;     ///< larger values run first; rank 0's value applies
+  std::string group;             ///< empty if the name is in no group
   std::uint32_t group_size = 0;  ///< number of names in the group, which run when all are ready
   /// For an all-to-all: the bytes that this rank sends to, and expects from, each rank.
   std::vector<std::uint64_t> sent;
@@ -66,11 +66,11 @@ struct Agreed {
   std::string error;
 };
 
-/// How the ranks cooperate; rank 0's settings apply to all.
+/// The settings of the cycles; rank 0's settings apply to all ranks.
 struct Settings {
   std::uint64_t fusion_bytes = 0;  ///< small allreduces are packed up to this size; 0: never
   std::uint64_t cycle_us = 0;      ///< how long names are collected before the ranks communicate
-  double patience = 60;  ///< seconds after which rank 0 is told about a waiting name, even a known one
+  double patience = 60;  ///< seconds after which a waiting name is reported to rank 0, even if it is cached
   bool operator==(const Settings&) const = default;
 };
 

@@ -1,6 +1,6 @@
 // Finds good settings by trial: rank 0 measures how fast bytes are reduced with each candidate and keeps the
-// best. Fusion sizes are tried first, then, with the best of them, the cycle times. Each candidate is rated
-// by the median of several samples, so that a single disturbance does not decide.
+// best. Fusion sizes are tried first; then cycle times, with the best fusion size. Each candidate is rated by
+// the median of several samples, so that a single disturbance does not decide.
 #pragma once
 
 #include <cstddef>

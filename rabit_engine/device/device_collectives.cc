@@ -169,7 +169,7 @@ void DeviceCollectives::Execute(std::span<const Operation> calls) {
 }
 
 /// The result goes to the group's memory first, and is kept on the host. Only then is it copied to the
-/// program's buffer, so that the input, which may be in the same place, stays intact until then. A kept
+/// program's buffer, so that the input, which may be in the same buffer, stays intact until then. A kept
 /// result serves all ranks, so it is the whole result even if ranks get different parts.
 void DeviceCollectives::RunRecorded(const Operation& call) {
   Operation whole = call;
@@ -274,8 +274,8 @@ void DeviceCollectives::Wait(const Mark& mark) {
     late = true;
   }
   if (late) {
-    // No rank waits for its device any longer, so all ranks that are not stuck reach this barrier, and it can
-    // name one that is stuck.
+    // No rank is waiting for its device any longer, so every rank that is not stuck reaches this barrier, and
+    // its error can name a rank that is stuck.
     communicator_.Barrier();
     throw TimedOut(fmt::format(
         "the work on the stream has not ended within {} s (rabit_timeout_sec), although no rank is stuck elsewhere",

@@ -1,12 +1,12 @@
-// The device collectives of one rank. They connect the API with the CUDA part (plugin.h), which does the
-// work, and with the communicator, through which the CUDA parts of all ranks find each other and a job
-// survives losses.
+// The device collectives of one rank. They connect the API to the CUDA part (plugin.h), which does the work,
+// and to the communicator, through which the CUDA parts of all ranks find each other and the job survives
+// losses.
 //
-// Before LoadCheckPoint a collective is enqueued on its stream and may still run when the call returns, as
-// with NCCL. Meanwhile a thread checks ten times a second whether a rank is lost; if so, it aborts the work
-// in progress, so that no rank waits forever, and the next call reports the loss. After LoadCheckPoint a call
-// returns when its result is complete and kept on the host; if a rank is lost, the surviving ranks and the
-// restarted one create a new group and continue with that call (recovery/).
+// Before LoadCheckPoint a collective is enqueued on its stream and may still be running when the call
+// returns, as with NCCL. Meanwhile a thread checks ten times a second whether a rank has been lost; if so, it
+// aborts the work in progress, so that no rank waits forever, and the next call reports the loss. After
+// LoadCheckPoint a call returns when its result is complete and kept on the host; if a rank is lost, the
+// surviving ranks and the restarted one create a new group and continue with that call (recovery/).
 #pragma once
 
 #include <atomic>
@@ -42,8 +42,8 @@ struct DeviceOptions {
 /// Errors are EngineError (LostPeer, TimedOut, Misuse). Not thread-safe.
 class DeviceCollectives {
  public:
-  /// Calls a function unless another call of this rank is in progress; no other call starts meanwhile.
-  /// Thread-safe.
+  /// Calls a function unless another call of this rank is in progress; no other call starts while the
+  /// function runs. Thread-safe.
   using WhenIdle = std::function<void(const std::function<void()>&)>;
 
   DeviceCollectives(recovery::RecoverableCommunicator& communicator, const DeviceOptions& options,
@@ -59,23 +59,27 @@ class DeviceCollectives {
   /// stream is being captured into a CUDA graph and the call cannot be captured; then its whole group is
   /// refused.
   void Run(const Operation& call);
-  /// A position on a stream. It is reached when all work that was put on the stream before it is done.
+  /// A position on a stream. It is reached when all work enqueued on the stream before it is done.
   using Mark = std::shared_ptr<void>;
-  /// Like Run, and sets a mark after the call. Refused in a group and while the stream is being captured.
+  /// Like Run, and sets a mark after the call. Throws Refused in a group and while the stream is being
+  /// captured.
   Mark RunWithMark(const Operation& call);
   /// Whether Wait would return immediately. Thread-safe.
   bool IsReached(const Mark& mark);
   /// Returns when the mark is reached. Throws if it can no longer be reached.
   void Wait(const Mark& mark);
   void BeginGroup() { ++groups_; }
-  /// Ends a group that BeginGroup began. Ending the outermost group enqueues its calls.
+  /// Ends a group that BeginGroup began. Ending the outermost group enqueues its calls, or throws Refused if
+  /// one of them was refused.
   void EndGroup();
   bool in_group() const { return groups_ > 0; }
-  /// Returns when all work of the stream is done. Throws if the work can no longer finish.
+  /// Returns when all work on the stream is done; immediately before the first collective and after Finish,
+  /// since the stream then holds only the program's own work. Throws Refused in a group, and EngineError if
+  /// the work can no longer finish.
   void Synchronize(void* stream);
-  /// How collectives run, e.g. "NCCL 2.28.9"; empty before the first one.
+  /// How collectives run, e.g. "NCCL 2.28.9"; empty before the first one and after an error.
   std::string Describe() const;
-  /// Ends device collectives; all ranks call it together.
+  /// Ends device collectives. A collective call.
   void Finish();
 
  private:
@@ -86,7 +90,8 @@ class DeviceCollectives {
   void RequireCapture() const;
   void OpenFor(Communicator& links, const Operation& call);
   void Abort() noexcept;
-  /// Throws the error that a text of the CUDA part describes; does nothing for nullptr.
+  /// Does nothing if `said`, a result of the CUDA part, is nullptr; otherwise aborts the group and throws the
+  /// error that `said` describes.
   void Check(const char* said);
   void ThrowTrouble();
   void ThrowIfLate();
@@ -108,12 +113,12 @@ class DeviceCollectives {
   std::exception_ptr trouble_;       ///< the error that the watching thread found between calls
   std::atomic<bool> has_trouble_ = false;
   Clock::time_point deadline_ = kNoDeadline;
-  bool minds_losses_ = true;  ///< whether a loss aborts a waiting call
+  bool minds_losses_ = true;  ///< whether a lost or late rank ends a wait in the CUDA part
   int groups_ = 0;            ///< number of open groups
   bool group_is_refused_ = false;
   std::vector<Operation> grouped_;
 
-  std::set<void*> streams_;  ///< streams that may have collectives in progress that were not waited for
+  std::set<void*> streams_;  ///< streams on which collectives may still be in progress
   bool has_graphs_ = false;  ///< whether calls were captured into CUDA graphs
   int suspicions_ = 0;       ///< number of NCCL errors that no lost rank explains
   std::mutex watch_mutex_;

@@ -1,4 +1,4 @@
-// librabit_cuda.so, found and loaded when a program first asks for a device.
+// Finds librabit_cuda.so and loads it when a program first uses a device.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace warren::device {
 
-/// The files to try, best first: only WARREN_CUDA_LIBRARY if it is set; otherwise the file next to librabit,
-/// then the one that the loader finds.
+/// The files to try, best first: only `wanted` (the value of WARREN_CUDA_LIBRARY) if it is not empty;
+/// otherwise librabit_cuda.so in each of `folders`, then wherever the loader finds it.
 std::vector<std::string> LibraryCandidates(const std::string& wanted,
                                            const std::vector<std::string>& folders);
 

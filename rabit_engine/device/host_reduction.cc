@@ -84,7 +84,7 @@ DataType EngineType(Type type) {
 template <typename T>
 void DivideAll(void* buffer, std::size_t count, int ranks) {
   auto* values = static_cast<T*>(buffer);
-  // Wide enough for any number of ranks.
+  // Divisor is wide enough for any number of ranks.
   using Divisor = std::conditional_t<std::is_floating_point_v<T>, T,
                                      std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>>;
   for (std::size_t i = 0; i < count; ++i) {
@@ -113,7 +113,7 @@ std::uint16_t ToFloat16(float value) {
   if (size >= 65520.0F) return sign | 0x7c00U;
   if (size < 0x1p-14F)
     return static_cast<std::uint16_t>(sign | static_cast<unsigned>(std::nearbyint(size * 0x1p24F)));
-  // Adding just under half a unit of the last place plus the last kept bit rounds to nearest even; a carry
+  // Adding just under half a unit in the last place plus the last kept bit rounds to nearest even; a carry
   // goes into the exponent, as it should.
   const std::uint32_t magnitude = bits & 0x7fffffffU;
   const std::uint32_t rounded = magnitude + 0xfffU + (magnitude >> 13 & 1U);
@@ -160,7 +160,8 @@ unsigned char ToFloat8(Type type, float value) {
   std::frexp(size, &exponent);  // size is below 2^exponent
   const int lowest = 1 - format.bias;
   const int unit = std::max(exponent - 1, lowest) - format.fraction_bits;
-  // In units of the last place: an integer after rounding, which may carry into the next power of two.
+  // The size in units in the last place, rounded to an integer; rounding may carry into the next power of
+  // two.
   const auto units = static_cast<unsigned>(std::nearbyint(std::ldexp(size, -unit)));
   const unsigned below = static_cast<unsigned>(std::max(exponent - 1, lowest) - lowest)
                          << format.fraction_bits;

@@ -1,4 +1,4 @@
-// Reductions of device types on the host: the engine's, plus float8 and averages.
+// Reductions of device types on the host: the engine's own reductions, plus float8 and averages.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace warren::device {
 /// the result into averages.
 Reduction HostReduction(Type type, ReduceOp operation);
 
-/// Turns sums over `ranks` ranks into averages, rounding to nearest even, or towards zero for integers.
+/// Turns sums over `ranks` ranks into averages, rounding to nearest even, or toward zero for integers.
 void Divide(Type type, void* buffer, std::size_t count, int ranks);
 
 /// Returns the value of a float8 as defined by the OCP ("OCP 8-bit Floating Point Specification", 2023):

@@ -1,5 +1,5 @@
-// A collective on device memory, as every part of the engine sees it. The codes of element types and
-// reductions are those of rabit/device.h, the same as NCCL's.
+// A collective on device memory, as the parts of the engine pass it to each other. The codes of element types
+// and reductions are those of rabit/device.h, the same as NCCL's.
 #pragma once
 
 #include <cstddef>

@@ -3,8 +3,8 @@
 // device. No C++ object and no exception crosses this interface.
 //
 // Each function of WarrenDevices returns nullptr on success, else an error text that is valid until the
-// thread's next call. An empty text means that a function of WarrenDeviceHost has failed; librabit knows the
-// error. Not thread-safe unless stated.
+// thread's next call. An empty text means that a function of WarrenDeviceHost has failed; librabit has kept
+// its error. Not thread-safe unless stated.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +22,8 @@ struct WarrenDeviceHost {
   std::int32_t world_size;
   std::int32_t debug;
   std::int32_t tls;  ///< whether traffic between hosts must be encrypted
-  /// Whether ranks may be lost, so that nothing on the device may wait for another rank's process. May change
-  /// between calls.
+  /// Whether the job survives the loss of ranks, so that nothing on the device may wait for another rank's
+  /// process. May change between calls.
   std::int32_t recovers;
   /// `buffer` has a slice of `bytes` for each rank.
   std::int32_t (*allgather)(void* context, void* buffer, std::size_t bytes);
@@ -44,11 +44,12 @@ struct WarrenDevices {
   /// Chooses the GPU for the `local_rank`-th process of a host and makes it the thread's current one.
   const char* (*select)(std::int32_t local_rank, std::int32_t* device);
 
-  /// Finds out which GPUs the ranks use and how they can reach each other. Collective. `memory`: some of the
-  /// device memory that will be used; null means the thread's current device. `host` must outlive the group.
+  /// Finds out which GPUs the ranks use and how they can reach each other. Collective. `memory`: device
+  /// memory that the collectives will use; nullptr selects the thread's current device. `host` must outlive
+  /// the group.
   const char* (*open)(const WarrenDeviceHost* host, const void* memory, WarrenDeviceGroup** group);
-  /// Frees everything. With `abort`, aborts the work in progress without waiting for any rank; otherwise, the
-  /// ranks call it together.
+  /// Frees everything. With `abort`, aborts the work in progress without waiting for any rank; otherwise, it
+  /// is a collective call.
   void (*close)(WarrenDeviceGroup* group, std::int32_t abort);
   /// How collectives run, for users: "NCCL 2.28.9".
   const char* (*describe)(WarrenDeviceGroup* group);
@@ -75,13 +76,13 @@ struct WarrenDevices {
   /// Copies between host and device memory in any direction, after the stream's work. Returns when the copy
   /// is done.
   const char* (*copy)(void* to, const void* from, std::size_t bytes, void* stream);
-  /// Whether a CUDA graph is being captured from the stream.
+  /// Sets `captured` to 1 if a CUDA graph is being captured from the stream, else 0.
   const char* (*is_captured)(void* stream, std::int32_t* captured);
 };
 
 }  // extern "C"
 
-/// Changes with every change of the tables.
+/// The version of the tables, to be incremented whenever they change.
 inline constexpr std::int32_t kWarrenDevicesVersion = 5;
 /// The only symbol a plugin exports: `extern "C" const WarrenDevices* warren_devices()`.
 inline constexpr const char* kWarrenDevicesSymbol = "warren_devices";

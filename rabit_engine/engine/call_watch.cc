@@ -105,8 +105,8 @@ void CallWatch::LookForLossesOfJob() {
   try {
     job_->LookForLosses();
   } catch (const LostPeer&) {
-    // The reason may be a rank that gave up in this communicator, whose alarm may arrive here only after the
-    // job has learnt of the loss.
+    // A rank may have given up in this communicator, and its alarm, which carries the reason, may arrive only
+    // after the job has noticed the loss.
     tcp_.ThrowIfTold();
     throw;
   }
@@ -243,8 +243,8 @@ void CallWatch::WarnIfLate(std::span<const Interest> awaited, Clock::time_point 
       std::chrono::duration<double>(now - since).count(), culprit, call, name_);
 }
 
-/// Follows the chain of waiting ranks from `rank` and returns the rank at its end, which does not wait; -1 if
-/// the chain leaves this host or is a cycle.
+/// Follows the chain of waiting ranks from `rank` and returns the rank at its end, which is not waiting; -1
+/// if the chain leaves this host, is a cycle, or ends in a wait without edges.
 int CallWatch::CulpritHere(int rank) const {
   for (int i = 0; i < segment_->local_size(); ++i) {
     const auto wait = WaitOf(rank);

@@ -3,15 +3,15 @@
 // Tags that travel with the data (collective/peer_group.h) or lie next to it (host/host_collectives.h) are
 // compared where two ranks meet. But ranks that call different collectives may never meet: for example, one
 // rank waits in shared memory for its leader, the leader waits for another host, and that host waits for a
-// link that no rank makes. So a waiting rank compares its call with those of other ranks. The ranks of its
-// host publish their calls in shared memory. To a rank on another host it sends its call over a short
-// connection, once per call, or repeatedly if it has no link with that rank; the other rank compares the
-// calls while it waits itself. In a deadlock every rank waits for another, so at least one of them finds a
-// call that differs from its own and tells all ranks.
+// link that no rank makes. So a waiting rank compares its call with the calls of other ranks. The ranks of
+// its host publish their calls in shared memory. To the awaited ranks on other hosts, it sends its call over
+// short-lived connections, once per call, or repeatedly to a rank with which it has no link; the receiver
+// compares the calls while it is itself waiting. In a deadlock every rank waits for another, so at least one
+// of them finds a call that differs from its own and reports this to all ranks.
 //
-// Other ranks need not make a call that sends or receives messages, so a waiting rank does not compare such
-// calls; deadlock_search.h finds ranks that wait for each other's messages. A rank that waits very long for a
-// rank that is not itself waiting prints a warning that names the late rank.
+// Calls that send or receive messages are not compared, because other ranks need not make them;
+// deadlock_search.h finds ranks that wait for each other's messages. A rank that waits very long for a rank
+// that is not itself waiting prints a warning that names the late rank.
 #pragma once
 
 #include <array>
@@ -34,8 +34,8 @@ namespace warren {
 class CallWatch final : public WaitObserver {
  public:
   /// `segment` is nullptr if this rank shares memory with no other rank. `job` is nullptr for the world;
-  /// other communicators ask the job for losses. A rank that has waited for `patience` prints a warning with
-  /// the rank that it waits for and the communicator's `name`.
+  /// other communicators ask the job for losses. A rank that has waited for `patience` prints a warning that
+  /// names the late rank and the communicator (`name`).
   CallWatch(HostSegment* segment, TcpTransport& tcp, const std::string& name, std::chrono::seconds patience,
             Job* job = nullptr);
 
@@ -49,8 +49,8 @@ class CallWatch final : public WaitObserver {
   /// The digest of this call and all calls before it.
   std::uint64_t digest() const { return digest_; }
 
-  /// Throws Misuse if a rank is in a different call or ranks wait for each other's messages; LostPeer if a
-  /// linked rank is gone.
+  /// Throws Misuse if a rank is in a different call or ranks wait for each other's messages; LostPeer if it
+  /// finds that a rank has been lost.
   void OnWait(std::span<const Interest> awaited, Clock::time_point since, Clock::time_point looked) override;
   int WhoIsLate(std::span<const Interest> awaited, Clock::time_point deadline) override;
 
@@ -62,7 +62,8 @@ class CallWatch final : public WaitObserver {
   void Ask();
 
   bool SharesMemory(int rank) const;
-  /// The wait record of a rank of this host; nullopt if that rank is not waiting.
+  /// The wait record of a rank of this host; nullopt if that rank is not waiting or its record is out of
+  /// date.
   std::optional<WaitRecord> WaitOf(int rank) const;
   void SayWait(std::span<const Interest> awaited, Clock::time_point since, Clock::time_point looked);
   LinkState LinkWith(int peer) const;
@@ -92,7 +93,7 @@ class CallWatch final : public WaitObserver {
   /// When the first awaited rank was asked whether it is itself waiting; the next warning depends on its
   /// answer. Zero if it has not been asked.
   Clock::time_point asked_whether_it_waits_{};
-  int suspect_ = -1;  ///< the rank of this host that seems not to wait
+  int suspect_ = -1;  ///< the rank of this host that appears to be late, or -1
   Clock::time_point suspected_since_{};
   Clock::time_point missed_deadline_{};  ///< the deadline that asked_after_deadline_ belongs to
   Clock::time_point asked_after_deadline_{};

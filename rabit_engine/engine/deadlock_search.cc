@@ -6,7 +6,7 @@
 namespace warren {
 namespace {
 
-// The number of probes sent at intervals of a second; after those, the interval doubles each time.
+// The number of probes sent at intervals of a second; after that, the interval doubles each time.
 constexpr int kQuickProbes = 4;
 
 std::uint64_t Mix(std::uint64_t value) {
@@ -15,7 +15,7 @@ std::uint64_t Mix(std::uint64_t value) {
   return value ^ (value >> 31);
 }
 
-/// The rank's place in an order that has nothing to do with which ranks talk to each other.
+/// A hash of the rank, which orders the ranks independently of which of them communicate.
 std::uint64_t OrderOf(int rank) {
   return Mix(static_cast<std::uint64_t>(rank) + 1);
 }
@@ -115,8 +115,8 @@ std::optional<DeadlockSearch::ProbeMessage> DeadlockSearch::Follow(WaitProbe pro
     probe.edge = edge;
     const bool is_here = view_.shares_memory(edge.on) && edge.kind != WaitKind::kLink;
     if (!is_here) return ProbeMessage{edge.on, probe};
-    // Treated as a wait in shared memory: that rank's record can be read here, so no byte counts need
-    // comparing.
+    // Treated as a wait in shared memory: the awaited rank's record can be read here, so no byte counts need
+    // to be compared.
     probe.edge.kind = WaitKind::kMemory;
     if (edge.on == probe.origin) {
       if (edge.on != rank_) return ProbeMessage{edge.on, probe};

@@ -3,23 +3,23 @@
 // A waiting rank publishes its wait to the ranks of its host in shared memory and keeps renewing it
 // (WaitRecord). Soon after it has begun to wait, it sends a probe along the "waits for" edges; in a send or
 // receive call it sends further probes at growing intervals. A probe follows the records of a host, and
-// travels between hosts over a short connection to the rank at the end of the edge, which passes it on if it
-// is itself waiting. A probe that returns to its origin has gone round a cycle (K. M. Chandy, J. Misra and L.
-// M. Haas, "Distributed deadlock detection", ACM TOCS 1(2), 1983). A rank waits for all of its edges, not for
-// any of them: an exchange ends only when all of its messages have ended.
+// travels between hosts over a short-lived connection to the rank at the end of the edge, which passes it on
+// if it is itself waiting. A probe that returns to its origin has gone around a cycle (K. M. Chandy, J. Misra
+// and L. M. Haas, "Distributed deadlock detection", ACM TOCS 1(2), 1983). A rank waits for all of its edges,
+// not for any of them: an exchange is complete only when all of its messages are.
 //
 // One such probe is not enough, since it sees the waits of the cycle one after the other. If a second probe
 // finds the same waits in the same cycle, they all existed at the same time, between the two probes. For
 // ranks that talk over TCP, byte counts show that nothing is in flight between them: the rank that receives a
 // probe compares the number of bytes it has sent with the number that the other has received. In shared
-// memory nothing is in flight: a rank that has looked after the other began to wait has seen everything.
+// memory nothing is in flight: a rank that checks after the other has begun to wait sees everything that the
+// other wrote.
 //
-// Values in, values out: no sockets, and the caller provides the clock. The rank with the lowest hash finds
-// the cycle, since a rank passes on only the probes of ranks with a lower hash than its own: a chain of n
-// ranks that wait for a late rank sends n log n messages instead of n * n. A rank that drops the probe of a
-// rank which has just begun to wait sends a probe itself, since the new wait may have closed a cycle. A rank
-// that is in a collective, and so sends no further probes on its own, sends one for every probe that it
-// drops.
+// No sockets are used here, and the caller provides the clock. The rank with the lowest hash finds the cycle,
+// since a rank passes on only the probes of ranks with a lower hash than its own: a chain of n ranks that
+// wait for a late rank sends n log n messages instead of n * n. A rank that drops the probe of a rank which
+// has just begun to wait sends a probe itself, since the new wait may have closed a cycle. A rank that is in
+// a collective, and so sends no further probes on its own, sends one for every probe that it drops.
 #pragma once
 
 #include <cstdint>
@@ -33,18 +33,19 @@
 
 namespace warren {
 
-/// What a rank knows about its link to another rank.
+/// The state of a rank's link to another rank.
 struct LinkState {
   bool shares_memory = false;
   bool is_linked = false;      ///< whether there is a TCP link, which the members below describe
   std::uint64_t sent = 0;      ///< bytes sent over that link
   std::uint64_t received = 0;  ///< bytes received over that link
-  bool is_full = false;        ///< whether there is no room to send until the other rank reads
+  bool is_full = false;        ///< whether nothing more can be sent until the other rank reads
 };
 /// The edge that describes rank `rank` waiting for `interest`; nullopt if this wait may end by itself.
 std::optional<WaitEdge> EdgeOf(int rank, const Interest& interest, const LinkState& link);
-/// Whether the probed wait still holds: the rank that received the probe is itself waiting and meanwhile does
-/// nothing that would end probe.waiter's wait for it. `own`: this rank's wait for probe.waiter, or nullptr.
+/// Whether the wait described by the probe still holds: this rank, which received the probe and is itself
+/// waiting, does nothing meanwhile that would end probe.waiter's wait for it. `own`: this rank's wait for
+/// probe.waiter; nullptr if there is none.
 bool Holds(const WaitProbe& probe, const Interest* own, const LinkState& link);
 
 class DeadlockSearch {

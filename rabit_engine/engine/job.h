@@ -1,5 +1,5 @@
-// The state shared by the communicators of a process: where the ranks of the job are, and whether a rank was
-// lost.
+// The state shared by the communicators of a process: where the ranks of the job are, and whether a rank has
+// been lost.
 //
 // The world is the communicator of all ranks; the others are split off from it or from one another. Each
 // communicator has its own links and shared memory, so that threads may use several communicators
@@ -37,8 +37,7 @@ class Job {
   std::shared_ptr<HostSegment> Segment() const;
   void SetSegment(std::shared_ptr<HostSegment> segment);
 
-  /// Locks the world's links for the calling thread. Does nothing, and costs nothing, until there are other
-  /// communicators.
+  /// Locks the world's links for the calling thread. Does nothing until BeginSharing has been called.
   std::unique_lock<std::mutex> TurnOfWorld() {
     return is_shared_.load(std::memory_order_relaxed) ? std::unique_lock(turn_)
                                                       : std::unique_lock<std::mutex>();
@@ -46,8 +45,8 @@ class Job {
   /// From now on other communicators may use the world's links.
   void BeginSharing() { is_shared_ = true; }
   /// Functions of the world for the other communicators; called while the world's turn is held.
-  /// `look_for_losses` throws LostPeer if it knows of a loss; `print` shows a line to the user. Empty before
-  /// the world is ready and after it was left.
+  /// `look_for_losses` throws LostPeer if a rank has been lost, according to the world's links; `print` shows
+  /// a line to the user. Empty before the world is ready and after it has been left.
   struct World {
     std::function<void()> look_for_losses;
     std::function<bool(int rank)> has_ended;  ///< whether the process of that rank has ended
@@ -56,16 +55,18 @@ class Job {
   };
   void SetWorld(World world);
 
-  /// Throws LostPeer if a call of any communicator has found a rank lost.
+  /// Throws LostPeer if NoteLoss or ReportLoss has recorded a loss.
   void ThrowIfLost() const;
   bool is_shared() const { return is_shared_.load(std::memory_order_relaxed); }
-  /// Records the loss that ended a call of the world.
+  /// Records the loss that ended a call of the world, if it is the first.
   void NoteLoss(const PeerError& loss);
-  /// Throws LostPeer if the job has lost a rank, according to the world's links. Does not wait. Thread-safe.
+  /// Throws LostPeer if a loss has been recorded or the world's links show one. Does not wait: does not check
+  /// the links while another thread uses them. Thread-safe.
   void LookForLosses();
-  /// Handles the loss that ended a call of another communicator: if the lost rank's process has ended, tells
-  /// the whole job, because this process may end as a consequence and would otherwise be taken for the first
-  /// one lost.
+  /// Handles the loss that ended a call of another communicator: if the lost rank's process has ended,
+  /// records the loss and reports it to the whole job, because this process may end as a consequence and
+  /// would otherwise be taken for the first rank lost. Does nothing while another thread uses the world's
+  /// links.
   void ReportLoss(const PeerError& loss);
   /// Shows a line to the user.
   void Print(const std::string& text);

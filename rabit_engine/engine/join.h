@@ -16,21 +16,22 @@ namespace warren {
 /// Blocks until all ranks have joined. Throws EngineError.
 std::unique_ptr<Communicator> Join(const Settings& settings);
 
-/// How the ranks that mpirun or srun started find each other; kNone if no launcher started this process, if
+/// Returns how ranks started by mpirun or srun find each other; kNone if no launcher started this process, if
 /// the launcher started only this process, or if the job has parameter servers. Throws Misuse if torchrun or
-/// a similar launcher started several processes: they find each other through PyTorch, which this library
-/// does not support.
+/// a similar launcher, but not mpirun or srun, started several processes: such processes find each other
+/// through PyTorch, which this library does not support.
 BootstrapKind BootstrapOfLauncher(const MpiClues& clues, const wire::LookUp& look_up);
 
-/// Whether Join goes through a tracker. Only then can ranks be linked again after a loss.
+/// Whether Join goes through a tracker. Only then can ranks be linked again after a loss. Throws Misuse if
+/// the settings require a tracker but do not name one.
 bool JoinsThroughTracker(const Settings& settings);
 /// Like Join, for settings for which JoinsThroughTracker is true. `rank`: the rank of this process if it was
 /// in the job before. `greeting`: see NativeCommunicator.
 std::unique_ptr<NativeCommunicator> JoinThroughTracker(const Settings& settings, std::optional<int> rank = {},
                                                        const std::string& greeting = "");
 
-/// Joins the ranks that meet through this bootstrap, whatever bootstrap the settings name. Blocks until all
-/// have joined. Throws EngineError.
+/// Joins the world of this bootstrap, whatever bootstrap the settings name. Blocks until all ranks have
+/// joined. Throws EngineError.
 std::unique_ptr<NativeCommunicator> JoinOver(std::unique_ptr<Bootstrap> bootstrap, const Settings& settings);
 
 }  // namespace warren

@@ -1,5 +1,5 @@
 // Messages with tags: any number of them may be in progress between any two ranks. Messages with different
-// tags or in different directions have no order. A thread transfers them over links that only the mailbox
+// tags or in different directions are not ordered. A thread transfers them over links that only the mailbox
 // uses.
 //
 // A message is a header (its tag and length, 16 bytes in the machines' byte order) followed by the data. Each
@@ -32,8 +32,8 @@ namespace warren {
 class Mailbox final : public TaggedMessages {
  public:
   /// `communicator` must not be used for anything else. `transport` is the communicator's transport, linked
-  /// to all ranks (nullptr if there is only one rank). `patience`: the timeout of messages for which none is
-  /// given; 0 waits forever.
+  /// to all ranks (nullptr if there is only one rank). `patience`: the default timeout of messages; 0 waits
+  /// forever.
   Mailbox(std::unique_ptr<Communicator> communicator, Transport* transport,
           std::chrono::milliseconds patience);
   /// Messages in progress end with an error.
@@ -66,7 +66,8 @@ class Mailbox final : public TaggedMessages {
     int from = -1;
     Header header;
     std::size_t done = 0;
-    /// The bytes of a message that precedes a matching one in the stream, or has an unexpected length.
+    /// The bytes of a message that a matching one may follow in the stream, or whose length is not the
+    /// expected one.
     std::vector<std::byte> aside;
     bool is_aside = false;
     std::optional<std::uint64_t> receive;  ///< the matching receive
@@ -79,7 +80,7 @@ class Mailbox final : public TaggedMessages {
     std::size_t sent = 0;  ///< bytes of sends.front() that have been sent, header included
     Header header;
     std::size_t header_bytes = 0;           ///< bytes of the header that have arrived
-    std::optional<std::uint64_t> incoming;  ///< the message whose bytes come next
+    std::optional<std::uint64_t> incoming;  ///< the message whose bytes come next in the stream
   };
 
   Clock::time_point Deadline(std::chrono::milliseconds patience) const;
@@ -103,8 +104,8 @@ class Mailbox final : public TaggedMessages {
   // --- used by the thread only ---
   std::vector<Peer> peers_;  ///< by rank; this rank's entry is not used
   MessageMatching matching_;
-  std::map<std::uint64_t, PendingTransfer> receives_;  ///< the receives that are waiting, by id
-  std::map<std::uint64_t, ArrivingMessage> messages_;  ///< the messages that have begun to arrive, by id
+  std::map<std::uint64_t, PendingTransfer> receives_;  ///< pending receives, by id
+  std::map<std::uint64_t, ArrivingMessage> messages_;  ///< messages that have begun to arrive, by id
   std::uint64_t last_id_ = 0;
 
   std::mutex mutex_;  ///< guards the members below

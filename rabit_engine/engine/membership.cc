@@ -62,8 +62,8 @@ Record Decode(std::string_view text) {
   return record;
 }
 
-/// Derives the key of the links from `secret` and the job token. Without the token, if there is one, an
-/// overheard `secret` does not suffice.
+/// Derives the key of the links from `secret` and, if there is one, the job token. With a token, an overheard
+/// `secret` does not suffice.
 tcp::LinkKey KeyOfLinks(const Settings& settings, const std::string& secret) {
   return settings.job_token ? settings.job_token->Derive("links", secret)
                             : wire::Sha256().Update(secret).Finish();
@@ -165,8 +165,8 @@ Membership MeetWorld(Bootstrap& bootstrap, Listening listening, const Settings& 
 
 namespace {
 
-/// Which of the group's ranks share memory, by rank in the group. `members`: the ranks of the group in the
-/// job.
+/// Which of the group's ranks share memory, by rank in the group. `members`: the group's members as ranks of
+/// the job.
 HostLayout LayoutOf(const Job& job, std::span<const int> members) {
   std::vector<int> leaders;
   leaders.reserve(members.size());

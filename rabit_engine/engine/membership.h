@@ -20,22 +20,22 @@ struct Listening {
   tcp::Socket socket;
   std::vector<std::string> addresses;  ///< "ip:port", most likely reachable first
 };
-/// Listens on a port of those in the settings. Throws EngineError.
+/// Listens on a free port in the range given by the settings. Throws EngineError.
 Listening ListenHere(const Settings& settings);
 
 struct Membership {
   std::vector<int> ranks;  ///< ranks in the job, by rank in the communicator
   int rank = 0;            ///< this rank in the communicator
   HostLayout layout{{}};   ///< which ranks share memory, by rank in the communicator
-  /// Shared by this rank and the members that share memory with it; nullptr if no other member does.
+  /// Shared by this rank and the members that share memory with it; nullptr if there are no such members.
   std::shared_ptr<HostSegment> segment;
   /// Addresses peers by their ranks in the job; nullptr if there is only one member.
   std::unique_ptr<TcpTransport> tcp;
 };
 
-/// Creates the world: tells the other ranks where this rank can be reached, and finds out which ranks share
-/// memory. All ranks call it together. `greetings`: on entry this rank's greeting only, on return the
-/// greetings of all ranks, by rank. Fills in `job`.
+/// Creates the world: sends this rank's addresses to the other ranks, and finds out which ranks share memory.
+/// A collective call. `greetings`: on entry, only this rank's greeting, which must be a single line; on
+/// return, the greetings of all ranks, by rank. Fills in `job`. Throws EngineError.
 Membership MeetWorld(Bootstrap& bootstrap, Listening listening, const Settings& settings,
                      std::vector<std::string>& greetings, Job& job);
 
@@ -43,10 +43,11 @@ Membership MeetWorld(Bootstrap& bootstrap, Listening listening, const Settings& 
 class SubgroupOffer {
  public:
   /// `members`: the ranks of the job that are in the group, in the group's order; `index`: this rank's
-  /// position in `members`.
+  /// position in `members`. Throws EngineError.
   SubgroupOffer(const Job& job, std::vector<int> members, int index, const Settings& settings);
   const std::string& text() const { return text_; }
-  /// `offers`: the offer of each member. `name`: the group's name, unique in the job.
+  /// Call it once. `offers`: the offer of each member. `name`: the group's name, unique in the job. Throws
+  /// EngineError; Refused if all members are on one host and no shared memory is left.
   Membership Join(std::span<const std::string> offers, const std::string& name, const Settings& settings);
 
  private:

@@ -1,6 +1,6 @@
 // Matches messages to receives as MPI does (MPI 4.1, section 3.5): among messages from one rank with one tag,
-// the first one sent is matched with the first suitable receive. Different tags have no order. Values only:
-// no links, no buffers.
+// the first one sent is matched with the first suitable receive. Messages with different tags are not
+// ordered. Handles only ids: no links, no buffers.
 #pragma once
 
 #include <cstdint>

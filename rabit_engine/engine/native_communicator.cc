@@ -61,7 +61,7 @@ NativeCommunicator::NativeCommunicator(const NativeCommunicator& parent, const s
       name_(name),
       reporter_(parent.reporter_) {
   Take(std::move(membership));
-  LetRanksLeave();  // a rank that destroys the communicator leaves immediately and is not lost
+  LetRanksLeave();  // a rank that destroys the communicator leaves immediately and does not count as lost
 }
 
 /// Reports to the tracker named in the environment, unless this process has joined the job of another
@@ -103,7 +103,7 @@ void NativeCommunicator::Take(Membership membership) {
 }
 
 /// Links with the previous and the next rank, unless they share memory with this rank. Used if the bootstrap
-/// made no links: each rank is then watched by a neighbour, through shared memory or these links, so that its
+/// made no links: each rank is then watched by a neighbor, through shared memory or these links, so that its
 /// death is noticed even before any algorithm has made links.
 void NativeCommunicator::LinkWithNeighbours() {
   std::vector<int> neighbours;
@@ -139,8 +139,8 @@ void NativeCommunicator::LeaveJob() {
 // --- communicators split off from this one ---
 
 namespace {
-/// The first byte of the text that a rank sends before it joins a group. An offer follows it, or the reason
-/// why the rank cannot make one.
+/// The first byte of the text that a rank sends before it joins a group. An offer follows, or the reason why
+/// the rank cannot make an offer.
 constexpr char kOffers = '+';
 constexpr char kCannotOffer = '-';
 }  // namespace
@@ -151,7 +151,7 @@ void NativeCommunicator::AllgatherForSplit(void* buffer, std::span<const std::si
   Counted(offsets.back(), [&] { RunInPlace(BeginBest(Collective::kSplit, operation), operation); });
 }
 
-/// The ranks of this rank's group, in the group's order; empty if `color` is negative.
+/// Returns the ranks of this rank's group, in the group's order; empty if `color` is negative.
 std::vector<int> NativeCommunicator::AgreeOnGroup(int color, int key) {
   struct Wish {
     std::int32_t color;
@@ -222,8 +222,8 @@ std::unique_ptr<Communicator> NativeCommunicator::MakeGroup(std::span<const int>
   if (offer && all_offer) {
     attempt([&] { made.reset(new NativeCommunicator(*this, name, offer->Join(offers, name, settings_))); });
   }
-  // Split exchanges these texts with ranks outside this group, too, so the exchange takes place even after a
-  // failure.
+  // Split exchanges these strings with ranks outside this group, too, so the exchange takes place even after
+  // a failure.
   const std::vector<std::string> joined = tell(failure);
   if (all_offer) failures = joined;
   for (std::size_t i = 0; i < failures.size(); ++i) {
@@ -332,8 +332,8 @@ const collective::Algorithm& NativeCommunicator::BeginBest(Collective called, co
   const collective::Algorithm& algorithm = collective::Choose(situation, forced_);
   tag.algorithm = collective::IdOf(algorithm);
   tag.collective = called;
-  if (called == Collective::kSplit) tag.root = 0;  // the digest of the texts' lengths is not compared
-  // The tag holds the size of elements as sent, since messages are cut into whole elements.
+  if (called == Collective::kSplit) tag.root = 0;  // the digest of lengths is not compared
+  // The tag holds the size of elements as sent, since messages are split at element boundaries.
   if (operation.reduction != nullptr && RunsInFloats(algorithm, *operation.reduction)) {
     tag.element_bytes = sizeof(float);
   }
@@ -593,7 +593,7 @@ void NativeCommunicator::FinishCalls() {
     transport().ExpectPeersToLeave();
     Barrier();
   }
-  if (reporter != nullptr) reporter->AwaitSent();  // while the tracker still listens
+  if (reporter != nullptr) reporter->AwaitSent();  // while the tracker is still listening
   if (world_size_ == 1) return;
   LeaveJob();
   world_.reset();

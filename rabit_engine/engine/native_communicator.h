@@ -37,9 +37,9 @@ namespace warren {
 
 class NativeCommunicator final : public Communicator {
  public:
-  /// Joins the bootstrap's world: tells the other ranks this rank's addresses, finds out which ranks share
-  /// memory, and links with the neighbours if the bootstrap made no links. Collective: blocks until all ranks
-  /// do the same. `greeting` is a text from the caller to all other ranks.
+  /// Joins the bootstrap's world: sends this rank's addresses to the other ranks, finds out which ranks share
+  /// memory, and links with the neighboring ranks if the bootstrap made no links. A collective call: blocks
+  /// until all ranks have joined. `greeting`: a line of text for all other ranks. Throws EngineError.
   NativeCommunicator(std::unique_ptr<Bootstrap> bootstrap, Listening listening, const Settings& settings,
                      const std::string& greeting = "");
   ~NativeCommunicator() override;
@@ -55,8 +55,8 @@ class NativeCommunicator final : public Communicator {
   std::unique_ptr<Communicator> Split(int color, int key) override;
   std::unique_ptr<Communicator> Group(std::span<const int> ranks, const std::string& name,
                                       OobAllgather& members) override;
-  /// From now on a rank that ends, or destroys its communicator, counts as lost only if others need it. For a
-  /// world whose ranks may leave without Finalize.
+  /// From now on a rank that ends, or destroys its communicator, counts as lost only if another rank waits
+  /// for it. For a world whose ranks may leave without Finalize.
   void LetRanksLeave();
   std::unique_ptr<TaggedMessages> MakeMailbox() override;
 
@@ -67,20 +67,21 @@ class NativeCommunicator final : public Communicator {
   void GiveUp() noexcept override { GiveUp(rank_, 0); }
   void TrackerPrint(const std::string& text) override;
   void Finalize() override;
-  /// How long a call may wait for a peer that is alive, from the next call on; 0 waits forever.
+  /// Sets how long a call may wait for a peer that is alive, from the next call on; 0 waits forever.
   void SetCollectiveTimeout(std::chrono::seconds timeout);
 
   /// The greetings of all ranks, by rank.
   const std::vector<std::string>& greetings() const { return greetings_; }
-  /// Sends messages from any rank to any other. All ranks pass the same list (collective/exchange.h).
+  /// A collective call that sends messages from any rank to any other. All ranks pass the same list
+  /// (collective/exchange.h).
   void Exchange(std::span<const PlannedMessage> messages);
   /// Waits for all ranks, then releases links and shared memory, so that a process that is killed after its
   /// last message to the tracker leaves nothing to clean up. No collective may follow. Throws LostPeer or
   /// TimedOut, and then releases nothing.
   void FinishCalls();
-  /// To be called after FinishCalls: tells the tracker that this rank leaves, and waits until all ranks have
-  /// done so. Returns false if a rank was lost before that; then this rank has not left and must be linked
-  /// again. Throws TimedOut.
+  /// To be called after FinishCalls: reports to the tracker that this rank is leaving, and waits until all
+  /// ranks have done the same. Returns false if a rank was lost before that; then this rank has not left and
+  /// must be linked again. Throws TimedOut.
   bool LeaveTogether();
 
   /// Which ranks share memory.
@@ -92,11 +93,12 @@ class NativeCommunicator final : public Communicator {
   void Take(Membership membership);
   void AllgatherForSplit(void* buffer, std::span<const std::size_t> offsets);
   std::vector<int> AgreeOnGroup(int color, int key);
-  /// Exchanges texts among the members of a group; returns them by position in the group.
+  /// Sends a string to the other members of a group and returns the strings of all members, in the group's
+  /// order.
   using Tell = std::function<std::vector<std::string>(const std::string& text)>;
   std::unique_ptr<Communicator> MakeGroup(std::span<const int> group, const std::string& name,
                                           const Tell& tell);
-  /// This rank's number in the job, which messages to the user show.
+  /// This rank's number in the job, used in messages to the user.
   int me() const { return members_[rank_]; }
   bool is_world() const { return bootstrap_ != nullptr; }
   void BeginReports();
@@ -111,7 +113,8 @@ class NativeCommunicator final : public Communicator {
   void RunInPlace(const collective::Algorithm& algorithm, const Operation& operation);
   /// Begins a call with this tag. `algorithm` is empty if no algorithm serves the call.
   void Begin(CallTag& tag, std::string_view algorithm = {});
-  /// Begins a call with the algorithm that will serve it. `called`: the kind that other ranks see.
+  /// Begins a call with the algorithm that will serve it. `called`: the kind of call that the tag shows to
+  /// other ranks.
   const collective::Algorithm& BeginBest(Collective called, const Operation& operation);
   Clock::time_point Deadline() const;
   /// See Situation::rounds.

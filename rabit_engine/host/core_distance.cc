@@ -15,19 +15,20 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// A read that took less found the line in this core's own cache. (Reading the ticks twice takes 20 ns.)
+/// A read faster than this found the line in this core's own cache. (Reading the ticks twice takes 20 ns.)
 constexpr double kOwnCacheNs = 25;
-/// Slower reads came from a core that shares no cache with this one. Measured on an AMD EPYC: 50 to 60 and
-/// 140 to 160 ns.
+/// A read slower than this fetched the line from a core that shares no cache with this one. Measured on an
+/// AMD EPYC: 50 to 60 ns with a shared cache, 140 to 160 ns without.
 constexpr double kFarNs = 105;
-/// A read that took longer was interrupted.
+/// A read slower than this was interrupted.
 constexpr double kInterruptedNs = 1000;
-/// The answer changes when the balance of slow and quick reads, which stays within this, is all slow or all
-/// quick.
+/// The balance of slow and quick reads is kept between -kEnough and kEnough; is_far() changes only when it
+/// reaches either limit.
 constexpr int kEnough = 3;
 
 #if defined(__x86_64__)
-/// Whether the processor has rdtscp and a counter whose rate does not change with the processor's.
+/// Whether the processor has rdtscp and an invariant TSC, which counts at a constant rate whatever the
+/// processor's frequency.
 bool HasSteadyTicks() noexcept {
   unsigned eax = 0;
   unsigned ebx = 0;
@@ -40,11 +41,11 @@ bool HasSteadyTicks() noexcept {
 }
 #endif
 
-/// A time as both clocks show it.
+/// A point in time, read from both clocks.
 struct Instant {
   Clock::time_point time;
   std::uint64_t ticks = 0;
-  bool is_exact = false;  ///< whether both were read at once
+  bool is_exact = false;  ///< whether both clocks were read within 1 us
 };
 
 Instant ReadBoth() noexcept {
@@ -60,7 +61,8 @@ Instant ReadBothExactly() noexcept {
   return now;
 }
 
-/// Returns the ticks of a nanosecond; 0 for the first milliseconds, when this is not known yet.
+/// Returns the number of ticks per nanosecond; 0 if unknown, as in the first milliseconds after the first
+/// call.
 double TicksPerNanosecond() noexcept {
   constexpr auto kLeast = std::chrono::milliseconds(10);
   static const Instant begin = ReadBothExactly();

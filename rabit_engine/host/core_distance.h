@@ -1,8 +1,9 @@
-// How far the core of another rank is, learned from the times in which its cache lines arrive.
+// Estimates how far another rank's core is from this one, by the time it takes to read lines that the rank
+// has written.
 //
-// Cores that share a cache exchange a modified line in 20 to 80 ns; between others it takes 100 to 200. The
+// Cores that share a cache exchange a modified line in 20 to 80 ns, other cores in 100 to 200 ns. The
 // distance may change while a job runs, because the kernel or a hypervisor moves ranks, so it is measured
-// where a rank reads a line that the other has just written anyway.
+// repeatedly, on reads of lines that the other rank has just written anyway.
 #pragma once
 
 #include <atomic>
@@ -10,20 +11,21 @@
 
 namespace warren {
 
-/// A number that grows at a constant rate, read after all earlier loads have completed; 0 if the processor
-/// has no such counter.
+/// Reads a counter that grows at a constant rate, after all earlier loads have completed. Returns 0 if the
+/// processor has no such counter.
 std::uint64_t ReadTicks() noexcept;
-/// How long so many ticks are; NaN without a counter, and in the first milliseconds, before its rate is
-/// known.
+/// Converts ticks to nanoseconds. Returns NaN for 0 ticks (there is no counter) and in the first
+/// milliseconds, before the counter's rate is known.
 double NanosecondsOf(std::uint64_t ticks) noexcept;
 
-/// Thread-safe; of reads that several threads report at once, some may not count.
+/// The estimated distance to one other core. Thread-safe, but if several threads report reads at the same
+/// time, some of the reads may not count.
 class CoreDistance {
  public:
-  /// Reports that reading a line took so many nanoseconds; NaN if this is unknown. The line may have been in
-  /// this core's own cache.
+  /// Records how many nanoseconds it took to read a line. Ignores NaN (unknown), reads served by this core's
+  /// own cache, and interrupted reads.
   void Note(double ns) noexcept;
-  /// Whether the cores share no cache. False until measurements say otherwise.
+  /// Whether the cores share no cache. False until measurements show otherwise.
   bool is_far() const noexcept { return is_far_.load(std::memory_order_relaxed); }
 
  private:

@@ -1,4 +1,4 @@
-// Which cores a rank may run on, and whether all ranks of a host can have one each.
+// The cores that a rank may run on, and whether each rank of a host can have a core to itself.
 #pragma once
 
 #include <span>

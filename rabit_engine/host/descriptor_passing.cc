@@ -16,8 +16,8 @@
 namespace warren {
 namespace {
 
-/// Begins each message. Ranks whose builds lay out the segment differently share no memory: the last digits
-/// change with the layout.
+/// The first word of each message. Its last digits are the version of the segment's layout: ranks whose
+/// builds use different layouts share no memory.
 constexpr std::uint64_t kMagic = 0x5741'5252'454e'0008;  // "WARREN", layout 8
 
 struct Greeting {
@@ -41,7 +41,7 @@ struct AbstractAddress {
   explicit AbstractAddress(const std::string& name) {
     address.sun_family = AF_UNIX;
     // The name begins with NUL, so it exists only in the kernel, within this network namespace. Another rank
-    // may have sent a name that is too long; such a name is cut, and no process listens there.
+    // may have sent a name that is too long; such a name is truncated, and no process listens on it.
     const std::size_t length = std::min(name.size(), sizeof(address.sun_path) - 1);
     std::memcpy(address.sun_path + 1, name.data(), length);
     bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length);
@@ -110,8 +110,8 @@ bool SendDescriptors(int socket, int rank, std::span<const int> descriptors, con
     const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(kPassingTimeoutMs);
     ssize_t taken = -1;
     while ((taken = sendmsg(socket, &message, MSG_NOSIGNAL)) < 0) {
-      // The number of a user's descriptors in transit is limited (ulimit -n): wait until others have received
-      // theirs.
+      // The number of a user's descriptors in transit is limited (ulimit -n): wait until other processes have
+      // received theirs.
       if (errno != EINTR && errno != ETOOMANYREFS) return false;
       if (std::chrono::steady_clock::now() >= end) return false;
       if (errno == ETOOMANYREFS) std::this_thread::sleep_for(std::chrono::microseconds(200));

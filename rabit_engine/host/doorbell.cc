@@ -27,9 +27,9 @@ Doorbell::Seat::~Seat() {
   doorbell_->seats_.fetch_sub(1);
 }
 
-/// Returns whether this is the only seat; if it is not, enters it into the list of sleepers. An only seat
-/// stays the only one during the sleep: a new seat is created only when a communicator is split, by the
-/// thread that uses that communicator, and this thread is about to sleep.
+/// Returns whether this is the only seat; if not, adds it to the list of sleepers. A single seat remains the
+/// only one during the sleep: seats are created only when a communicator is split, by the thread that uses
+/// that communicator, and this thread is about to sleep.
 bool Doorbell::Seat::Begin() {
   if (doorbell_->seats_.load() == 1) return true;
   if (!nudge_) nudge_ = CloseOnForkDescriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));

@@ -33,8 +33,8 @@ class Doorbell {
     Seat& operator=(const Seat&) = delete;
 
     /// Sleeps until the bell rings, `other_descriptor` is readable (-1 for none), or the limit has passed;
-    /// may return spuriously. `arm()` makes others ring from now on and returns whether there is still
-    /// nothing to do; it is called at a point after which no ring is missed.
+    /// may return spuriously. `arm()` requests rings from other processes and returns whether there is still
+    /// nothing to do. It is called at a point after which no ring is missed.
     template <typename Arm>
     void Sleep(int other_descriptor, std::chrono::milliseconds limit, Arm&& arm) {
       const bool alone = Begin();
@@ -48,7 +48,7 @@ class Doorbell {
     void End(bool alone);
 
     std::shared_ptr<Doorbell> doorbell_;
-    /// Rung by other threads of this process; created once there are several seats.
+    /// Signaled by other threads of this process; created once there are several seats.
     CloseOnForkDescriptor nudge_;
   };
 
@@ -56,7 +56,7 @@ class Doorbell {
   CloseOnForkDescriptor event_;
   std::atomic<int> seats_ = 0;
   std::mutex mutex_;
-  std::vector<int> asleep_;  ///< the nudges of the threads that sleep, if there are several seats
+  std::vector<int> asleep_;  ///< the nudge_ descriptors of sleeping threads, if there are several seats
 };
 
 }  // namespace warren

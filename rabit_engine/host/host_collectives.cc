@@ -13,27 +13,27 @@ namespace warren {
 namespace {
 
 /// With up to this many ranks, each rank reads the others' whole vectors: no more cache lines cross between
-/// cores than in three steps, and there is one wait fewer.
+/// cores than in three steps, and there is one fewer wait.
 constexpr int kRanksWithoutPieces = 2;
-/// Bytes of a round of a reduction of two ranks: as many as possible while the data in flight fits the
-/// second-level cache. Vectors of at most two long rounds use long rounds.
+/// The bytes per round of a reduction of two ranks: as many as possible while the data in flight fits the L2
+/// cache. Vectors of at most two long rounds use long rounds.
 constexpr std::size_t kOfTwoBytes = kMostRoundBytes / 2;
 constexpr std::size_t kLongOfTwoBytes = kMostRoundBytes;
 
-/// The largest vector that each rank shows whole. Above it, reading those of all ranks costs more than the
-/// two additional rounds of waiting that rounds take. Measured with 2 to 16 ranks on 2 cores
+/// The largest vector that each rank publishes whole. For larger vectors, reading the vectors of all ranks
+/// costs more than two additional rounds of waiting. Measured with 2 to 16 ranks on 2 cores
 /// (docs/explanation/engine.md).
 constexpr std::size_t kSmallBytes = std::size_t{16} << 10;
 
-/// The largest payload that ranks with a core each put into their slots. A larger one is read sooner from
-/// lines that are used again later than those of the slots.
+/// The largest payload that ranks put into their slots if they are not crowded. Larger payloads are read
+/// faster from the stages, whose lines are not reused as soon as those of the slots.
 constexpr std::size_t kMostInSlot = std::size_t{1} << 10;
 
-/// One of so many calls with staged payloads learns how far other cores are, and every call in rounds that
-/// has no payload.
+/// Distances to other cores are measured in one of this many calls that reserve bytes for staged payloads,
+/// and in every call that publishes no payload because it runs in rounds.
 constexpr std::uint64_t kCallsPerMeasurement = 8;
 
-/// Bytes that are combined before they are copied into the stage.
+/// The size of the blocks that are combined and then copied into the stage.
 constexpr std::size_t kCombineBytes = std::size_t{8} << 10;
 
 std::size_t DivideRoundingUp(std::size_t value, std::size_t by) {
@@ -53,9 +53,10 @@ std::size_t PieceBytes(int size) {
   return round_bytes / static_cast<std::size_t>(size) / kCacheLine * kCacheLine;
 }
 
-/// Results are copied past the caches once the output of all members fills about half of a last-level cache
-/// and so would not stay there: then the destination need not be read before it is overwritten. The limit is
-/// higher if the result replaces the input, which was read a few rounds before and is still in some cache.
+/// Results are copied with non-temporal stores once the output of all members fills about half of a
+/// last-level cache and so would not stay there: such stores do not read the destination before they
+/// overwrite it. The limit is higher if the result replaces the input, which was read a few rounds before and
+/// is still in some cache.
 constexpr std::size_t kCachedBytes = std::size_t{16} << 20;
 constexpr std::size_t kCachedInputBytes = std::size_t{64} << 20;
 
@@ -202,8 +203,8 @@ void HostCollectives::Await(int local, Counter counter, std::uint64_t value) {
   waiter_.Until(local, [&] { return word.load(std::memory_order_acquire) >= value; });
 }
 
-/// Awaits a member's input; in the first round, its slot first: a member that makes another call may never
-/// get to the end of this span.
+/// Waits for a member's input. In the first round, waits for its slot first, because a member that makes a
+/// different call may never reach the end of this span.
 void HostCollectives::AwaitInput(int local, const Span& span) {
   if (span.end == first_end_) AwaitPayload(local);
   Await(local, &RankLines::input, span.end);
@@ -433,7 +434,7 @@ void HostCollectives::ReduceVector(const std::byte* input, std::byte* output, st
     const std::size_t to = local + 1 == static_cast<int>(members) ? length : std::min(length, from + share);
     return Piece{(begin + from) * element, (to - from) * element};
   };
-  // The last member's piece has what is left of the round.
+  // The last member's piece is the rest of the round.
   const std::size_t last = per_round - std::min(per_round, share_of(per_round) * (members - 1));
   const std::size_t longest = std::max(share_of(per_round), last) * element;
   ReducePieces(input, OneOutput(output), reduction, rounds, longest, piece_of, receiver);
@@ -613,7 +614,7 @@ void HostCollectives::AllToAll(const CallTag& tag, const void* from, std::span<c
     std::memcpy(target + received[me_], source + sent[me_], own);
   }
 
-  std::size_t longest = 0;   // slice that is sent in rounds
+  std::size_t longest = 0;   // length of the longest slice that is sent in rounds
   std::vector<int> senders;  // members that send their slices in rounds
   for (int turn = 0; turn < size_; ++turn) {
     const int local = (me_ + turn) % size_;

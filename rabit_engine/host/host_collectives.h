@@ -1,26 +1,27 @@
 // Collectives among the ranks of one host, through the memory they share (host_segment.h).
 //
-// Small vectors: every rank shows its contribution, in its slot or its stage, reads those of all ranks and
-// combines them, which takes one round of waiting. (Graham and Shipman, "MPI support for multi-core
-// architectures: optimized shared memory collectives", 2008.)
+// Small vectors: each rank publishes its contribution in its slot or its stage, then reads and combines the
+// contributions of all ranks, which takes one round of waiting. (Graham and Shipman, "MPI support for
+// multi-core architectures: optimized shared memory collectives", 2008.)
 //
-// Large vectors: the vector is cut into rounds, each round into one piece per rank. A round has three steps,
-// and several rounds are in flight:
+// Large vectors: the vector is split into rounds, and each round into one piece per rank. A round has three
+// steps, and several rounds are in flight:
 //   input    each rank copies the others' pieces of its vector into its stage
-//   combine  each rank combines its own piece of all stages, into its vector and into its stage
+//   combine  each rank combines its own piece from all stages into its vector and its stage
 //   output   each rank copies the others' results out of their stages
-// The stages stay in the cache, so that each rank's vector is read from memory once and written once.
+// The stages stay in the cache, so each rank's vector is read from memory once and written once.
 //
-// With two ranks, each combines the other's whole vector in the second step, and there is no third step.
-// Broadcast, allgather and all-to-all do not combine.
+// With two ranks, allreduce and reduce combine whole vectors in the second step and have no third step.
+// Reduce-scatter copies nothing in the third step. Broadcast, allgather and all-to-all have no second step.
 //
-// A round takes the next bytes of all stages, the same ones in each: every rank computes from the call which
-// these are. So a rank writes to a line again only after a whole stage, by when the line has left the caches
-// of the cores that read it (unless there are more ranks than cores: see unit_).
+// A round uses the next bytes of every stage, at the same offset in each; every rank computes this offset
+// from the calls so far. A rank therefore reuses a line only after it has gone through the whole stage; by
+// then the line has left the caches of the cores that read it (unless there are more ranks than cores: see
+// unit_).
 //
-// In an all-to-all a rank knows only what it sends and receives. It shows the lengths of its slices, and the
-// slices themselves if they are small: these take one round of waiting, and for larger ones the lengths tell
-// all ranks how many rounds are needed.
+// In an all-to-all, a rank knows only the lengths of the slices that it sends and receives. It publishes the
+// lengths of the slices that it sends, along with the slices themselves if they are small; this takes one
+// round of waiting. For larger slices, all ranks compute the number of rounds from the lengths.
 //
 // A rank may be several calls and rounds ahead of ranks that only read its data. It checks their progress
 // only when this lead is used up, because reading their counters fetches cache lines that they write.
@@ -90,40 +91,42 @@ class HostCollectives {
     std::size_t offset = 0;
     std::size_t bytes = 0;
   };
-  /// The place of a round in all stages.
+  /// The bytes that a round uses in every stage.
   struct Span {
     std::size_t offset = 0;  ///< from the beginning of a stage
     std::uint64_t end = 0;   ///< the position where it ends: see RankLines
   };
-  /// Where the results of a reduction are stored: one for each group of members. The groups end at `ends`.
+  /// The destinations of a reduction's results, one for each group of members. `ends` holds the end of each
+  /// group.
   struct Outputs {
     std::span<const int> ends;
     std::byte* first = nullptr;
-    std::size_t offset = 0;  ///< where the first result begins in the caller's buffer
+    std::size_t offset = 0;  ///< the offset in the caller's buffer that corresponds to `first`
     std::size_t stride = 0;  ///< bytes from one group's result to the next
   };
   /// Special values for the receiver of the result, which is otherwise a local index.
   static constexpr int kAllMembers = -1;
   static constexpr int kNobody = -2;
 
-  /// Shows the others this call and its payload. `room`: the most bytes that a member's payload has in this
-  /// call, the same for all members.
+  /// Publishes this call and its payload. `room`: an upper bound for the bytes of any member's payload in
+  /// this call, the same on all members.
   void Begin(const CallTag& tag, const void* payload, std::size_t bytes, std::size_t room);
-  /// Shows the others this call, whose data go in rounds.
+  /// Publishes this call, whose data is exchanged in rounds.
   void BeginLarge(const CallTag& tag);
   Slot& OpenSlot(const CallTag& tag);
   void ShowSlot(Slot& slot);
   Reader ReaderAtFarthest() const;
   void End();
-  /// Notes what is known once all members have begun this call.
+  /// Records that all members have begun this call and so have completed the previous one.
   void EndOfMeeting();
-  /// Takes the next bytes of all stages.
+  /// Reserves the next bytes of every stage: `bytes` rounded up to unit_, without wrapping around the end.
   Span Claim(std::size_t bytes);
-  /// Returns the payload that the member shows.
+  /// Waits until the member has begun this call and returns its payload. Throws Misuse if its tag differs.
   const std::byte* AwaitPayload(int local);
   void LookForMisuse(int local) const;
   [[noreturn]] void ThrowOtherLength(int local, std::size_t sent, std::size_t expected) const;
-  /// Waits until `ready` is true of the word's value, and learns how far the member's core is.
+  /// Waits until `ready` returns true for the word's value. If measures_ is set, also measures the distance
+  /// to the member's core.
   template <typename Ready>
   void AwaitWord(int local, const std::atomic<std::uint64_t>& word, Ready ready);
   void Await(int local, Counter counter, std::uint64_t value);
@@ -131,7 +134,7 @@ class HostCollectives {
   /// Waits until the counters of all other members reach `value`. Returns the lowest counter of all members,
   /// this one included.
   std::uint64_t AwaitAll(Counter counter, std::uint64_t value);
-  /// Waits until no member needs what the span held before.
+  /// Waits until no member needs the previous contents of the span.
   void AwaitRoom(const Span& span);
   void Publish(Counter counter, std::uint64_t value);
 
@@ -141,11 +144,12 @@ class HostCollectives {
   void ReduceSlices(const CallTag& tag, const std::byte* input, const Outputs& outputs,
                     std::span<const std::size_t> offsets, const Reduction& reduction);
   void CombinePayloads(const void* input, void* output, std::size_t count, const Reduction& reduction);
-  /// Runs the three steps of all rounds, each of which takes `bytes` of the stages. `in`, `combine` and `out`
+  /// Runs the three steps of all rounds. Each round uses `bytes` of every stage. `in`, `combine` and `out`
   /// are called with a round's index and its span.
   template <typename In, typename Combine, typename Out>
   void RunThreeSteps(std::size_t rounds, std::size_t bytes, In in, Combine combine, Out out);
-  /// Runs two of the steps; `last` is combine or out. `writes`: whether this member has input.
+  /// Runs only two of the steps: `in`, then `last`, which is combine or out. `writes`: whether this member
+  /// has input.
   template <typename In, typename Last>
   void RunTwoSteps(std::size_t rounds, std::size_t bytes, bool writes, In in, Last last);
   /// Reduces pieces: `piece_of(round, member)` is the piece that the member combines in that round. No piece
@@ -164,20 +168,20 @@ class HostCollectives {
   const int size_;
   const std::size_t piece_bytes_;   ///< bytes of one rank's piece in one round, a multiple of the cache line
   const std::size_t most_in_slot_;  ///< the largest payload that is put into a slot
-  /// Spans are multiples of this. Crowded ranks use the same places again soon, as their core's cache has
-  /// them.
+  /// Spans are multiples of this. Crowded ranks use a large unit, so that they soon reuse the same lines,
+  /// which their core's cache still holds.
   const std::size_t unit_;
   CallTag tag_;
   std::uint64_t call_ = 0;          ///< number of calls begun
   std::uint64_t all_done_ = 0;      ///< calls that all members are known to have completed
   std::uint64_t position_ = 0;      ///< end of the last span
-  std::uint64_t drained_ = 0;       ///< position up to which no member is known to need anything more
+  std::uint64_t drained_ = 0;       ///< position up to which all members are known to need nothing more
   std::uint64_t before_ = 0;        ///< position_ when this call began
-  Span payload_;                    ///< the place of this call's payload, if that is staged
+  Span payload_;                    ///< the bytes reserved for staged payloads in this call, if any
   std::uint64_t first_end_ = 0;     ///< end of this call's first span; 0 if it has none
-  std::uint64_t staged_calls_ = 0;  ///< number of calls with room for payloads in the stages
-  bool measures_ = false;           ///< whether this call learns how far other cores are
-  Reader readers_ = Reader::kNear;  ///< where the other members run, as far as one choice can suit all
+  std::uint64_t staged_calls_ = 0;  ///< number of calls that reserved bytes for staged payloads
+  bool measures_ = false;           ///< whether this call measures the distances to other cores
+  Reader readers_ = Reader::kNear;  ///< where the other members run; kFar if any of them is far
   std::vector<std::byte> row_;      ///< in an all-to-all, the payload
   std::vector<const void*> inputs_;
 };

@@ -39,8 +39,9 @@ constexpr std::size_t RoundUp(std::size_t bytes, std::size_t unit = kCacheLine) 
   return (bytes + unit - 1) / unit * unit;
 }
 
-/// A whole message of usual size fits into a ring. With many ranks there are many rings, so they are smaller;
-/// a few are as large as two cores' own caches together, for the reason that HostCores::StageBytes gives.
+/// The capacity of a ring: enough for a whole message of usual size. With many ranks there are many rings, so
+/// they are smaller. With few ranks they are larger, up to the size of two cores' own caches, for the reason
+/// given at HostCores::StageBytes.
 std::size_t RingBytes(std::size_t local_size, const HostCores& cores) {
   const std::size_t least = local_size <= 64 ? std::size_t{64} << 10 : std::size_t{16} << 10;
   if (cores.is_crowded || local_size < 2) return least;
@@ -48,10 +49,10 @@ std::size_t RingBytes(std::size_t local_size, const HostCores& cores) {
   return std::bit_floor(std::clamp(share, least, std::max(least, 2 * cores.cache_bytes)));
 }
 
-/// Stages begin half a page away from where large buffers of a program begin. If both have the same offset
-/// in their pages, the processor assumes that each load of a copy depends on the last store, and waits for it
-/// (4K aliasing): 256 KiB with two ranks took 1.2 times as long between near cores and 2.6 times between far
-/// ones.
+/// Stages begin in the middle of a page, half a page away from the offset at which a program's large buffers
+/// begin. If both had the same offset in their pages, the processor would assume that each load of a copy
+/// depends on the last store, and wait for it (4K aliasing): with two ranks, 256 KiB took 1.2 times as long
+/// between near cores and 2.6 times as long between far cores.
 constexpr std::size_t kPageBytes = 4096;
 constexpr std::size_t kStageOffset = kPageBytes / 2;
 

@@ -1,4 +1,4 @@
-// The memory that the ranks of one host share, and how it is handed out.
+// The memory that the ranks of one host share, and how they obtain it.
 //
 // The segment is a memfd: it has no name in any file system, so it cannot outlive the last process of the
 // job, however the processes end. The lowest rank of the host (the leader) creates it and passes the
@@ -11,17 +11,16 @@
 // *doorbell*, an eventfd that wakes that process when it sleeps in ShmTransport.
 //
 // The memfd is far longer than the segment; untouched pages take no memory. Ranges after the segment are
-// given to segments of some of the same ranks (Reserve, Within), which need no further descriptors. Their
-// memory is returned to the kernel when the last of these ranks has left.
+// reserved for segments of subsets of its ranks (Reserve, Within), which need no further descriptors. The
+// memory of such a range returns to the kernel when the last rank of its segment has left.
 //
-// Contents of the segment, for L local ranks (all offsets are multiples of 64; docs/explanation/engine.md
-// draws it):
+// Contents of the segment (all offsets are multiples of 64; docs/explanation/engine.md has a diagram):
 //   header      the lost rank, if any; how much of the memfd is reserved; how many ranks have left
-//   lines       per rank: its progress (RankLines), read by the others, written only by itself
+//   lines       per rank: its progress (RankLines), which the others poll
 //   slots       per rank: kSlots messages, by call number
-//   stages      per rank: a ring of bytes, through which it shows its data to the others in collectives
+//   stages      per rank: a ring of bytes, through which it passes data to the others in collectives
 //   rings       per ordered pair of ranks: a byte ring, the links of ShmTransport
-// Memory that is not used does not exist.
+// Unused parts take no physical memory.
 #pragma once
 
 #include <poll.h>
@@ -50,7 +49,7 @@ inline constexpr std::size_t kCacheLine = 64;
 /// The ranks of a host with more ranks than this use TCP: each would need two descriptors of every other
 /// rank.
 inline constexpr int kMaxLocalRanks = 256;
-/// The room for a payload in a slot. Larger ones are in the stage.
+/// The payload capacity of a slot. Larger payloads are in the stage.
 inline constexpr std::size_t kSlotPayloadBytes = std::size_t{4} << 10;
 /// Slots per rank, i.e. the number of calls that a rank may be ahead of the ranks that read its slots.
 inline constexpr std::size_t kSlots = 8;
@@ -58,26 +57,25 @@ inline constexpr std::size_t kSlots = 8;
 inline constexpr std::size_t kMostRoundBytes = std::size_t{256} << 10;
 inline constexpr std::size_t kLeastStageBytes = 4 * kMostRoundBytes;
 
-/// What the segment of a host depends on besides the number of ranks. The leader finds it out, so that it is
-/// the same for all members.
+/// The properties of a host that determine, together with the number of ranks, the layout of its segment. All
+/// members use the leader's values.
 struct HostCores {
   /// The size of a core's own cache (L2).
   std::size_t cache_bytes = kLeastStageBytes;
-  /// Whether there are more ranks than cores.
+  /// Whether some ranks have no core to themselves.
   bool is_crowded = false;
 
-  /// Fills in the size of this core's own cache, within reasonable limits.
+  /// Returns the values for this host; the cache size is clamped to reasonable limits.
   static HostCores OfThisHost(bool is_crowded);
-  /// The bytes of a stage. A line that is written again while the reader's own cache still holds it must
-  /// first be taken from there. So a stage is larger than two such caches, unless there are so many ranks
-  /// that all stages together are; and all of them together fit the cache that the cores share, as far as
-  /// that is possible. Crowded ranks often find each other's data in their own core's cache, so there a stage
-  /// is small.
+  /// The bytes of a stage. A line that is rewritten while the reader's own cache still holds it must first be
+  /// fetched from there. A stage is therefore larger than two such caches, unless there are so many ranks
+  /// that all stages together are. As far as possible, all stages together fit the cache that the cores
+  /// share. Crowded ranks often find each other's data in their own core's cache, so their stages are small.
   std::size_t StageBytes(std::size_t local_size) const;
 };
 
-/// The number of calls that a rank remembers. If a rank that needs nothing from the others is further ahead
-/// of them, their calls cannot be compared.
+/// The number of calls that a rank remembers. If a rank that needs nothing from the others gets further ahead
+/// than this, their calls cannot be compared.
 inline constexpr std::uint32_t kRememberedCalls = 16;
 
 /// A rank's published record of one of its calls. `sequence` is 0 while the words are being written.
@@ -94,12 +92,13 @@ struct alignas(kCacheLine) WaitLines {
   std::atomic<std::uint64_t> words[kWords];
 };
 
-/// One rank's progress, which the rank writes and the others poll; each counter has its own cache line.
+/// One rank's progress, which the rank writes and the others poll; only `bell` and `sleepers` are also
+/// written by other ranks. Each progress counter has its own cache line.
 struct RankLines {
-  /// The position up to which the input of rounds is in this rank's stage. A position counts the bytes of all
-  /// rounds so far, and is the same in all stages.
+  /// The position up to which this rank's input for rounds is in its stage. Positions count the bytes of all
+  /// rounds so far, and are the same in all stages.
   alignas(kCacheLine) std::atomic<std::uint64_t> input;
-  /// The position up to which the results of rounds are in this rank's stage.
+  /// The position up to which this rank's results of rounds are in its stage.
   alignas(kCacheLine) std::atomic<std::uint64_t> result;
   /// The position up to which this rank needs nothing more in any stage.
   alignas(kCacheLine) std::atomic<std::uint64_t> output;
@@ -116,20 +115,20 @@ struct RankLines {
   alignas(kCacheLine) std::atomic<std::uint32_t> left;
   /// Nonzero for the members (by local index) whose cores this rank has found to be far from its own.
   alignas(kCacheLine) std::atomic<std::uint8_t> far[kMaxLocalRanks];
-  /// The rank's last collectives, by sequence: a rank that waits for this one checks whether both are in the
-  /// same call.
+  /// The rank's latest collectives, each at its sequence number modulo kRememberedCalls. A rank that waits
+  /// for this one checks whether both are in the same call.
   CallRecord calls[kRememberedCalls];
-  /// The ranks that this rank waits for, published once it has waited long.
+  /// The ranks that this rank waits for, published only during long waits.
   WaitLines wait;
 };
 
-/// The beginning of a call: its tag, and the payload if that is small. Valid if `sequence` is the number of
-/// the call.
+/// The beginning of a call: its tag, and its payload if the payload is small. Valid if `sequence` is the
+/// number of the call.
 struct alignas(kCacheLine) Slot {
   std::atomic<std::uint64_t> sequence;
   CallTag tag;
   bool is_staged;  ///< whether the payload is in the stage
-  /// Begins in the line of the sequence, so that a few bytes arrive with it.
+  /// Begins in the cache line of `sequence`, so that a few bytes arrive with it.
   alignas(std::uint64_t) std::byte payload[kSlotPayloadBytes];
 };
 
@@ -146,7 +145,7 @@ class HostSegment {
   /// them share memory: each rank puts `text()` into its record; Join takes the texts of all ranks.
   class Offer;
 
-  /// The descriptors of one rank of the segment, as the others hold them.
+  /// A rank of the segment, with this process's copies of its descriptors.
   struct Member {
     int rank = -1;
     std::shared_ptr<const CloseOnForkDescriptor> lifeline;
@@ -164,7 +163,7 @@ class HostSegment {
   HostSegment(Memory memory, std::vector<Member> members, int local_index, const HostCores& cores,
               std::optional<bool> oversubscribed = {});
   static std::size_t Bytes(std::size_t local_size, const HostCores& cores);
-  /// The largest Bytes of up to `local_size` ranks: fewer ranks may have larger stages.
+  /// The maximum of Bytes for 1 to `local_size` ranks: with fewer ranks, stages may be larger.
   static std::size_t MostBytes(std::size_t local_size, const HostCores& cores);
   /// Maps a range of a descriptor's memory. Throws EngineError.
   static Memory Map(std::shared_ptr<const CloseOnForkDescriptor> descriptor, std::size_t offset,
@@ -175,23 +174,24 @@ class HostSegment {
 
   int local_size() const { return static_cast<int>(members_.size()); }
   int local_index() const { return local_index_; }
-  /// World ranks of the members, ascending.
+  /// World ranks of the members, by local index.
   const std::vector<int>& ranks() const { return ranks_; }
   const std::vector<Member>& members() const { return members_; }
-  /// Whether there are more ranks here than cores, so that waiting must not spin. By default the cores that
-  /// this process may use are counted, until SetOversubscribed is called with knowledge of the other ranks'
-  /// cores.
+  /// Whether some ranks here have no core to themselves, so that waiting must not spin. By default this
+  /// compares the number of ranks with the number of cores that this process may use; SetOversubscribed
+  /// overrides it once the other ranks' cores are known.
   bool oversubscribed() const { return oversubscribed_; }
   void SetOversubscribed(bool oversubscribed) { oversubscribed_ = oversubscribed; }
   /// Where member `local` runs, as it last reported. Ranks that started together often begin on one core and
   /// stay there if they take turns on it.
   PeerCore CoreOf(int local);
-  /// Publishes the core that this rank runs on, and returns the core's number plus 1. CoreOf calls it, too.
+  /// Publishes the core that this rank runs on, and returns the core's number plus 1, or 0 if unknown. CoreOf
+  /// calls it, too.
   std::uint32_t SayCore();
-  /// Reports in how many nanoseconds this rank has read a line that member `local` wrote last: see
+  /// Records how many nanoseconds this rank took to read a line that member `local` wrote last: see
   /// CoreDistance.
   void NoteRead(int local, double ns);
-  /// Where member `local` runs, which reads what this rank writes.
+  /// Where member `local` runs, as a reader of data that this rank writes.
   Reader ReaderAt(int local) const {
     // Either of the two may have measured the distance.
     const bool is_far =
@@ -209,7 +209,7 @@ class HostSegment {
   std::byte* ring_bytes(int from, int to) { return RingAt(from, to) + Ring::kHeaderBytes; }
   std::size_t ring_capacity() const { return ring_bytes_; }
 
-  /// Tells the other ranks of the host which collective this rank begins. Sequence numbers grow one by one
+  /// Publishes to the other ranks of the host which collective this rank begins. Sequence numbers count up
   /// from 1.
   void SayCall(const CallTag& tag);
   /// Returns the tag of the call with this number as published by member `local`; nullopt if the member has
@@ -219,13 +219,14 @@ class HostSegment {
   /// and member `local` differ.
   void ThrowIfCallsDiffer(int local, std::uint32_t sequence) const;
 
-  /// Tells the other ranks of the host that this rank waits, and for which ranks.
+  /// Publishes to the other ranks of the host that this rank is waiting, and for which ranks.
   void SayWait(const WaitRecord& wait);
-  /// Returns the wait that member `local` published last, which may be out of date: see WaitRecord::renewed.
+  /// Returns the wait that member `local` published last, which may be out of date (see WaitRecord::renewed);
+  /// nullopt if there is none or it is just being written.
   std::optional<WaitRecord> WaitOf(int local) const;
 
   /// Makes all waiting in this segment end with LostPeer naming `lost_rank`, which is this rank if it gives
-  /// up after an error. `shortage`: see Transport::Abort. Only the first call has an effect.
+  /// up after an error. `shortage`: see Transport::Abort. Only the first call's arguments count.
   void Abort(int lost_rank, int shortage = 0) noexcept;
   struct Aborted {
     int lost;      ///< the rank that Abort was called for
@@ -233,18 +234,18 @@ class HostSegment {
     int shortage;  ///< the errno of the lost rank's own shortage; 0 if none is known
   };
   std::optional<Aborted> aborted() const;
-  /// Returns the world ranks of the lost members: those whose process has ended and those that have left. If
-  /// members may leave, only those whose process has ended without leaving are lost. Makes a system call.
+  /// Returns the world ranks of the lost members. A member is lost if its process has ended or it has left;
+  /// if members may leave at any time, only if its process has ended without leaving. Makes a system call.
   std::vector<int> FindLost();
   /// Whether a member that may leave at any time has done so.
   bool HasLeft(int local) const { return members_may_leave_ && lines_[local].left.load() != 0; }
 
   /// Reserves a range for a segment of `local_size` of these ranks; no range is reserved twice. Returns
-  /// nullopt if memory or its limits (ulimit -f) leave no room. One of those ranks calls Reserve and tells
-  /// the others the range's offset.
+  /// nullopt if the memfd, whose length the file size limit (ulimit -f) may restrict, has no space left. One
+  /// of the new segment's ranks calls Reserve and sends the range's offset to the others.
   std::optional<std::size_t> Reserve(std::size_t local_size);
-  /// Returns the segment of these members (local indices, this rank included) in a reserved range. All of
-  /// them must call it. Each may leave at any time. Throws EngineError.
+  /// Returns the segment of these members (local indices, this rank included) in a reserved range. Each of
+  /// these members must call it, and may leave at any time. Throws EngineError.
   std::unique_ptr<HostSegment> Within(std::size_t offset, std::span<const int> members) const;
 
   /// Wakes the ranks that sleep on this rank's bell. Call it after a store that others wait for.
@@ -289,11 +290,10 @@ class HostSegment::Offer {
   /// empty if this rank cannot share memory.
   const std::string& text() const { return text_; }
 
-  /// Joins the segment of this host. `offers` holds every rank's text (empty if that rank does not share).
-  /// All ranks call it, and agree through `oob`. `is_crowded`: see HostCores; the leader's
-  /// opinion counts. Returns nullptr if this rank shares memory with no other. On
-  /// return all ranks know all hosts: `hosts[r]` is the lowest of the ranks that share memory with r, r
-  /// included.
+  /// Joins the segment of this host. A collective call, in which the ranks agree through `oob`. `offers`
+  /// holds every rank's text (empty if that rank does not share memory). `is_crowded`: see HostCores; the
+  /// leader's value counts. Returns nullptr if this rank shares memory with no other. On return, `hosts[r]`
+  /// is the lowest of the ranks that share memory with r, r included, on all ranks.
   std::unique_ptr<HostSegment> Join(OobAllgather& oob, std::span<const std::string> offers, bool is_crowded,
                                     std::vector<int>& hosts);
 
@@ -304,7 +304,7 @@ class HostSegment::Offer {
   std::string trouble_;  ///< why text_ is empty
 };
 
-/// A text that is equal for processes that run on one kernel and in one network namespace, and so can reach
+/// A string that is equal for processes that run on one kernel and in one network namespace, and so can reach
 /// each other's abstract sockets; empty if unknown.
 std::string HostKey();
 /// The part of a host key that is equal for all processes on one kernel, whatever their namespaces.

@@ -1,5 +1,5 @@
-// Kernel features that shared memory needs apart from the mapping. Only Linux has all of them: on other
-// systems no memory is shared (without_shared_memory.cc).
+// The kernel features, besides mmap, that shared memory needs. Only Linux has all of them: on other systems
+// no memory is shared (without_shared_memory.cc).
 #pragma once
 
 #include <atomic>
@@ -9,7 +9,7 @@
 
 namespace warren {
 
-// The futex on a word that processes share.
+// Futex operations on a word that several processes share.
 
 /// Sleeps while the word holds `seen`, until FutexWakeAll, a signal, or the limit.
 void FutexWait(std::atomic<std::uint32_t>& word, std::uint32_t seen, std::chrono::nanoseconds limit) noexcept;

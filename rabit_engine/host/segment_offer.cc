@@ -1,4 +1,4 @@
-// How the ranks of a host set up a shared segment on Linux (host_segment.h). Other systems use
+// Sets up the segment that the ranks of a host share (host_segment.h), on Linux. Other systems use
 // without_shared_memory.cc.
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -29,7 +29,7 @@
 namespace warren {
 namespace {
 
-/// The first failed call, which keeps this rank from sharing memory, as one line for the user.
+/// The first failure that keeps this rank from sharing memory, as one line for the user.
 class Trouble {
  public:
   /// Returns `succeeded`. Notes errno if it is false.
@@ -56,8 +56,8 @@ class Trouble {
   std::string text_;
 };
 
-/// Returns a descriptor that becomes readable when this process ends. On kernels before 5.3 it is the reading
-/// end of a pipe whose other end deliberately stays open while the process lives.
+/// Returns a descriptor that becomes readable when this process ends. On kernels before 5.3 it is the read
+/// end of a pipe whose write end deliberately stays open while the process is running.
 CloseOnForkDescriptor MakeLifeline() {
 #ifdef SYS_pidfd_open
   CloseOnForkDescriptor lifeline(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0)));
@@ -86,11 +86,11 @@ std::string RandomName() {
   return fmt::format("warren-{:016x}{:016x}", draw(), draw());
 }
 
-/// Length of the memfd, including reserved ranges. No range is reserved twice, so it must suffice for all
-/// communicators that a job ever makes.
+/// The length of the memfd, reserved ranges included, if the file size limit allows it. No range is reserved
+/// twice, so the length must suffice for all communicators that a job ever makes.
 constexpr std::size_t kMemoryBytes = std::size_t{1} << 50;
 
-/// Creates the shared memory. Returns an empty descriptor if the kernel has no room or the file size limit
+/// Creates the shared memory. Returns an empty descriptor if a system call fails or the file size limit
 /// (ulimit -f) is too low: exceeding that limit would raise SIGXFSZ.
 CloseOnForkDescriptor MakeMemory(std::size_t bytes, int rank, Trouble& trouble) {
   rlimit limit{};
@@ -114,8 +114,8 @@ HostSegment::Member MakeMember(int rank, CloseOnForkDescriptor lifeline, CloseOn
           std::make_shared<Doorbell>(std::move(doorbell))};
 }
 
-/// The leader's side: receives the descriptors of the members that reported that they are connected. Closes
-/// all other connections. Returns false on failure.
+/// Called by the leader: receives the descriptors of the `expected` ranks, which have reported that they are
+/// connected, and closes all other connections. Returns false on failure.
 bool AcceptMembers(int listener, std::span<const int> expected,
                    std::map<int, std::vector<CloseOnForkDescriptor>>& received,
                    std::map<int, CloseOnForkDescriptor>& sockets, Trouble& trouble) {
@@ -141,8 +141,9 @@ bool AcceptMembers(int listener, std::span<const int> expected,
   return true;
 }
 
-/// One rank's part in setting up the memory of its host, in two steps; between them all ranks exchange which
-/// of them completed the first. A step that fails notes why and returns false or null.
+/// One rank's part in setting up the memory of its host, in two steps. Between the steps, the ranks exchange
+/// which of them completed the first. A step that fails returns false or nullptr; trouble() then has the
+/// reason, if it is known.
 class SegmentSetup {
  public:
   /// `group`: the ranks that may share memory with `rank`, itself included, the leader first.
@@ -153,7 +154,7 @@ class SegmentSetup {
   const std::vector<int>& group() const { return group_; }
   Trouble& trouble() { return trouble_; }
 
-  /// Step 1: the leader creates the memory; another rank sends its descriptors to the leader's socket.
+  /// Step 1: the leader creates the memory; every other rank sends its descriptors to the leader's socket.
   bool Reach(const std::string& leader_socket) {
     if (group_.size() <= 1) return false;
     lifeline_ = MakeLifeline();
@@ -176,8 +177,8 @@ class SegmentSetup {
     std::erase_if(group_, [&reached](int rank) { return reached[rank] != "1"; });
   }
 
-  /// Step 2: the leader sends all descriptors to all members. Returns null if this rank has no part in the
-  /// segment.
+  /// Step 2: the leader sends all descriptors to all members. Returns nullptr on failure, or if this rank has
+  /// no part in the segment.
   std::unique_ptr<HostSegment> Exchange(int listener) {
     if (group_.size() <= 1) return nullptr;
     if (is_leader() ? !Distribute(listener) : !ReceiveAll()) return nullptr;
@@ -230,7 +231,7 @@ class SegmentSetup {
   int rank_;
   std::vector<int> group_;
   Trouble trouble_;
-  HostCores cores_;  ///< as the leader sees them
+  HostCores cores_;  ///< the leader's values after step 2
   CloseOnForkDescriptor lifeline_, doorbell_, memory_;
   CloseOnForkDescriptor leader_;  ///< the connection to the leader
   std::vector<HostSegment::Member> members_;
@@ -276,7 +277,7 @@ std::unique_ptr<HostSegment> HostSegment::Offer::Join(OobAllgather& oob, std::sp
         me, trouble.text());
   }
 
-  // All ranks learn which ranks share memory. If one rank failed, no rank of its host does.
+  // Every rank finds out which ranks share memory. If one rank failed, no rank of its host does.
   const std::vector<std::string> joined =
       oob.Allgather(fmt::format("{}", segment ? setup.group().front() : -1));
   hosts = LeadersOf(offers, reached, joined);

@@ -16,7 +16,7 @@ namespace warren {
 #if defined(__x86_64__)
 namespace {
 
-/// Copies with the C library, up to the first beginning of a cache line in `to`; returns the number of bytes.
+/// Copies the bytes before the first cache line boundary in `to` with std::memcpy; returns their number.
 std::size_t CopyHead(void* to, const void* from, std::size_t bytes) {
   const std::size_t head = std::min<std::size_t>(bytes, -reinterpret_cast<std::uintptr_t>(to) % kCacheLine);
   std::memcpy(to, from, head);
@@ -33,7 +33,7 @@ bool HasStringCopy() {
   return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0 && (ebx & kErms) != 0;
 }
 
-/// Copies `bytes` to the beginning of a cache line.
+/// Copies `bytes` to `to`, which must be the beginning of a cache line.
 __attribute__((target("avx"))) void CopyLines(std::byte* to, const std::byte* from, std::size_t bytes) {
   std::size_t done = 0;
   for (; done + kCacheLine <= bytes; done += kCacheLine) {
@@ -61,7 +61,8 @@ void CopyToShared(void* to, const void* from, std::size_t bytes, Reader reader) 
     return;
   }
   if (reader == Reader::kFar) return CopyPastCaches(to, from, bytes);
-  // Both copies need the beginning of a line: the string copy overwrites whole lines only from there.
+  // Both copies must begin on a cache line boundary: otherwise the string copy does not overwrite whole
+  // lines.
   const std::size_t head = CopyHead(to, from, bytes);
   auto* target = static_cast<std::byte*>(to) + head;
   const auto* source = static_cast<const std::byte*>(from) + head;

@@ -58,8 +58,8 @@ class ShmTransport::RingLink : public Link {
   }
 
  private:
-  /// Returns how much the peer has read. If `bytes` are so many that the time does not matter, learns from it
-  /// how far the peer's core is.
+  /// Returns the number of bytes that the peer has read. If `bytes` is so large that the cost does not
+  /// matter, also measures the distance to the peer's core.
   std::uint64_t PeersProgress(std::size_t bytes) {
     constexpr std::size_t kLeastBytes = std::size_t{16} << 10;
     if (bytes < kLeastBytes) return out_.read.load(std::memory_order_acquire);

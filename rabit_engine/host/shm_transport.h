@@ -14,7 +14,7 @@
 
 namespace warren {
 
-/// Reaches only the ranks of the segment; rank numbers are those of the world.
+/// Reaches only the ranks of the segment. Ranks are world ranks.
 class ShmTransport : public Transport {
  public:
   ShmTransport(HostSegment& segment, int world_size);
@@ -22,7 +22,7 @@ class ShmTransport : public Transport {
 
   int rank() const override { return segment_.ranks()[segment_.local_index()]; }
   int world_size() const override { return world_size_; }
-  /// Whether the rank is another rank of this host.
+  /// Whether the rank is another rank of the segment.
   bool Reaches(int rank) const { return LocalIndex(rank) >= 0; }
 
   void Connect(std::span<const int> peers) override;
@@ -37,14 +37,14 @@ class ShmTransport : public Transport {
 
   // --- for a transport that has other links, too ---
 
-  /// Where the ranks of this host among `interests` run: kOther if each runs on another core, otherwise the
-  /// value for the first rank that does not.
+  /// Where the peers of `interests` run, all of which must be ranks of this host: kOther if each runs on
+  /// another core, otherwise the value for the first peer that does not.
   PeerCore CoreOf(std::span<const Interest> interests);
   /// Whether one of the interests may make progress now. Ranks of other hosts are skipped.
   bool AnyReady(std::span<const Interest> interests) const;
   /// Throws LostPeer if a rank of the host has given up, an awaited rank has left, or a process of the host
-  /// has ended (after ExpectPeersToLeave: an awaited one). Makes a few system calls. Does not throw if an
-  /// interest is ready, because data sent before the end still counts.
+  /// has ended (after ExpectPeersToLeave, only if its rank is awaited). Makes a few system calls. Does not
+  /// throw if an interest is ready, because data sent before the end still counts.
   void ThrowIfLost(std::span<const Interest> interests);
   /// Sleeps until a local peer has moved bytes, Interrupt is called, `other_descriptor` (-1 for none) becomes
   /// readable, or the limit has passed.

@@ -1,5 +1,5 @@
-// WARREN_BOOTSTRAP=mpi: ranks are those of MPI and find each other through MPI; the collectives then run over
-// the engine's own transports.
+// WARREN_BOOTSTRAP=mpi: MPI assigns the ranks, which find each other through MPI; the collectives then run
+// over the engine's own transports.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 namespace warren {
 
 /// Joins MPI's world as JoinMpi does (mpi/mpi_engine.h). Shutdown calls MPI_Finalize if this function
-/// initialised MPI. Throws EngineError.
+/// initialized MPI. Throws EngineError.
 std::unique_ptr<Bootstrap> MakeMpiBootstrap(const Settings& settings);
 
 }  // namespace warren

@@ -330,7 +330,7 @@ void MpiCommunicator::RunAllToAll(const Operation& operation) {
 }
 
 void MpiCommunicator::RunMessages(const Operation& operation) {
-  // A message that is too long for one MPI call is sent in several; an empty message is sent, too.
+  // A message that is too long for one MPI call is split. An empty message is sent, too.
   const auto cut = [this](std::vector<WarrenMpiMessage>& messages, int peer, void* data, std::size_t bytes) {
     std::size_t done = 0;
     do {

@@ -1,14 +1,15 @@
 // The engine over MPI: a Communicator whose collectives are MPI's own.
 //
-// A reduction uses MPI's operation of the same name if both are defined alike. The others (the caller's
-// functions, and max and min of floating point, where MPI does not define NaN and signed zeros) use a
-// user-defined MPI operation that keeps the order of the ranks. In floating-point sums and products every
-// rank obtains the same bits, but MPI chooses the order, so the last bits may differ from those of the native
-// engine. 16-bit floats are passed to MPI as floats, and rounded once.
+// A reduction uses MPI's operation of the same name if both are defined alike. Other reductions (the caller's
+// functions, and the maximum and minimum of floating-point numbers, for which MPI does not define the
+// treatment of NaN and signed zeros) use a user-defined MPI operation that keeps the order of the ranks. In
+// floating-point sums and products every rank obtains the same bits, but MPI chooses the order, so the last
+// bits may differ from those of the native engine. 16-bit floats are passed to MPI as floats, and rounded
+// once.
 //
-// Gathers, scatters, all-to-alls and messages are MPI messages, whose length each side knows. Communicators
-// are MPI communicators: threads may use several concurrently if MPI was initialised with MPI_THREAD_MULTIPLE
-// (a program that initialises MPI itself decides this).
+// Gathers, scatters, all-to-alls and messages are sent as MPI messages, whose lengths both sides know.
+// Communicators are MPI communicators: threads may use several concurrently if MPI was initialized with
+// MPI_THREAD_MULTIPLE (a program that initializes MPI itself decides this).
 //
 // There are no timeouts: collective_timeout has no effect. If a rank dies, MPI's launcher decides how the job
 // ends.
@@ -38,7 +39,8 @@ class MpiCommunicator : public Communicator {
     std::function<void(const std::string& text)> print;
     /// Whether the job has a tracker; such a job counts as distributed even if it has a single rank.
     bool has_tracker = false;
-    /// Bytes that one MPI call may carry: MPI's counts are ints, and not every MPI is reliable near 2 GiB.
+    /// The largest number of bytes that one MPI call may transfer: MPI's counts are ints, and not every MPI
+    /// is reliable near 2 GiB.
     std::size_t max_call_bytes = std::size_t{1} << 30;
   };
 
@@ -46,7 +48,7 @@ class MpiCommunicator : public Communicator {
   MpiCommunicator(const WarrenMpi& mpi, Options options);
   MpiCommunicator(const MpiCommunicator&) = delete;
   MpiCommunicator& operator=(const MpiCommunicator&) = delete;
-  /// If Finalize was not called, MPI is left initialised, so that the launcher sees a failed rank. A
+  /// If Finalize was not called, MPI is left initialized, so that the launcher sees a failed rank. A
   /// communicator that was split off is freed; MPI may wait until all its ranks have freed it.
   ~MpiCommunicator() override;
 
@@ -71,7 +73,8 @@ class MpiCommunicator : public Communicator {
   void MeetHosts();
   bool is_world() const { return name_ == "world"; }
 
-  /// The number of elements that fit one MPI call. Throws Misuse if not even one does.
+  /// The number of elements that fit one MPI call, at least 1. Throws Misuse if elements are empty or larger
+  /// than INT_MAX bytes.
   std::size_t ElementsPerCall(const Reduction& reduction) const;
   void RequireOpen(std::string_view what) const;
   void RunAllreduce(const Operation& operation);

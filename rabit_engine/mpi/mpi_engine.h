@@ -9,9 +9,9 @@
 namespace warren {
 
 /// Loads the MPI that fits this process (mpi_library.h) and joins its world. Calls MPI_Init if the program
-/// has not; Finalize then calls MPI_Finalize. Ranks are those of MPI. TrackerPrint sends to the tracker if
-/// the settings name one. Throws EngineError, for example if the launcher started more processes than MPI
-/// sees.
+/// has not; Finalize then calls MPI_Finalize. MPI assigns the ranks. TrackerPrint sends to the tracker if the
+/// settings name one. Throws EngineError, for example if the launcher started several processes but MPI sees
+/// only this one.
 std::unique_ptr<Communicator> JoinMpi(const Settings& settings);
 
 }  // namespace warren

@@ -26,7 +26,7 @@ int PositiveNumber(const std::optional<std::string>& text) {
 /// Detects the MPI that this process has loaded. MPI_Get_library_version may be called before MPI_Init, and
 /// every MPI has it with this signature.
 std::optional<MpiKind> MpiInProcess() {
-  constexpr int kRoomForText = 16384;  // MPICH wants 8192, Open MPI 256
+  constexpr int kRoomForText = 16384;  // MPICH requires 8192 bytes, Open MPI 256
   void* symbol = dlsym(RTLD_DEFAULT, "MPI_Get_library_version");
   if (symbol == nullptr) return std::nullopt;
   std::string text(kRoomForText, '\0');
@@ -61,8 +61,8 @@ std::string WhyThese(const MpiClues& clues) {
 const WarrenMpi& Load(const MpiClues& clues) {
   std::string tried;
   for (const std::string& file : PluginCandidates(clues, LibraryDirectories())) {
-    // Global, since Open MPI's own plugins may look for its symbols in the program instead of linking them
-    // (it depends on how it was built). Never closed: an MPI cannot be unloaded.
+    // RTLD_GLOBAL, since Open MPI's own plugins may look up its symbols in the process instead of being
+    // linked with it, depending on how Open MPI was built. Never closed: an MPI cannot be unloaded.
     void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL);
     if (library == nullptr) {
       tried += fmt::format("\n  {}", dlerror());

@@ -47,8 +47,8 @@ thread_local char error_text[MPI_MAX_ERROR_STRING + 64];
 /// Whether this plugin initialized MPI; if so, closing the last group finalizes MPI.
 bool began_here = false;
 std::atomic<int> open_groups = 0;
-/// The reduction for MPI's user functions, which get no context. Thread-local, since the thread that runs the
-/// collective calls these functions.
+/// The reduction that Combine runs, because MPI passes no context to user functions. Thread-local, since MPI
+/// calls Combine on the thread that runs the collective.
 thread_local const WarrenMpiReduction* current = nullptr;
 
 const char* Check(const char* call, int code) {
@@ -161,7 +161,7 @@ const char* BeginMpi() {
   return nullptr;
 }
 
-/// Sets up the other members of a group whose communicator is set.
+/// Creates the operations of a group whose communicator is set, and returns its rank and size.
 const char* Prepare(WarrenMpiGroup& group, int* rank, int* world_size) {
   MPI_Comm_set_errhandler(group.comm, MPI_ERRORS_RETURN);
   if (const char* error = Check("MPI_Op_create", MPI_Op_create(&Combine, 1, &group.commutative)))

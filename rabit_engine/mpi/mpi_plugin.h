@@ -42,8 +42,8 @@ struct WarrenMpi {
 
   /// Initializes MPI if necessary, and opens a communicator.
   const char* (*open)(WarrenMpiGroup** group, int* rank, int* world_size);
-  /// Frees the communicator. The last one finalizes MPI if `open` initialized it and it has not been
-  /// finalized since.
+  /// Frees the communicator. Closing the last communicator finalizes MPI if `open` initialized it and it has
+  /// not been finalized since.
   const char* (*close)(WarrenMpiGroup* group);
   const char* (*host)(char* name, std::size_t capacity);
 
@@ -58,13 +58,14 @@ struct WarrenMpi {
   /// unexpected length is an error.
   const char* (*exchange)(WarrenMpiGroup*, const WarrenMpiMessage* sends, int num_sends,
                           const WarrenMpiMessage* receives, int num_receives);
-  /// The group of the ranks that pass the same color, ordered by key; nullptr for a negative color.
+  /// Creates the group of the ranks that pass the same color, ordered by key; sets `made` to nullptr for a
+  /// negative color.
   const char* (*split)(WarrenMpiGroup*, int color, int key, WarrenMpiGroup** made, int* rank, int* size);
 };
 
 }  // extern "C"
 
-/// Changes with every change of the table.
+/// The version of the table, to be incremented whenever it changes.
 inline constexpr std::int32_t kWarrenMpiVersion = 2;
 /// The only symbol a plugin exports: `extern "C" const WarrenMpi* warren_mpi_plugin()`.
 inline constexpr const char* kWarrenMpiSymbol = "warren_mpi_plugin";

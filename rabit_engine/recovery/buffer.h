@@ -1,4 +1,4 @@
-// Uninitialized byte buffers and a stock of idle ones. Results of calls recur in the same sizes, and reused
+// Uninitialized byte buffers and a stock of idle ones. Call results recur in the same sizes, and reused
 // memory causes no page faults.
 #pragma once
 

@@ -1,7 +1,7 @@
-// The results of a sequence of calls that this rank keeps. Does no I/O.
+// The results that this rank keeps for a sequence of calls. Does no I/O.
 //
-// A rank that is behind or was started again is sent the results it lacks, so the log may hold results of
-// calls that it has not reached yet. These calls are replayed. The numbers of the rank and the call decide
+// A rank that is behind or was restarted is sent the results it lacks, so the log may hold results of calls
+// that the rank has not reached yet. These calls are replayed. The numbers of the rank and the call decide
 // whether a result is kept permanently (KeepsResult). In addition, every rank keeps every result until it
 // knows that all ranks have completed the call: the last copy in the job must not be discarded.
 #pragma once
@@ -27,15 +27,16 @@ class CallLog {
       : rank_(rank), world_size_(world_size), replicas_(replicas) {}
 
   std::uint64_t completed() const { return completed_; }
-  /// The result of the next call if it is known already; else nullptr.
+  /// Returns the result of the next call if it is already known, else nullptr.
   const Buffer* Replay() const;
-  /// Counts the next call, which was replayed.
+  /// Counts the next call as completed, after its result was replayed.
   void Step();
-  /// Adds the result of the next call, which was completed together with the other ranks.
+  /// Adds the result of the next call, which was completed together with the other ranks, and counts the
+  /// call. Returns to `stock` the results that need not be kept any longer.
   void Append(Buffer result, Meets meets, BufferStock& stock);
   /// Adds a result that another rank has sent.
   void Insert(std::uint64_t call, Buffer result);
-  /// The result of a call; nullptr if this log does not have it.
+  /// Returns the result of a call, or nullptr if this log does not have it.
   const Buffer* Find(std::uint64_t call) const;
   CallsReport Report() const;
   void Clear(BufferStock& stock);
@@ -45,7 +46,7 @@ class CallLog {
   int world_size_;
   int replicas_;
   std::uint64_t completed_ = 0;
-  std::uint64_t first_unsure_ = 0;  ///< calls before it have been completed by all ranks
+  std::uint64_t first_unsure_ = 0;  ///< all ranks have completed the calls before this one
   std::deque<std::optional<Buffer>> results_;
 };
 

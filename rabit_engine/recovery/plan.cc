@@ -142,9 +142,9 @@ class Planner {
   }
 
  private:
-  /// Whether all surviving ranks are inside CheckPoint and there are no local models, which only the lost
-  /// ranks could supply. Then all calls of the version have been completed, and the lost ranks may begin with
-  /// the next version.
+  /// Whether all surviving ranks are inside CheckPoint and have passed no local models to it. (Otherwise
+  /// those of the lost ranks would be missing.) Then all calls of the version have been completed, and the
+  /// lost ranks may begin with the next version.
   bool AllAreEnding() const {
     bool any = false;
     for (const Report& report : reports_) {

@@ -19,22 +19,23 @@ class Unrecoverable : public EngineError {
   using EngineError::EngineError;
 };
 
-/// Something that a rank keeps. `number`: the call whose result it is, or the rank whose local model it is.
+/// A result or local model that a rank keeps. `number`: the call that had this result, or the rank that owns
+/// the model.
 struct Kept {
   std::uint64_t number = 0;
   std::uint64_t bytes = 0;
   friend bool operator==(const Kept&, const Kept&) = default;
 };
 
-/// How far a rank is in a sequence of calls whose results are kept, and which of the results it has. It may
-/// have results of calls that it has not reached yet: those it was sent in order to catch up.
+/// A rank's progress in a sequence of calls whose results are kept, and the results that it has. They may
+/// include results of calls that the rank has not reached yet, sent to it so that it can catch up.
 struct CallsReport {
   std::uint64_t completed = 0;
   std::vector<Kept> results;  ///< by ascending number
   friend bool operator==(const CallsReport&, const CallsReport&) = default;
 };
 
-/// Which models of one version a rank has.
+/// The models of one version that a rank has.
 struct ModelsReport {
   bool has_global = false;                    ///< whether the version has a global model
   std::optional<std::uint64_t> global_bytes;  ///< the global model's size, if this rank can send it
@@ -59,7 +60,7 @@ std::string Encode(const Report& report);
 /// Throws EngineError if Encode cannot have written the bytes.
 Report Decode(std::string_view bytes);
 
-/// How many ranks keep a result, and how many keep a local model (its owner included).
+/// The number of ranks that keep a result, and the number that keep a local model (including its owner).
 struct Replicas {
   int results = 5;  ///< rabit_global_replica
   int locals = 3;   ///< rabit_local_replica + 1
@@ -93,8 +94,8 @@ struct Plan {
   std::vector<Transfer> transfers;
 };
 
-/// Throws Unrecoverable, naming what is lost and which ranks had it, or EngineError if the reports contradict
-/// each other.
+/// Throws Unrecoverable, whose message names the lost data, or EngineError if the reports contradict each
+/// other.
 Plan MakePlan(std::span<const Report> reports, const Replicas& replicas);
 
 }  // namespace warren::recovery

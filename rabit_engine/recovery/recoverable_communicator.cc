@@ -169,8 +169,8 @@ void RecoverableCommunicator::JoinUntilAllAreThere(std::optional<int> rank, cons
     native_ = nullptr;
     inner_.reset();
     try {
-      // Before the first meeting, the tracker recognises a process by its task id; a process that has none
-      // asks for the rank it was given.
+      // Before the first meeting, the tracker recognizes a process by its task id; a process without one asks
+      // for the rank it was given.
       const bool knows_rank = state_ && settings_.task_id == Settings().task_id;
       JoinAs(rank || !knows_rank ? rank : rank_);
       Meet();
@@ -178,7 +178,7 @@ void RecoverableCommunicator::JoinUntilAllAreThere(std::optional<int> rank, cons
     } catch (const PeerError& error) {
       last_try = error.what();
     } catch (const TrackerLost& error) {
-      // A tracker that was restarted on the same state answers soon.
+      // A tracker restarted from its saved state answers soon.
       const bool answers =
           error.when() == TrackerLost::When::kTalking && ++refusals < settings_.connect_retry;
       if (!answers && !rank && last_try == why) throw;  // nothing else has gone wrong
@@ -218,7 +218,8 @@ bool RecoverableCommunicator::NextIsReplayed() {
   return recovers() && state_->calls().Replay() != nullptr;
 }
 
-/// The result of the next call if it is already known, else nullptr.
+/// Returns the result of the next call if it is already known, else nullptr. Throws Misuse if its size is not
+/// `bytes`.
 const Buffer* RecoverableCommunicator::Kept(std::string_view name, std::size_t bytes) {
   const Buffer* result = state_->calls().Replay();
   if (result != nullptr && result->size() != bytes) {

@@ -27,8 +27,8 @@
 
 namespace warren::recovery {
 
-/// A collective on memory that the host cannot reach: how to run it, and how to copy its result to the host
-/// and back.
+/// A collective on memory that the host cannot access, with functions that run it and copy its result to the
+/// host and back.
 struct ExternalCollective {
   const char* name;
   std::size_t bytes;  ///< size of the result, which is the same on all ranks
@@ -37,7 +37,7 @@ struct ExternalCollective {
   std::function<void(Communicator& links)> run;
   /// Copies the result of `run` to `to`.
   std::function<void(void* to)> save;
-  /// Stores a kept result where the program expects it, in place of `run`.
+  /// Stores a kept result where the program expects it; called instead of `run`.
   std::function<void(const void* from)> restore;
 };
 
@@ -80,19 +80,21 @@ class RecoverableCommunicator final : public Communicator {
   void TrackerPrint(const std::string& text) override;
   void Finalize() override;
 
-  /// Runs an external collective while this communicator recovers(). All ranks call it with the same size.
+  /// Runs an external collective while this communicator recovers(). Collective, with the same size on all
+  /// ranks.
   void RunExternal(const ExternalCollective& call);
-  /// How often the ranks have been linked. If this number has changed, everything that was created over the
-  /// links is invalid.
+  /// The number of times the ranks have been linked. If this number has changed, everything that was created
+  /// over the links is invalid.
   std::uint64_t linkings() const { return linkings_; }
 
   /// The number of checkpoints so far.
   int version() const { return state_->version(); }
-  /// From now on a rank may be lost. Returns the models of the newest version (in a restarted process, the
-  /// job's), which are valid until the next version.
+  /// From now on, the loss of a rank is survived (in jobs with recovery). Returns the models of the latest
+  /// version, in a restarted process the latest version of the job. They are valid until the next version
+  /// begins.
   Models& LoadCheckPoint();
-  /// Ends a version. All ranks call it; returns when all have. Either every rank gives a local model or none
-  /// does.
+  /// Ends a version. Collective: while this communicator recovers(), returns when all ranks have called it.
+  /// Throws Misuse if some ranks pass a local model and others do not.
   void CheckPoint(std::optional<std::string> global, std::optional<std::string> local);
   /// Like CheckPoint, without a copy: `serialize` is called only when the bytes are needed, which is rare.
   void LazyCheckPoint(Models::Serializer serialize);

@@ -24,7 +24,7 @@ RecoveryState::RecoveryState(int rank, int world_size, const Replicas& replicas,
       calls_(rank, world_size, replicas.results) {}
 
 void RecoveryState::BeginEnding(Models next) {
-  // From now on the program may change the model of a lazy checkpoint, so it cannot be serialized any more.
+  // The program may now change the model of a lazy checkpoint, which can therefore no longer be serialized.
   if (std::exchange(models_.serialize, nullptr)) models_.is_gone = true;
   ending_ = true;
   next_ = std::move(next);

@@ -21,12 +21,12 @@ struct Models {
   using Serializer = std::function<std::string()>;
 
   std::optional<std::string> global;
-  Serializer serialize;  ///< returns `global` when it is needed; empty afterwards
+  Serializer serialize;  ///< produces `global` when it is needed, and is then emptied
   bool is_gone = false;  ///< whether the program has changed the model that `serialize` would have written
   std::map<int, std::string> locals;  ///< by rank: this rank's own, and copies of other ranks' models
 
   bool has_global() const { return global.has_value() || serialize || is_gone; }
-  /// The global model, serialized first if necessary. Requires a global model that is not gone.
+  /// Returns the global model, serialized first if necessary. Requires a global model that is not gone.
   const std::string& Global();
   /// `is_wanted`: whether the global model is needed. If so, a lazy one is serialized, since the report
   /// states its size.
@@ -38,7 +38,7 @@ class RecoveryState {
  public:
   RecoveryState(int rank, int world_size, const Replicas& replicas, bool keeps_before);
 
-  /// Whether no rank of the job knows this process yet.
+  /// Whether this process has not yet met the other ranks of the job.
   bool fresh() const { return fresh_; }
   void Met() { fresh_ = false; }
 
@@ -51,7 +51,7 @@ class RecoveryState {
 
   int version() const { return version_; }
   Models& models() { return models_; }
-  /// Whether CheckPoint is ending a version. `next` has the models of the next version; copies of other
+  /// Whether CheckPoint is ending a version. next() has the models of the next version; copies of other
   /// ranks' local models are added to it.
   bool ending() const { return ending_; }
   Models& next() { return next_; }
@@ -62,7 +62,7 @@ class RecoveryState {
   Report MakeReport(bool with_global);
   /// Brings this rank to the plan's version. Called before any transfer.
   void Follow(const Plan& plan);
-  /// The bytes that this rank sends in a transfer.
+  /// Returns the bytes that this rank sends in a transfer.
   std::span<const std::byte> Part(const Transfer& transfer);
   /// Stores data that this rank has received.
   void Take(const Transfer& transfer, Buffer bytes);

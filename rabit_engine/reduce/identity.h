@@ -7,9 +7,9 @@
 
 namespace warren {
 
-/// Fills a buffer with elements e for which `e op x` and `x op e` are x, bit for bit; except that for max and
-/// min the result may be -infinity or infinity if x is NaN. `buffer` need not be aligned. The operation must
-/// be defined for the type.
+/// Fills a buffer with elements e for which `e op x` and `x op e` are x, bit for bit. If x is a NaN, the
+/// result may differ: it may be -infinity for max and infinity for min, and a signaling NaN may become quiet.
+/// `buffer` need not be aligned. The operation must be defined for the type.
 void FillWithIdentity(void* buffer, std::size_t count, DataType type, ReduceOp operation);
 
 }  // namespace warren

@@ -6,7 +6,7 @@
 
 namespace warren {
 
-// Constant-initialised data: reading a table executes none of the instructions that its kernels use.
+// Constant-initialized data: reading a table executes none of the instructions that its kernels use.
 extern const KernelTable kPlainTable;
 #if defined(__x86_64__)
 extern const KernelTable kAvx2Table;
@@ -15,7 +15,7 @@ extern const KernelTable kAvx512Table;
 namespace {
 
 bool HasAvx2() {
-  // Clang 14's __builtin_cpu_supports does not know F16C.
+  // Clang 14's __builtin_cpu_supports does not recognize F16C.
   unsigned eax = 0;
   unsigned ebx = 0;
   unsigned ecx = 0;

@@ -5,10 +5,10 @@
 // library function were compiled here with AVX instructions, the linker might keep that copy for the whole
 // program, which would then crash on a CPU without AVX.
 //
-// Why all tables produce the same bits:
+// All tables produce the same bits, for these reasons:
 // - sums and products of integers are computed in unsigned types, which wrap;
-// - max and min compare and select, so that NaN and signed zeros behave like the `?:` in reduction.h;
-// - a sum or product of two NaN is the left one, made quiet. The hardware does that, but compilers swap the
+// - max and min compare and select, so that NaNs and signed zeros behave like the `?:` in reduction.h;
+// - a sum or product of two NaNs is the left one, made quiet. The hardware does this, but compilers swap the
 //   operands of + and *, so Add and Multiply fix the operands' order;
 // - 16-bit floats are combined as floats, and the stored result is rounded once, for any number of inputs;
 //   a NaN keeps the upper bits of its payload. All operations on binary16 make a NaN quiet, because widening
@@ -61,7 +61,7 @@ V LoadVector(const std::byte* from) {
   return vector;
 }
 
-/// All ones in the lanes that hold a NaN.
+/// Returns a vector with all bits set in the lanes that hold a NaN, and zero in the others.
 template <typename V>
 auto IsNan(V value) {
   return value != value;  // NOLINT(misc-redundant-expression): NaN alone differs from itself
@@ -184,11 +184,11 @@ struct BitXor {
 
 // ------------------------------------------------------------------------------------- elements in registers
 
-/// How a vector of elements is held in a register. The result of Combine<Op> may have more bits than an
-/// element; Store<Op> rounds it.
+/// The representation of a vector of elements in a register. The result of Combine<Op> may have more bits
+/// than an element; Store<Op> rounds it.
 template <typename T>
 struct Elements {
-  // The bytes that a step of a kernel reads from each input, and that it writes.
+  // The number of bytes that one step of a kernel reads from each input, and the number that it writes.
   static constexpr std::size_t kInBytes = kVectorBytes;
   static constexpr std::size_t kOutBytes = kVectorBytes;
   using Register = Vector<T>;
@@ -210,7 +210,7 @@ struct Widened {
   Floats second;
 };
 
-/// Spread puts each half into the lower half of a word. Pack reverses that; the upper halves must be 0.
+/// Spread zero-extends 16-bit values to words. Pack is its inverse; the upper halves of the words must be 0.
 #if WARREN_VECTOR_BYTES == 64
 inline Words Spread(HalfVector halves) {
   return Bits<Words>(_mm512_maskz_cvtepu16_epi32(0xffff, Bits<__m256i>(halves)));
@@ -281,7 +281,8 @@ struct Float16 {
     std::memcpy(to + sizeof(first), &second, sizeof(second));
   }
 #else
-  // Magnitudes have no sign bit, and comparing them as signed numbers takes one instruction on every CPU.
+  // Magnitudes are compared as signed integers: they have no sign bit, and a signed comparison takes one
+  // instruction on every CPU.
   /// Returns the bits of the result in the lower half of each word.
   static Words Narrow(Floats value) {
     const Words sign = (Bits<Words>(value) >> 16) & 0x8000u;
@@ -414,7 +415,8 @@ struct ToSixteenBits : SixteenBits<Format> {
 
 // --------------------------------------------------------------------------------------------------- kernels
 
-/// In the tree that combines `inputs` inputs in the engine's order: the number of inputs on the root's left.
+/// Returns the number of inputs in the root's left subtree, if `inputs` inputs are combined in the engine's
+/// order.
 constexpr int LeftLeaves(int inputs) {
   int width = 1;
   while (2 * width < inputs) width *= 2;

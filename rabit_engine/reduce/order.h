@@ -21,9 +21,9 @@ struct Subtree {
 /// Whether [begin, end) are exactly the ranks under one node of the order over `world_size` ranks.
 bool IsSubtree(int begin, int end, int world_size);
 
-/// Returns the fewest subtrees that cover the ranks [begin, end), from left to right: what a rank that holds
-/// the contributions of these ranks can already combine. There are at most 2 log2(world_size) subtrees, and
-/// one if the range is a subtree.
+/// Returns the fewest subtrees that cover the ranks [begin, end), from left to right. A rank that holds the
+/// contributions of these ranks can already combine those of each subtree. There are at most 2
+/// log2(world_size) subtrees, and one if the range is a subtree.
 std::vector<Subtree> Decompose(int begin, int end, int world_size);
 
 }  // namespace warren

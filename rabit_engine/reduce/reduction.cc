@@ -75,8 +75,8 @@ FusedKernel KernelFor(const KernelSet& kernels, std::size_t inputs) {
   }
 }
 
-/// Returns how many inputs each child takes (the last one may take fewer) if `inputs` are split for one
-/// kernel. Always a power of two, so that every child is a node of the order.
+/// Returns the number of inputs per child (the last child may have fewer) if `inputs` inputs are split into
+/// the inputs of one kernel. Always a power of two, so that every child is a node of the order.
 std::size_t InputsPerChild(std::size_t inputs) {
   std::size_t each = 1;
   while (each * kWidest < inputs) each *= kWidest;
@@ -184,7 +184,8 @@ struct CustomFunction {
   std::size_t element_bytes;
 
   /// Writes the combination of `count` elements of the inputs, from element `first` on, to `out`, which must
-  /// not lie in any input except inputs[0]. Rows from `row` on are free, one for each level of the tree.
+  /// not lie in any input except inputs[0]. The temporary rows from `row` on are free; each level of the tree
+  /// needs one.
   void Combine(std::byte* out, Inputs inputs, std::size_t first, std::size_t count, Temporaries& temporaries,
                std::size_t row) const {
     if (inputs.size() == 1) {
@@ -205,7 +206,7 @@ struct CustomFunction {
 
   void CombineAll(void* out, Inputs inputs, std::size_t count) const {
     // A function changes its left operand in place. If `out` is also a later input, which is still to be
-    // read, the result must first go elsewhere.
+    // read, the result must first be stored in a temporary.
     const Inputs later = inputs.subspan(1);
     const bool needs_copy = std::ranges::find(later, out) != later.end();
     if (inputs.size() == 2 && out == inputs[0] && !needs_copy) {

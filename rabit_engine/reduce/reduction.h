@@ -52,8 +52,8 @@ bool IsDefined(DataType type, ReduceOp operation);
 ///
 /// The order of operands is part of the contract: `left` always comes from lower ranks than `right`. Max is
 /// `left < right ? right : left`, min is `right < left ? right : left`, as in rabit, and a sum or product of
-/// two NaN is the left one made quiet, so that the bits are the same on every rank even with NaN and signed
-/// zeros. (The bits of a NaN that results from an invalid operation, such as infinity - infinity, are up to
+/// two NaNs is the left one made quiet, so that the bits are the same on every rank even with NaN and signed
+/// zeros. (The bits of a NaN that results from an invalid operation, such as infinity - infinity, depend on
 /// the processor.) Integers wrap.
 ///
 /// Sums and products of 16-bit floats are computed in float: the operands are widened and combined in the
@@ -61,23 +61,24 @@ bool IsDefined(DataType type, ReduceOp operation);
 /// (for binary16, with NaN made quiet).
 class Reduction {
  public:
-  /// dst[i] = dst[i] op src[i] for i in [0, count), where dst comes from lower ranks than src.
+  /// Computes dst[i] = dst[i] op src[i] for i in [0, count), where dst comes from lower ranks than src.
   using Function = void (*)(const void* src, void* dst, std::size_t count, void* context);
 
   /// Throws Misuse if the operation is not defined for the type.
   static Reduction Typed(DataType type, ReduceOp operation);
   /// Like Typed above, with the kernels of one instruction set: for tests and benchmarks.
   static Reduction Typed(DataType type, ReduceOp operation, const KernelTable& kernels);
-  /// `function` is called with pieces of any length, on the thread that calls the collective.
+  /// `function` is called with pieces of any length, on the thread that calls the collective. Throws Misuse
+  /// if `function` is null or `element_bytes` is 0.
   static Reduction Custom(Function function, void* context, std::size_t element_bytes);
 
   std::size_t element_bytes() const { return element_bytes_; }
-  /// False if the result does not depend on the order of the operands. That is only claimed for integers
-  /// (floating-point max and min differ by NaN and signed zeros).
+  /// False if the result does not depend on the order of the operands. This is guaranteed only for integers
+  /// (the order affects floating-point max and min of NaNs and signed zeros).
   bool order_matters() const { return order_matters_; }
   bool is_custom() const { return function_ != nullptr; }
   /// Whether results are rounded: true for sums and products of 16-bit floats. Combining rounded results
-  /// further would round more than once; to avoid that, combine floats, with Wide().
+  /// further would round more than once; to avoid this, combine floats with Wide().
   bool rounds() const { return rounds_; }
   /// For typed reductions only.
   DataType type() const { return type_; }
@@ -89,7 +90,8 @@ class Reduction {
   void Combine(void* out, const void* left, const void* right, std::size_t count) const;
 
   /// Combines inputs[0], inputs[1], ... in the engine's order (order.h), as if they were ranks 0, 1, ... of
-  /// inputs.size() ranks, reading every input once. `out` may be one of the inputs. Needs at least one input.
+  /// inputs.size() ranks, reading every input once. `out` may be one of the inputs. Throws Misuse if there
+  /// are no inputs.
   void CombineAll(void* out, std::span<const void* const> inputs, std::size_t count) const;
 
   /// The same operation on floats; for reductions that round.

@@ -21,21 +21,21 @@ namespace warren::reporting {
 /// late.
 inline constexpr std::chrono::milliseconds kLongCall{1};
 
-/// Thread-safe. Takes the time as an argument.
+/// Thread-safe. Receives the current time in its arguments.
 class CallStatistics {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// A call on the world communicator begins; its number is the tag's sequence.
+  /// Records the beginning of a call on the world communicator. Its number is the tag's sequence.
   void Enter(const CallTag& tag, Clock::time_point now);
-  /// The call that was entered has ended, successfully or not.
+  /// Records the end, successful or not, of the call that was entered.
   void Leave(Clock::time_point now);
-  /// A call on any communicator has succeeded. `algorithm` must stay valid forever.
+  /// Counts a successful call on any communicator. `algorithm` must stay valid forever.
   void Count(Collective collective, std::string_view algorithm, std::uint64_t bytes,
              std::chrono::nanoseconds time);
 
-  /// A new world communicator begins, which numbers its calls from the start again. Drops waits that have not
-  /// been taken.
+  /// Records the beginning of a new world communicator, whose calls are numbered from the start again. Drops
+  /// waits that have not been taken.
   void BeginWorld();
 
   struct Snapshot {
@@ -48,7 +48,8 @@ class CallStatistics {
   };
   /// Returns the current counters, with the waits since the previous Take.
   Snapshot Take(Clock::time_point now);
-  /// The snapshot could not be sent: the next Take returns its waits again, unless the world has changed.
+  /// Takes back a snapshot that could not be sent: the next Take returns its waits again, unless the world
+  /// has changed.
   void PutBack(Snapshot snapshot);
 
  private:

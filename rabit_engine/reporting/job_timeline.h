@@ -10,7 +10,7 @@
 
 namespace warren::reporting {
 
-/// Returns the timeline of this rank, or null if no timeline was asked for. Throws Misuse if the file cannot
+/// Returns the timeline of this rank, or null if no timeline was requested. Throws Misuse if the file cannot
 /// be written.
 std::shared_ptr<Timeline> NewTimeline(const Settings& settings, const Communicator& communicator);
 

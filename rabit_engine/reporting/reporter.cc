@@ -31,16 +31,16 @@ constexpr int kReportsPerInterval = 256;
 constexpr milliseconds kFirstBackoff{1000};
 constexpr milliseconds kMaxBackoff{60'000};
 constexpr std::chrono::seconds kPatience{10};
-/// How many times the tracker is asked for its time. Only the fastest answer is used: the error is at most
-/// half the round-trip time.
+/// The number of times the tracker is asked for its time. Only the fastest answer is used: the error is at
+/// most half the round-trip time.
 constexpr int kClockQuestions = 8;
 constexpr std::chrono::seconds kClockPatience{2};
 
 /// The reporter of this process. Never destroyed, because its thread runs until the process ends.
 std::atomic<Reporter*> current = nullptr;
 
-/// The settings for reports; nullopt if reports are turned off, there is no tracker, this process is not a
-/// worker, or a setting is invalid.
+/// Returns the settings for reports, or nullopt if reports are disabled, there is no tracker, this process is
+/// not a worker, or a setting is invalid.
 std::optional<Settings> WantedSettings() {
   if (std::getenv(kReportVariable) == nullptr) return std::nullopt;
   try {
@@ -142,11 +142,11 @@ void Reporter::AwaitSent() {
   if (!trace_.empty() && line_) changed_.wait_for(lock, kLastEventsPatience, is_done);
 }
 
-/// If the thread cannot be started, there are no reports.
+/// Starts the thread. If this fails, there are no reports until a later attempt succeeds.
 void Reporter::StartThread() {
   if (!std::exchange(ends_with_process_, true)) {
     try {
-      // OpenSSL cleans up in an atexit handler. Initialise it first: handlers registered later run earlier.
+      // OpenSSL cleans up in an atexit handler. Initialize it first: handlers registered later run earlier.
       static_cast<void>(TlsFor(settings_, wire::kTlsToTracker));
     } catch (const EngineError&) {
       // Connecting reports this error.
@@ -170,7 +170,7 @@ void Reporter::StartThread() {
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-/// The time when the next report is due, unless new events or requests make it due earlier.
+/// Returns the time when the next report is due, unless new events or requests make it due earlier.
 Reporter::Clock::time_point Reporter::Due() const {
   if (last_ == Clock::time_point()) return last_;
   if (backoff_.count() > 0) return last_ + backoff_;
@@ -257,7 +257,8 @@ void Reporter::Connected(int descriptor) {
   line_ = CloseOnForkDescriptor(fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
 }
 
-/// As in NTP: the tracker is assumed to read its clock halfway between question and answer.
+/// Sets clock_offset_ns_ as in NTP: the tracker is assumed to read its clock halfway between question and
+/// answer.
 void Reporter::MeasureClock(TrackerConnection& connection) {
   wire::WorkerReport question;
   question.asks_clock = true;
@@ -287,8 +288,8 @@ bool Reporter::Send(const std::string& bytes) {
   }
 }
 
-/// The process is ending: the thread must not be sending while the data of its libraries is destroyed. If it
-/// is still connecting, Connected() stops it.
+/// Called when the process is ending: the thread must not be sending while the data of its libraries is
+/// destroyed. If it is still connecting, Connected() stops it.
 void Reporter::End() {
   if (!IsOfThisProcess()) return;
   Lock lock(mutex_);

@@ -1,7 +1,7 @@
 // Reports the state of this process to the tracker from a background thread. WARREN_REPORT_SECONDS, which
-// dmlc-submit sets, turns reports on and sets their interval. Reports never hold up a job: if the tracker
-// cannot be reached, the thread tries again later, and only Finalize and the end of the process wait,
-// briefly, for the last report.
+// dmlc-submit sets, enables reports and sets their interval. Reports never delay a job: if the tracker cannot
+// be reached, the thread tries again later, and only Finalize and the end of the process wait, briefly, for
+// the last report.
 //
 // A forked process does not report, because its reports would appear to come from its parent's task.
 #pragma once
@@ -34,8 +34,8 @@ inline constexpr std::size_t kMostUnsentEvents = std::size_t{1} << 16;
 /// The shortest time between two reports, unless the timeline fills a report or the second one is the last.
 inline constexpr std::chrono::milliseconds kLeastPause{100};
 
-/// The time between two reports of a worker. Chosen so that the tracker receives at most 256 reports per
-/// `every`.
+/// Returns the time between two reports of a worker: `every`, or longer in large jobs, so that all workers
+/// together send at most 256 reports per `every`.
 std::chrono::milliseconds Interval(std::chrono::milliseconds every, int world_size);
 
 /// Thread-safe.
@@ -43,11 +43,11 @@ class Reporter {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// Returns the reporter of this process; null if reports are turned off, there is no tracker, this process
-  /// is not a worker or was forked from one that has a reporter, or a setting is invalid.
+  /// Returns the reporter of this process; null if reports are disabled, there is no tracker, this process is
+  /// not a worker or was forked from one that has a reporter, or a setting is invalid.
   static Reporter* OfThisProcess();
-  /// False in a process forked since construction. Such a process must not use any other method: locks may
-  /// be held forever.
+  /// Returns false in a process that was forked after construction. Such a process may call only Detach,
+  /// Trace and AwaitSent, which then do nothing: locks may be held forever.
   bool IsOfThisProcess() const { return num_forks_ == NumForks(); }
 
   CallStatistics& statistics() { return statistics_; }
@@ -62,8 +62,8 @@ class Reporter {
   void Tell(wire::ReportedProgress progress);
   void Tell(wire::ReportedReading reading);
   /// Adds an event to the timeline of the job, timed by this process's steady clock. A full batch is sent
-  /// immediately. While kMostUnsentEvents events are unsent, further ones are dropped, and the timeline says
-  /// so.
+  /// immediately. While kMostUnsentEvents events are unsent, further ones are dropped, and the timeline
+  /// states their number.
   void Trace(wire::TracedEvent event);
   /// Waits for a limited time until everything reported so far has been sent. Returns immediately if the
   /// tracker cannot be reached.

@@ -7,8 +7,8 @@
 
 namespace warren {
 
-/// Throws TimedOut: `rank`, on this host, has waited for `names` ("rank 3 at 10.0.0.7:4100"), which include
-/// rank `awaited`.
+/// Throws TimedOut for rank `awaited`. The message states how long `rank`, on this host, has waited for
+/// `names` ("rank 3 at 10.0.0.7:4100"), which include `awaited`.
 [[noreturn]] void ThrowLate(int rank, int awaited, const std::string& names, Clock::duration waited);
 
 }  // namespace warren

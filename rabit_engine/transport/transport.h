@@ -1,4 +1,4 @@
-// How bytes move between ranks: one ordered byte stream in each direction between every two linked ranks. The
+// The byte transport between ranks: one ordered stream in each direction between any two linked ranks. The
 // algorithms in collective/ use only this interface.
 #pragma once
 
@@ -12,30 +12,30 @@ namespace warren {
 class Link {
  public:
   virtual ~Link() = default;
-  /// Takes as many of the bytes as fit now, without waiting. Returns how many, 0 if there is no room. Throws
-  /// LostPeer if the peer is gone.
+  /// Sends as many bytes as fit, without waiting. Returns the number of bytes taken, 0 if there is no space.
+  /// Throws LostPeer if it finds that the peer is gone, unless received data is still unread.
   virtual std::size_t TrySend(const void* data, std::size_t bytes) = 0;
-  /// The same for two pieces in a row, sent together if the transport can. Returns the number of bytes taken
-  /// in total.
+  /// Like TrySend for two consecutive pieces, which are sent together if the transport can. Returns the total
+  /// number of bytes taken.
   virtual std::size_t TrySendWithHead(const void* head, std::size_t head_bytes, const void* data,
                                       std::size_t bytes) {
     const std::size_t taken = TrySend(head, head_bytes);
     return taken < head_bytes || bytes == 0 ? taken : taken + TrySend(data, bytes);
   }
-  /// Reads up to `bytes` that have arrived, without waiting. Returns how many, 0 if none have. Throws
-  /// LostPeer if the peer is gone and all it sent has been read.
+  /// Reads up to `bytes` that have arrived, without waiting. Returns the number of bytes read, 0 if none are
+  /// available. Throws LostPeer if it finds that the peer is gone and everything the peer sent has been read.
   virtual std::size_t TryReceive(void* data, std::size_t bytes) = 0;
 };
 
-/// What a rank waits for on one link. If neither flag is set, it waits for the peer to do something in shared
-/// memory.
+/// An event that a rank waits for on one link. If neither flag is set, it waits for the peer to do something
+/// in shared memory.
 struct Interest {
   int peer = -1;
   bool to_send = false;
   bool to_receive = false;
 };
 
-/// Returns the first peer awaited, or `rank` if none is.
+/// Returns the first awaited peer, or `rank` if there is none.
 inline int FirstOf(std::span<const Interest> awaited, int rank) {
   return awaited.empty() ? rank : awaited.front().peer;
 }
@@ -43,17 +43,17 @@ inline int FirstOf(std::span<const Interest> awaited, int rank) {
 using Clock = std::chrono::steady_clock;
 inline constexpr Clock::time_point kNoDeadline = Clock::time_point::max();
 
-/// Called while a rank waits.
+/// Receives callbacks while a rank waits.
 class WaitObserver {
  public:
   virtual ~WaitObserver() = default;
-  /// Called at least five times a second. `since` is the time when this wait began. After the time `looked`,
-  /// the rank has checked once more that nothing has arrived from the awaited peers. Throws if waiting any
-  /// longer is pointless.
+  /// Called at least five times a second. `since`: when this wait began. `looked`: a time after which the
+  /// rank has checked again that nothing has arrived from the awaited peers. Throws if waiting any longer is
+  /// pointless.
   virtual void OnWait(std::span<const Interest> awaited, Clock::time_point since,
                       Clock::time_point looked) = 0;
   /// Called after the deadline. Returns the peer to report as late, or -1 if the awaited peers are themselves
-  /// waiting: the rank that waits for the late rank is then about to report it.
+  /// waiting: in that case, the rank that waits for the late rank reports it.
   virtual int WhoIsLate(std::span<const Interest> awaited, Clock::time_point deadline) = 0;
 };
 
@@ -64,20 +64,21 @@ class Transport {
   virtual int rank() const = 0;
   virtual int world_size() const = 0;
 
-  /// Makes sure that there are links to these ranks, and makes those that are missing. The peers must soon
-  /// make the same call for this rank: an algorithm calls Connect with the same plan on all ranks. Throws
-  /// LostPeer or TimedOut.
+  /// Links this rank with `peers`; existing links are kept. The peers must soon make the same call for this
+  /// rank: an algorithm calls Connect with the same plan on all ranks. Throws LostPeer, TimedOut or
+  /// LocalShortage.
   virtual void Connect(std::span<const int> peers) = 0;
   /// Returns the link to a peer that Connect was called for.
   virtual Link& To(int peer) = 0;
 
   /// Returns when one of the interests may make progress (sometimes spuriously). Yields the core while it
   /// waits. Throws LostPeer if the peer of any link is gone, even one that is not among the interests,
-  /// because the collective cannot end then; throws TimedOut after the deadline.
+  /// because the collective can then not complete; throws TimedOut after the deadline, unless the wait
+  /// observer's WhoIsLate returns -1.
   virtual void Wait(std::span<const Interest> interests, Clock::time_point deadline) = 0;
 
-  /// Interrupt makes Wait return immediately until Resume is called. Unlike all other functions here, it may
-  /// be called by any thread, even while another is in Wait. AllowInterrupts must be called before both.
+  /// Interrupt makes Wait return immediately until Resume is called. Unlike the other functions here,
+  /// Interrupt may be called from any thread, even while another is in Wait. Call AllowInterrupts first.
   virtual void AllowInterrupts() {}
   virtual void Interrupt() {}
   virtual void Resume() {}
@@ -85,16 +86,16 @@ class Transport {
   /// `observer` is called during Connect and Wait and must outlive the transport. None by default.
   virtual void SetWaitObserver([[maybe_unused]] WaitObserver* observer) {}
 
-  /// Tells every linked peer that this rank gives up, so that they do not wait for it: their calls throw
-  /// LostPeer naming `lost_rank` (the first rank that was lost, or this rank itself if the error is its own).
-  /// `shortage` is the errno of the call in which that rank ran out of a resource, 0 if unknown; the peers
-  /// include it in their messages. Afterwards the transport can only be destroyed.
+  /// Informs every linked peer that this rank is giving up, so that none of them waits for it: their calls
+  /// throw LostPeer naming `lost_rank` (the first rank that was lost, or this rank itself if the error is its
+  /// own). `shortage` is the errno of the call in which that rank ran out of a resource, 0 if unknown; the
+  /// peers include it in their messages. Afterwards the transport can only be destroyed.
   virtual void Abort(int lost_rank, int shortage) noexcept = 0;
   void Abort(int lost_rank) noexcept { Abort(lost_rank, 0); }
 
-  /// From now on a peer that ends counts as lost only if this rank still waits for it. All ranks call this
-  /// before the barrier that ends the job: ranks that leave the barrier first may end before the others have
-  /// left it.
+  /// From now on, a peer whose process ends counts as lost only if this rank is still waiting for it. All
+  /// ranks call this before the barrier that ends the job: ranks that leave the barrier first may end before
+  /// the others have left it.
   virtual void ExpectPeersToLeave() {}
 };
 

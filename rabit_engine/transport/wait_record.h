@@ -26,26 +26,28 @@ struct WaitEdge {
 struct WaitRecord {
   static constexpr std::size_t kMostEdges = 4;
 
-  std::int64_t since = 0;    ///< ns on the host's clock; differs for each wait of the rank
-  std::int64_t renewed = 0;  ///< after this time the rank checked that nothing had arrived; 0: not waiting
+  std::int64_t since = 0;  ///< start of the wait, in ns on the host's clock; unique to each wait of the rank
+  std::int64_t renewed = 0;  ///< a time after which the rank checked that nothing had arrived; 0: not waiting
   std::uint64_t num_edges = 0;
   std::array<WaitEdge, kMostEdges> edges{};
 };
 static_assert(sizeof(WaitRecord) == 88);
 
-/// Travels from rank to rank along the edges. If it comes back to its origin, that rank waits for itself.
+/// A message passed from rank to rank along the edges. If it returns to its origin, the origin is waiting for
+/// itself.
 struct WaitProbe {
   static constexpr std::size_t kPathLength = 5;
 
   std::int32_t origin = -1;
   std::int32_t waiter = -1;  ///< the rank that waits for the receiver of this probe
-  WaitEdge edge;             ///< how `waiter` waits
+  WaitEdge edge;             ///< the edge from `waiter` to that receiver
   std::uint32_t attempt = 0;
-  std::uint32_t hops = 0;    ///< number of ranks on the way, including the origin
-  std::uint64_t digest = 0;  ///< digest of all waits on the way
-  /// 1 if the origin has just begun to wait, or sends this probe because it dropped another.
+  std::uint32_t hops = 0;    ///< number of ranks on the path so far, including the origin
+  std::uint64_t digest = 0;  ///< digest of all waits on the path
+  /// 1 if this is the origin's first probe for its current wait, or replaces another rank's probe that the
+  /// origin dropped.
   std::uint32_t is_new = 0;
-  std::array<std::int32_t, kPathLength> path{};  ///< the first ranks on the way
+  std::array<std::int32_t, kPathLength> path{};  ///< the first ranks on the path
 };
 static_assert(sizeof(WaitProbe) == 64);
 

@@ -1,6 +1,6 @@
 // Waiting without wasting a core: spin briefly if every rank has its own core, then yield repeatedly, then
-// sleep until something happens. Every sleep is limited, to check whether the other ranks are still alive, so
-// that no rank waits forever for a dead one.
+// sleep until something happens. Every sleep is limited, so that the rank can check whether the others are
+// still alive and does not wait forever for a dead one.
 #pragma once
 
 #include <sched.h>
@@ -11,7 +11,7 @@
 
 namespace warren {
 
-/// Lets the other hardware thread of the core go first for a few cycles.
+/// Leaves the core to its other hardware thread for a few cycles.
 inline void RelaxCore() {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
@@ -20,25 +20,25 @@ inline void RelaxCore() {
 #endif
 }
 
-/// Where the awaited rank runs, as far as known.
+/// The core of the awaited rank, as far as known.
 enum class PeerCore {
-  kOther,   ///< on another core
+  kOther,   ///< on another core, or unknown while each rank has its own core
   kThis,    ///< on the same core, though there are enough cores
-  kCrowded  ///< there are more ranks than cores, or the core is unknown
+  kCrowded  ///< there are more ranks than cores, or spinning is not allowed
 };
 
-/// How a wait begins.
+/// The first phase of a wait.
 enum class WaitPhase { kSpin, kYield, kSleep };
 
 /// A state machine that learns from a rank's recent waits how to wait next. Its caller reports what happened,
 /// and when.
 ///
-/// Spinning is the quickest way to wait for a rank on another core. But two ranks may share a core though
-/// others are idle: the kernel leaves them there while they take turns. Then one of them sleeps, because the
-/// kernel moves a woken thread to an idle core. If no core is idle, this is retried less and less often. If
-/// the core of the peer is unknown, an answer right after an unsuccessful spin shows that the ranks share a
-/// core. (Setting affinity masks would separate the ranks reliably, but a rank bound to a core where another
-/// process computes would wait for whole time slices.)
+/// Spinning is the quickest way to wait for a rank on another core. But two ranks may share a core although
+/// other cores are idle: the kernel leaves them there while they take turns. In that case, one of them
+/// sleeps, because the kernel moves a woken thread to an idle core. If no core is idle, this is retried less
+/// and less often. If the core of the peer is unknown, an answer right after an unsuccessful spin shows that
+/// the ranks share a core. (Setting affinity masks would separate the ranks reliably, but a rank bound to a
+/// core where another process computes would wait for whole time slices.)
 ///
 /// Yielding is quick among ranks that all wait for each other: a turn takes about a microsecond. But a
 /// process that computes keeps the core for a whole time slice, while a sleeper gets the core back as soon as
@@ -62,19 +62,19 @@ class WaitPolicy {
   int sleep_at_once_ = 0;
   int penalty_ = 0;
   int good_turns_ = 0;
-  int without_spinning_ = 0;  ///< the number of coming waits that do not begin by spinning
+  int without_spinning_ = 0;  ///< the number of upcoming waits that skip spinning
   int vain_spins_ = 0;
-  int without_parting_ = 0;  ///< the number of coming waits on a shared core that do not begin by sleeping
+  int without_parting_ = 0;  ///< the number of upcoming waits on a shared core that do not begin by sleeping
   int vain_partings_ = 0;
   bool spun_in_vain_ = false;
 };
 
 /// Runs the phases of a wait: calls `ready()` while it spins (if that may help) and yields, then calls
-/// `sleep()` as often as needed. `sleep()` sleeps for a limited time and throws if waiting any longer is
-/// pointless. The caller has just found that nothing is ready.
+/// `sleep()` until `ready()` returns true. `sleep()` sleeps for a limited time and throws if waiting any
+/// longer is pointless. The caller has just found that nothing is ready.
 template <typename Ready, typename Sleep>
 void WaitInPhases(PeerCore peer, WaitPolicy& policy, Ready&& ready, Sleep&& sleep) {
-  /// A peer with its own core either answers within microseconds or is busy with something longer.
+  /// A peer with its own core either answers within microseconds or is busy for much longer.
   constexpr auto kSpin = std::chrono::microseconds(20);
   constexpr int kTurnsPerLook = 16;
   const WaitPhase first = policy.Begin(peer);

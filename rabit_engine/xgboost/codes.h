@@ -1,4 +1,4 @@
-// XGBoost's codes for element types and operations, as taken by its C API and its class Coll:
+// XGBoost's codes for element types and operations, as used by its C API and its class Coll:
 // ArrayInterfaceHandler::Type (src/data/array_interface.h) and collective::Op (src/collective/comm.h).
 #pragma once
 

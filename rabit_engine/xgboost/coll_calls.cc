@@ -28,7 +28,7 @@ class Arguments {
         reading_(reading),
         next_on_stack_(abi.num_registers) {}
 
-  /// The communicator, which is the first argument, or follows a Context.
+  /// Returns the communicator, which is the first argument or follows a Context.
   const void* Comm() {
     if (convention_ == Convention::kWithContext) One();
     return Pointer<const void>(One());
@@ -75,7 +75,7 @@ Bytes BytesOf(const SpanInMemory& span) {
   return {span.size, static_cast<std::byte*>(span.data)};
 }
 
-/// Reads the arguments that every call begins with.
+/// Reads the arguments with which every call begins.
 template <typename Call>
 Call Begin(Arguments& arguments) {
   Call call;

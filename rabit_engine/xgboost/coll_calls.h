@@ -1,6 +1,6 @@
-// How XGBoost calls the four relevant functions of its class Coll, read from the words that arrive in
+// Decodes XGBoost's calls to the four relevant functions of its class Coll from the words that arrive in
 // registers and on the stack. The declarations are those of XGBoost's src/collective/coll.h, 2.1 to 3.4; the
-// places of the words follow the System V ABI of x86-64 and the AAPCS64 of 64-bit Arm. The words do not
+// placement of the words follows the System V ABI of x86-64 and the AAPCS64 of 64-bit Arm. The words do not
 // include the pointer to the result (a class with a destructor) and `this`, which come first.
 #pragma once
 
@@ -17,16 +17,16 @@ using Word = std::uintptr_t;
 inline constexpr std::size_t kNumWords = 12;
 using Words = std::array<Word, kNumWords>;
 
-/// How the versions of XGBoost pass spans.
+/// The calling convention for spans, which depends on the version of XGBoost.
 enum class Convention {
   kSpansByReference,  ///< 2.1: the address of a span {size, data}
   kSpansByValue,      ///< 3.0 to 3.2: the size and the data
   kWithContext,       ///< since 3.3: like kSpansByValue, after a Context
 };
 
-/// Where a processor's ABI puts the integer arguments after `this`.
+/// The placement of the integer arguments after `this` in a processor's ABI.
 struct ArgumentAbi {
-  std::size_t num_registers;  ///< registers for the first words
+  std::size_t num_registers;  ///< the number of registers for the first words
   /// Whether a 16-byte argument that does not fit into the remaining registers makes them unusable for later
   /// arguments.
   bool pair_ends_registers;
@@ -82,13 +82,13 @@ AllgatherCall ReadAllgather(Convention convention, const Words& words, ArgumentA
 AllgatherVCall ReadAllgatherV(Convention convention, const Words& words, ArgumentAbi abi = kAbi,
                               Reading reading = Reading::kTrusting);
 
-/// Returns the only convention in which these words are the expected call (whatever its comm); nullopt unless
-/// exactly one fits. Words that are not valid addresses are harmless.
+/// Returns the convention in which these words encode the expected call, regardless of its `comm`; nullopt
+/// unless exactly one convention fits. Words that are not valid addresses are harmless.
 std::optional<Convention> ConventionOf(const Words& words, const AllreduceCall& expected,
                                        ArgumentAbi abi = kAbi);
 
-/// Copies `bytes`, at most 4096, from this address. Returns false if they cannot be read. The kernel does the
-/// check, so an invalid address does no harm.
+/// Copies `bytes` bytes, at most 4096, from this address. Returns false if they cannot be read. The kernel
+/// checks the address, so an invalid one does no harm.
 bool ReadSafely(const void* address, void* out, std::size_t bytes);
 
 }  // namespace warren::xgboost

@@ -59,7 +59,7 @@ Tables FindTables(const LoadedLibrary& library) {
           FindVtable(library.image(), "N7xgboost10collective9RabitCommE", kSome)};
 }
 
-/// Throws Refusal if ReadSafely cannot work in this process.
+/// Throws Refusal if ReadSafely does not work in this process.
 void CheckThatMemoryCanBeRead() {
   const int here = 1;
   int read = 0;
@@ -78,7 +78,7 @@ struct HeadOfComm {
   std::int32_t rank = 0;
 };
 
-/// How this XGBoost calls its class Coll, and with which communicator.
+/// The convention by which this XGBoost calls its class Coll, and the communicator that it passes.
 struct Caller {
   Convention convention = Convention::kWithContext;
   const void* comm = nullptr;
@@ -120,7 +120,8 @@ class Probe final : public CallHandler {
     return false;
   }
 
-  /// To be called after one call of each kind. Throws Refusal if the arguments of a call were not recognized.
+  /// Must be called after one call of each kind. Throws Refusal if the arguments of a call were not
+  /// recognized.
   Caller Result() const {
     if (num_calls_ != 3) throw Refusal("its collective calls do not use the functions of its class Coll");
     for (const auto& [known, call] :
@@ -143,8 +144,8 @@ Bytes BytesOf(Elements& elements) {
   return {elements.size() * sizeof(elements[0]), reinterpret_cast<std::byte*>(elements.data())};
 }
 
-/// Makes one call of each kind over XGBoost's own links and inspects how the arguments arrive. Collective:
-/// all ranks call it. Throws EngineError, or, only after the last call, Refusal.
+/// Makes one call of each kind over XGBoost's own links and inspects how the arguments arrive. Collective.
+/// Throws EngineError at any point, Refusal only after the last call.
 Caller ProbeCalls(const Tables& tables, const OwnCommunicator& own) {
   std::array<std::int64_t, 3> summed{1, 2, 3};
   std::array<std::byte, 40> sent{};
@@ -218,8 +219,9 @@ class Serving final : public CallHandler {
     return false;
   }
 
-  /// Whether `comm` is still the communicator for which Begin was called: XGBoost may have finalized that
-  /// one, or created another at its address. A forked process is not a rank.
+  /// Whether `comm` is still the communicator for which Begin was called: XGBoost may have finalized it, or
+  /// created another at the same address. False in a forked process, which is not a rank, and if `bytes` is
+  /// invalid.
   bool IsServed(const void* comm, std::size_t bytes) const {
     if (comm != caller_.comm || bytes > kMostBytes || NumForks() != num_forks_) return false;
     const auto& head = *static_cast<const HeadOfComm*>(comm);
@@ -291,20 +293,20 @@ class Serving final : public CallHandler {
     return true;
   }
 
-  /// XGBoost's own sizes are signed; a negative one arrives as a huge one.
+  /// XGBoost's own sizes are signed; a negative size arrives as a huge number.
   static constexpr std::size_t kMostBytes = std::numeric_limits<std::int64_t>::max();
 
   Caller caller_;
   std::unique_ptr<NativeCommunicator> engine_;
-  const std::shared_ptr<Timeline> timeline_;  ///< null if no timeline was asked for
+  const std::shared_ptr<Timeline> timeline_;  ///< null if no timeline was requested
   std::vector<std::size_t> offsets_;
   std::uint64_t num_calls_ = 0;
   std::uint64_t num_forks_ = NumForks();
   std::string first_error_;
 };
 
-/// Calls XGBoost's functions with data whose results are known, and checks the results. Throws Refusal if a
-/// result is wrong or a call was not served, EngineError if a call fails.
+/// Calls XGBoost's functions on data with known results, and checks the results. Throws Refusal if a result
+/// is wrong or a call was not served, EngineError if a call fails.
 void TestItself(const OwnCommunicator& own, Serving& serving) {
   const int rank = own.rank();
   const int world_size = own.world_size();

@@ -11,8 +11,8 @@
 
 namespace warren::xgboost {
 
-/// Inspects the XGBoost at this address. Returns the reason why it cannot be served; empty if no reason was
-/// found. Does not communicate. Thread-safe.
+/// Inspects the XGBoost library that contains this address. Returns the reason why it cannot be served; empty
+/// if no reason was found. Does not communicate. Thread-safe.
 std::string Objections(const void* address_in_xgboost);
 
 /// A rank's input to Begin.
@@ -20,33 +20,32 @@ struct Wish {
   std::string objection;  ///< reason why this rank cannot be served; empty if none
   bool wants = true;      ///< whether the user wants to be told if the engine does not serve
   bool demands = false;   ///< whether the user considers it an error if the engine does not serve
-  /// How long a call may wait for a peer unless rabit_timeout=1 says otherwise; 0: half an hour.
+  /// The time limit for waiting for a peer in a call, unless rabit_timeout=1 sets another; 0: half an hour.
   std::chrono::seconds timeout{0};
 };
 
 struct Beginning {
   bool serves = false;  ///< whether the engine serves XGBoost's calls; the same on all ranks
   std::string why_not;  ///< why the engine does not serve, e.g. "rank 2: ..."; the same on all ranks
-  bool tells = false;   ///< true on only one of the ranks that want to know; that rank reports why_not
+  bool tells = false;   ///< true on only one of the ranks with `wants`: the one that reports why_not
   /// Whether any rank demands the engine; the same on all ranks. If the engine does not serve, a rank that
   /// demands it fails, and the others should fail with the same reason; otherwise they would report a lost
   /// peer.
   bool is_demanded = false;
 };
 
-/// From now on the engine serves the calls that this thread makes over its XGBoost communicator, which must
-/// have at least two ranks. All of them call this function after initializing the communicator. Throws
-/// EngineError if XGBoost's own communication fails. XGBoost's calls report errors of the engine like their
-/// own.
+/// Starts serving the calls that this thread makes over its XGBoost communicator, which must have at least
+/// two ranks. Collective; called after the communicator is initialized. Throws EngineError if XGBoost's own
+/// communication fails. XGBoost's calls report errors of the engine like their own.
 Beginning Begin(const void* address_in_xgboost, const Wish& wish = {});
 
-/// Stops serving; XGBoost's own communication takes over again. The same thread must call it before the
-/// communicator is finalized. All ranks call it; it waits for them and may throw EngineError. With `failed`,
-/// this rank gives up after an error: it does not wait for the others, nor they for it. Does nothing if
-/// nothing is served.
+/// Stops serving; XGBoost's own communication takes over again. Must be called by the same thread as Begin,
+/// before the communicator is finalized. Collective: waits for the other ranks and may throw EngineError.
+/// With `failed`, or if a served call has failed, this rank gives up: it does not wait for the others, nor
+/// they for it. Does nothing if nothing is served.
 void End(bool failed);
 
-/// Returns how many calls the engine has served in this process. Thread-safe.
+/// Returns the number of calls that the engine has served in this process. Thread-safe.
 std::uint64_t NumServed();
 
 }  // namespace warren::xgboost

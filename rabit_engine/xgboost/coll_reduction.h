@@ -9,7 +9,8 @@ namespace warren::xgboost {
 
 /// Returns the reduction for `type` and `operation` in XGBoost's codes (codes.h). 16-bit integers and long
 /// double, for which the engine has no kernels, use custom functions. Returns nullopt if XGBoost itself must
-/// run the call: half precision, which only its GPU builds know, and bitwise operations on floating point.
+/// run the call: for half precision, which only its GPU builds support, bitwise operations on floating point,
+/// and unknown codes.
 std::optional<Reduction> ReductionOf(int type, int operation);
 
 }  // namespace warren::xgboost

@@ -20,7 +20,7 @@ struct MemoryRange {
   std::size_t size() const { return static_cast<std::size_t>(end - begin); }
 };
 
-/// Where the parts of a library are.
+/// The memory ranges of a loaded library.
 struct LibraryImage {
   std::vector<MemoryRange> read_only;   ///< constants, and code, which may contain constants
   std::vector<MemoryRange> executable;  ///< code

@@ -15,7 +15,7 @@
 namespace warren::xgboost {
 namespace {
 
-/// In a round, numbers from here on are objections; the lower the rank, the greater the number.
+/// In a round, numbers above this one are objections; the lower the rank, the greater the number.
 constexpr std::uint64_t kObjections = std::uint64_t{1} << 63;
 
 template <typename Function>

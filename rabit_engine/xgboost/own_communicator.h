@@ -1,4 +1,4 @@
-// XGBoost's communicator, through its C API. Calls go to this thread's handler (coll_table.h), or to
+// XGBoost's communicator, called through its C API. Calls go to this thread's handler (coll_table.h), or to
 // XGBoost's own links if no handler is set. All ranks make the same calls in the same order.
 #pragma once
 
@@ -26,7 +26,7 @@ class OwnCommunicator {
   /// `type` and `operation` are XGBoost's codes (codes.h).
   void Allreduce(void* buffer, std::size_t count, int type, int operation) const;
   void Broadcast(void* buffer, std::size_t bytes, int root) const;
-  /// Each rank's share of the buffer, all of the same size, is copied to all ranks.
+  /// Copies each rank's share of the buffer to all ranks. All shares have the same size.
   void Allgather(void* buffer, std::size_t bytes) const;
   void Print(const std::string& text) const;
 
@@ -55,12 +55,12 @@ class Rounds {
   explicit Rounds(const OwnCommunicator& own) : own_(own) {}
 
   const OwnCommunicator& own() const { return own_; }
-  /// The first round. Throws EngineError if a rank is in another call instead.
+  /// Runs the first round. Throws EngineError if another rank is in another call instead.
   void Meet() const;
-  /// Returns the greatest of all ranks' numbers, which must be below 2^63. Throws AgreedRefusal on all ranks
-  /// if one objects.
+  /// Returns the maximum of `number` over all ranks. Each number must be below 2^63. Throws AgreedRefusal on
+  /// all ranks if one objects.
   std::uint64_t Greatest(std::uint64_t number);
-  /// Runs `something` and tells the other ranks whether it succeeded. If it threw on any rank, throws
+  /// Runs `something` and informs the other ranks whether it succeeded. If it threw on any rank, throws
   /// AgreedRefusal on all ranks. `something` may itself run rounds.
   void Do(const std::function<void()>& something);
 

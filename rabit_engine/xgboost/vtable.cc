@@ -13,8 +13,8 @@ namespace {
 
 using Word = std::uintptr_t;
 
-/// Whether the word is the address of this text, including its terminating 0. Looks only where the word
-/// points: libraries with GPU code have hundreds of megabytes of constants.
+/// Whether the word is the address of this text, including its terminating 0. Reads only the memory to which
+/// the word points: libraries with GPU code have hundreds of megabytes of constants.
 bool PointsTo(const LibraryImage& image, Word word, const std::string& text) {
   const auto* address = reinterpret_cast<const std::byte*>(word);  // NOLINT(performance-no-int-to-ptr)
   return std::any_of(image.read_only.begin(), image.read_only.end(), [&](const MemoryRange& range) {
@@ -23,7 +23,7 @@ bool PointsTo(const LibraryImage& image, Word word, const std::string& text) {
   });
 }
 
-/// The words of the range in which the loader writes addresses.
+/// Returns the words of the range in which the loader writes addresses.
 std::span<const Word> RelocatedWords(const LibraryImage& image) {
   constexpr Word kMask = sizeof(Word) - 1;
   const Word begin = (reinterpret_cast<Word>(image.relocated.begin) + kMask) & ~kMask;

@@ -13,7 +13,7 @@
 
 namespace warren::xgboost {
 
-/// The reason why an XGBoost keeps its own communication.
+/// Thrown if an XGBoost must keep its own communication; the message is the reason.
 class Refusal : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

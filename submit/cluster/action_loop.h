@@ -1,4 +1,4 @@
-// The thin layer around a state machine (gang_controller.h, agent_sessions.h, kubernetes/controller.h). It
+// A thin layer around a state machine (gang_controller.h, agent_sessions.h, kubernetes/controller.h). It
 // carries out the machine's actions in order and calls the machine at its deadlines. If an action causes
 // further events for the machine, the same loop carries out the resulting actions after those already
 // pending, so the machine is never called from within itself.
@@ -32,7 +32,8 @@ class ActionLoop {
     WaitForDeadline();
   }
 
-  /// Posts Run to the io_context, for callers that must not be called back before this returns.
+  /// Posts Run to the io_context unless Run is active, for callers that must not be called back
+  /// synchronously.
   void RunSoon() {
     if (!running_) boost::asio::post(io_, [this] { Run(); });
   }

@@ -1,8 +1,9 @@
 // Messages from the script around a process on another host (script.h). They are interleaved with the lines
 // that the process itself writes to its standard error, and report its start, its resource usage and its end.
 //
-// A message is one line: RS (octal 036), the job mark, the index of the process, words, RS, newline. The mark
-// is new for each job, so that nothing a process writes is mistaken for a message.
+// A message is one line: RS (octal 036), the job mark, the index of the process, the kind and the text of the
+// message, RS, newline. The mark is random and differs for each job, so that the output of a process is not
+// mistaken for a message.
 #pragma once
 
 #include <functional>
@@ -33,7 +34,8 @@ std::string NewJobMark();
 /// Separates the messages from the text in a stream.
 class AgentMessageReader {
  public:
-  /// Longer messages are treated as text. The "cores" message of a host with 2,000 cores fits.
+  /// An unfinished message longer than this is treated as text. The "cores" message of a host with 2,000
+  /// cores fits.
   static constexpr std::size_t kMaxMessageBytes = 16384;
 
   explicit AgentMessageReader(const std::string& job_mark);

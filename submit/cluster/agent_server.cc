@@ -56,7 +56,7 @@ struct AgentServer::Connection {
 
   tcp::socket socket;
   bool reading = false;
-  std::deque<std::string> unwritten;  ///< the first is being written
+  std::deque<std::string> unwritten;  ///< buffers to write; the first is being written
 };
 
 AgentServer::AgentServer(asio::io_context& io, const std::string& job_mark, const std::string& key,

@@ -13,13 +13,13 @@ namespace warren::submit {
 namespace {
 
 constexpr std::size_t kMaxHelloBytes = 1024;
-/// Maximum bytes held for a connection: of an unfinished line or, while output is paused, of all output.
+/// Limit on the bytes held for a connection: an unfinished line or, while output is paused, all output.
 constexpr std::size_t kMaxHeldBytes = std::size_t{64} << 10;
 /// If nothing has arrived for this long after the end of a process, its output is considered complete.
 constexpr std::chrono::milliseconds kDrainPatience{500};
-/// How long an unfinished line is held back.
+/// Time for which an unfinished line is held back.
 constexpr std::chrono::milliseconds kLinePatience{20};
-/// How long a connection may take to identify itself.
+/// Time limit for a connection to identify itself.
 constexpr std::chrono::seconds kHelloPatience{20};
 
 }  // namespace
@@ -36,10 +36,10 @@ struct AgentSessions::Agent {
   bool has_arrived = false;
   bool replaced = false;  ///< another agent has taken its place
   bool told_to_end = false;
-  bool draining = false;  ///< its process has ended, but output may still arrive
-  int num_outs = 0;       ///< how many `out` connections there have been
-  int num_starts = 0;     ///< how many processes have been reported as started; each has one `out`
-  std::deque<AgentMessage> messages;  ///< not passed on yet
+  bool draining = false;              ///< its process has ended, but output may still arrive
+  int num_outs = 0;                   ///< number of `out` connections so far
+  int num_starts = 0;                 ///< number of processes reported as started; each has one `out`
+  std::deque<AgentMessage> messages;  ///< messages not passed on yet
 };
 
 AgentSessions::AgentSessions(const std::string& job_mark, std::string key, std::size_t max_pending,
@@ -175,7 +175,7 @@ void AgentSessions::OnBytes(ConnectionId connection, std::string_view bytes, Tim
 }
 
 /// Passes on whole lines if possible, since the network may split them anywhere. An unfinished line is held
-/// back for kLinePatience.
+/// back for kLinePatience unless it exceeds kMaxHeldBytes.
 void AgentSessions::HandOn(ConnectionId connection, std::string_view bytes, TimePoint now) {
   Connection& one = connections_.at(connection);
   // While output is paused, the output of a process that was told to end is dropped, so that its end is still

@@ -7,10 +7,10 @@
 // process.
 //
 // A state machine without I/O: connections are numbers, and the time is an argument. Inputs: a connection was
-// opened, received bytes or was closed; time has passed; the gang wants an agent to launch or end its
-// process. Outputs, in order, through TakeActions: bytes to send, connections to close, and events for the
-// gang. The end of a process is reported after all of its output. The sockets and the clock are in
-// agent_server.h.
+// opened, received bytes or was closed; time has passed; the gang requests that an agent launch its process,
+// report its stacks or end, or that output be paused or resumed. Outputs, in order, through TakeActions:
+// bytes to send, connections to close, and events for the gang. The end of a process is reported after all of
+// its output. The sockets and the clock are in agent_server.h.
 #pragma once
 
 #include <chrono>
@@ -36,8 +36,8 @@ namespace warren::submit {
 using tracker::ConnectionId;
 using tracker::TimePoint;
 
-/// An agent has connected and waits for Launch. It replaces an earlier agent if the launcher has started the
-/// same process again.
+/// An agent has connected and is waiting for Launch. It replaces an earlier agent if the launcher has started
+/// the same process again.
 struct AgentArrived {
   std::size_t index;         ///< index of its process in the plan
   std::string host;          ///< the host name it reports
@@ -49,17 +49,18 @@ struct AgentOutput {
   Stream stream;
   std::string bytes;
 };
-/// A message "start", "usage", "stack", "stacks", "exit", "stopped" or "fail" (see scripts/gang.sh). Before
-/// "exit" and "stopped", all output of the process has been passed on.
+/// A message from the agent (see scripts/gang.sh). Before "exit" and "stopped", all output of the process has
+/// been passed on.
 struct AgentSaid {
   std::size_t index;
   AgentMessage message;
 };
-/// The agent's connections have closed. Only output already in transit may follow.
+/// The agent's connections have closed, or another agent has replaced it. Only output already in transit may
+/// follow.
 struct AgentLeft {
   std::size_t index;
 };
-/// A peer that knows the job's mark, but not its key, claims to be the agent of this process.
+/// A peer that sent the job's mark instead of its key claims to be the agent of this process.
 struct AgentKeyless {
   std::size_t index;
   std::string host;
@@ -91,11 +92,11 @@ using AgentAction =
 
 class AgentSessions {
  public:
-  /// Peers that know `key` are agents of this job; an agent identifies itself as soon as it has connected.
+  /// `key`: the secret that an agent of this job sends to identify itself as soon as it has connected.
   /// `max_pending`: the maximum number of unidentified connections; if there are more, the oldest is closed.
   AgentSessions(const std::string& job_mark, std::string key, std::size_t max_pending, TimePoint now);
 
-  /// `connection`: a higher number than any before; `address`: the peer's address.
+  /// `connection`: must be greater than all earlier connection numbers; `address`: the peer's address.
   void Opened(ConnectionId connection, const std::string& address, TimePoint now);
   void Received(ConnectionId connection, std::string_view bytes, TimePoint now);
   /// Call when the connection was closed by the peer or has failed.
@@ -105,18 +106,20 @@ class AgentSessions {
   TimePoint NextDeadline() const;
   /// Closes the oldest unidentified connection; call if no more connections can be accepted.
   void DropOldestPending();
-  /// Returns false while bytes from this connection must be left unread, i.e. until the action AgentRead.
+  /// Returns false while bytes from this connection must be left unread, i.e. until the action AgentRead, and
+  /// for unknown connections.
   bool WantsBytes(ConnectionId connection) const;
 
   /// Makes the agent start its process. `port`: the port of the tracker or the scheduler; `master`: the
-  /// address of worker 0's host, if it is known.
+  /// address of worker 0's host, or empty if unknown.
   void Launch(std::size_t index, int attempt, std::uint16_t port, const std::string& master);
-  /// Makes the agent report the stacks of its process, if it has one. Returns false if the agent is not
-  /// connected.
+  /// Makes the agent report the stacks of its process, if it is running one. Returns false if the agent is
+  /// not connected.
   bool AskForStacks(std::size_t index);
   /// Makes the agent end its process and itself; AgentLeft follows.
   void End(std::size_t index);
-  /// Holds output back until ResumeOutput; beyond 64 kB per connection, the output is left unread.
+  /// Holds output back until ResumeOutput; beyond 64 KiB per connection, the output is left unread. Output of
+  /// processes that were told to end is dropped.
   void PauseOutput() { paused_ = true; }
   void ResumeOutput(TimePoint now);
 
@@ -156,8 +159,8 @@ class AgentSessions {
   std::string key_;
   std::size_t max_pending_;
   std::map<ConnectionId, Connection> connections_;
-  std::set<ConnectionId> pending_;                        ///< unidentified, oldest first
-  std::map<std::size_t, std::shared_ptr<Agent>> agents_;  ///< by index
+  std::set<ConnectionId> pending_;                        ///< unidentified connections, oldest first
+  std::map<std::size_t, std::shared_ptr<Agent>> agents_;  ///< by process index
   std::map<TimerKey, TimePoint> timers_;
   std::set<std::pair<TimePoint, TimerKey>> deadlines_;
   TimePoint heartbeat_;

@@ -1,7 +1,7 @@
-// The interface of a cluster: one way of running the processes of a job on machines and watching them there.
-// What to start, and what to do when a process ends, is decided elsewhere (job/plan.h, job/supervisor.h); a
-// cluster only carries it out. Each cluster has its own file and a ClusterEntry that describes it; clusters.h
-// has the registry of the entries.
+// The interface of a cluster: a way of running and watching the processes of a job. What to start, and what
+// to do when a process ends, is decided elsewhere (job/plan.h, job/supervisor.h); a cluster only carries out
+// these decisions. Each cluster has its own file and a ClusterEntry that describes it; clusters.h has the
+// registry of the entries.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -29,7 +29,8 @@ namespace warren::submit {
 /// Callbacks for events, called from the io_context. `index`: the process's index in the plan.
 struct ClusterEvents {
   std::function<void(std::size_t index, Stream stream, std::string_view bytes)> output;
-  /// Reports where the process runs, unless Start has already returned that.
+  /// Reports where the process runs, unless Start has already returned its host and process ID. May be called
+  /// more than once, as more becomes known.
   std::function<void(std::size_t index, const Started& where)> located;
   /// The process and everything it started have ended, and all of their output has been delivered.
   std::function<void(std::size_t index, const ExitStatus& status)> exited;
@@ -38,19 +39,19 @@ struct ClusterEvents {
   /// process (on Kubernetes, or on a host without bash under a launcher), nor while output is left unread
   /// (PauseOutput).
   std::function<void(std::size_t index, const ProcessSample& sample)> sampled;
-  /// Output of the launcher itself: a line, or a piece of one.
+  /// Output of the launcher itself: a line, or part of one.
   std::function<void(const std::string& launcher, Stream stream, std::string_view piece)> said;
-  /// The job waits in a queue, or has just left it: the time limit for missing workers starts again.
+  /// The job is waiting in a queue or has just left it. The time limit for missing workers starts again.
   std::function<void()> waits;
   /// The queue has ended all processes and will start them again. The job must be stopped and restarted;
   /// Start then takes over the new processes.
   std::function<void(const std::string& story)> requeued;
-  /// The cluster keeps these for the job now; it would keep them without dmlc-submit.
+  /// Reports everything that the cluster now keeps for the job and would still keep if dmlc-submit were gone.
   std::function<void(const std::vector<KeptJob>& jobs)> keeps;
   /// Cluster::busy() has become false.
   std::function<void()> idle;
-  /// The hosts of an elastic job are these now, in the order in which they are filled. Only from clusters
-  /// whose entry has `hosts_from`, which call it before the job is prepared, too.
+  /// Reports the hosts of an elastic job, in the order in which they are filled, whenever they have changed.
+  /// Called only by clusters whose entry has `hosts_from`; they also call it before `ready` (Prepare).
   std::function<void(const std::vector<HostRoom>& hosts)> hosts_changed;
   /// The tracker that the cluster runs has ended although the job has not.
   std::function<void(const std::string& story)> tracker_failed;
@@ -65,26 +66,27 @@ class Cluster {
   Cluster(const Cluster&) = delete;
   Cluster& operator=(const Cluster&) = delete;
 
-  /// Prepares the first start of the job, e.g. by copying files. Then calls `ready` or, if the preparation
-  /// failed, `trouble` from the io_context.
+  /// Prepares the next start of the job, e.g. by copying files. Then calls `ready`, possibly before this
+  /// function returns, or, if the preparation failed, `trouble`.
   virtual void Prepare(const std::function<void()>& ready) { ready(); }
   /// Starts a process of the plan for the given attempt; `exited` is called later. Throws StartError.
   virtual Started Start(std::size_t index, const PlannedProcess& process, int attempt) = 0;
-  /// Asks a process to leave the job at its own pace, with SIGTERM, as a scheduler does before it takes a
-  /// machine back. Only for clusters whose entry has `hosts_from`.
+  /// Asks a process to leave the job at its own pace, with SIGTERM, as a scheduler does before it reclaims a
+  /// machine. Only for clusters whose entry has `hosts_from`.
   virtual void AskToLeave(std::size_t) {}
-  /// Whether a worker of an elastic job has said that the job's work is done. Only for clusters that run the
-  /// tracker themselves.
+  /// Whether a worker of an elastic job has reported that the job's work is done. Only for clusters that run
+  /// the tracker themselves.
   virtual bool work_is_done() const { return false; }
-  /// All workers of an elastic job that had joined it have ended after the work was done. The cluster then
-  /// ends those that it has not been able to start.
+  /// Call when the work of an elastic job is done and all workers that had joined the job have ended. The
+  /// cluster then ends the workers that it has not been able to start.
   virtual void WorkersFinished() {}
-  /// Asks every process to end, and kills it after a grace time. `exited` is called for each.
+  /// Asks every process to end, and kills those still running after a grace period. `exited` is called for
+  /// each.
   virtual void Stop() = 0;
   /// Kills every process immediately.
   virtual void Kill() = 0;
-  /// Whether a command of the cluster itself still runs, e.g. a launcher or a command that cancels a job.
-  /// `idle` is called when all such commands have ended.
+  /// Whether a command of the cluster itself is still running, e.g. a launcher or a command that cancels a
+  /// job. `idle` is called when all such commands have ended.
   virtual bool busy() const { return false; }
   /// Whether the scheduler of a parameter-server job also runs on the cluster, rather than on
   /// dmlc-submit's machine.
@@ -120,7 +122,7 @@ struct JobHost {
   std::uint16_t port = 0;  ///< the port if the cluster runs the tracker or scheduler; 0 if dmlc-submit does
 };
 
-/// The address of this machine on the route to a host, or on the default route.
+/// Makes a JobHost from the address of this machine on the route to a host or on the default route.
 JobHost HostByRoute(const tracker::Reached& reached);
 
 /// Shown by --dry-run instead of the random token of each job.
@@ -129,8 +131,8 @@ inline constexpr char kShownSecret[] = "MADE-FOR-EACH-JOB";
 /// How the workers of a host share its cores if --worker-cores is not given.
 enum class CoreSharing {
   kNone,      ///< not at all: the cluster decides on a worker's cores
-  kHere,      ///< all workers run on this machine and share its cores, whose number is known before the start
-  kTheirHost  ///< they share the cores of their host, whose number the cluster's scripts determine
+  kHere,      ///< all workers share the cores of this machine; the number of cores is known before the start
+  kTheirHost  ///< workers share the cores of their host; the cluster's scripts determine the number of cores
 };
 
 /// Everything dmlc-submit knows about a cluster: a row of the registry. The functions may throw
@@ -157,17 +159,17 @@ struct ClusterEntry : ClusterFacts {
   /// The address of the tracker or the scheduler if the cluster itself runs it, for start number `start`
   /// (from 0) of the job. The port is 0 if the cluster does not run it with these options.
   std::function<JobHost(const Options&, int start)> own_tracker = nullptr;
-  /// Set if hosts may come and go during an elastic job, whose processes are then given seats: where the
-  /// hosts come from, for messages, e.g. "the host file".
+  /// Returns the source of the hosts for messages, e.g. "the host file". Set only if hosts may come and go
+  /// during an elastic job, whose processes are then given seats.
   std::function<std::string(const Options&)> hosts_from = nullptr;
-  /// Whether the cluster itself starts lost workers of an elastic job again, on a host of its choice, and
-  /// says which ones it does not (ExitStatus::place_lost).
+  /// Whether the cluster itself restarts lost workers of an elastic job, on a host of its choice, and reports
+  /// those that it does not restart (ExitStatus::place_lost).
   bool replaces_workers = false;
   /// Sets the options that are left to the cluster, before anything is planned.
   std::function<void(Options&)> complete = nullptr;
   /// Called with the output of `show` before anything is started; making that output reveals errors early,
-  /// even if nothing is exported. Returns true if it has exported the job as the options request, so that
-  /// nothing is started.
+  /// even if nothing is exported. Returns true if it has exported the job as the options request; nothing is
+  /// started in that case.
   std::function<bool(const Options&, const std::string& shown, Console& console)> export_job = nullptr;
 };
 

@@ -32,17 +32,19 @@ const ClusterEntry& FindCluster(std::string_view name);
 /// The cluster that the options name.
 const ClusterEntry& ClusterOf(const Options& options);
 
-/// The address at which processes reach the job's tracker or scheduler: the cluster's own, --host-ip, or one
-/// that suits the cluster. `start`: how many times the whole job has been started before. Throws
-/// std::runtime_error if --host-ip does not name an address.
+/// The address at which processes reach the job's tracker or scheduler: that of the cluster's own tracker,
+/// else --host-ip, else one that suits the cluster. `start`: the number of earlier starts of the whole job.
+/// Throws std::runtime_error if --host-ip does not name an address, or if the cluster cannot find an address,
+/// e.g. because its host file is invalid.
 JobHost HostOfJob(const Options& options, int start = 0);
 
 /// The names or addresses of all hosts that processes of the job may run on, if they are known before the
-/// start; otherwise empty.
+/// start; otherwise empty. Throws std::runtime_error if the cluster cannot find them, e.g. because its host
+/// file is invalid.
 std::vector<std::string> KnownHosts(const Options& options);
 
 /// The job's command for this cluster. Throws CommandError if the processes run on this machine and the
-/// command does not exist here.
+/// command cannot be run here.
 FoundCommand CommandOf(const Options& options);
 
 }  // namespace warren::submit

@@ -10,10 +10,10 @@
 
 namespace warren::submit {
 
-/// OpenMP's variable for the number of threads, which XGBoost obeys, too.
+/// OpenMP's variable for the number of threads, which XGBoost also obeys.
 inline constexpr std::string_view kThreadsVariable = "OMP_NUM_THREADS";
 
-/// How a worker's number of threads (OMP_NUM_THREADS) is chosen.
+/// The source of a worker's number of threads (OMP_NUM_THREADS).
 enum class Threads {
   kOfUser,  ///< set by the user in the environment or with --env, or left to the cluster
   kChosen,  ///< --worker-cores

@@ -1,5 +1,5 @@
-// Requests the stacks of processes, a few at a time: otherwise, for a thousand processes on one machine, a
-// thousand debuggers would start together.
+// Requests the stacks of processes, a few at a time: otherwise, a thousand processes on one machine would
+// start a thousand debuggers at once.
 #pragma once
 
 #include <cstddef>

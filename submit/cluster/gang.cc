@@ -73,7 +73,7 @@ GangPlan PlanGang(const Options& options, const PlannedProcess& example, std::si
 
 }  // namespace
 
-/// What GangCluster keeps for a gang. The controller knows the gang only by its GangId.
+/// GangCluster's state of a gang. The controller refers to the gang only by its GangId.
 struct GangCluster::Gang {
   PlannedProcess example;  ///< the first process of the gang
   Launch launch;
@@ -188,7 +188,7 @@ void GangCluster::Do(const RemoveFiles& remove) {
   gangs_[remove.gang].files.reset();
 }
 
-/// The cleanup also removes the launcher's files, if any.
+/// The cleanup command also removes the launcher's files, if any.
 void GangCluster::Do(const SetKept& kept) {
   const auto& files = gangs_[kept.gang].files;
   std::string commands;

@@ -12,17 +12,17 @@
 namespace warren::submit {
 namespace {
 
-/// How long a launcher may take to end after its last process: Open MPI's mpirun takes more than 2 s, and
-/// leaves processes running if it is killed earlier.
+/// Time limit for a launcher to end after its last process: Open MPI's mpirun takes more than 2 s, and leaves
+/// processes running if it is killed earlier.
 constexpr std::chrono::seconds kLauncherPatience{10};
-/// Extra time after kStopGrace, within which processes end, for the launcher to end by itself.
+/// Extra time for the launcher to end by itself, after the kStopGrace that its processes have.
 constexpr std::chrono::milliseconds kLastWordsPatience{500};
 /// Intervals between queries of a queue: the long one while all processes run, otherwise the short one.
 constexpr std::chrono::milliseconds kAskSoon{500};
 constexpr std::chrono::seconds kAskLater{5};
 /// The time until the first query after all processes have succeeded.
 constexpr std::chrono::milliseconds kAskAtTheEnd{100};
-/// How many times a queue may report a job as running before a lost process counts as failed.
+/// Number of times that a queue may report a job as running before a lost process counts as failed.
 constexpr int kAsksAboutLoss = 6;
 constexpr std::size_t kLastWordsBytes = 4000;
 constexpr int kLost = 255;
@@ -32,7 +32,8 @@ ExitStatus LostStatus(const std::string& story) {
 }
 
 const ExitStatus kStopped{0, SIGTERM, false, {}};
-/// The status of a process whose agent has gone, or never came back. The launcher starts no other agent.
+/// The status of a process whose agent is gone or never came back, and for which the launcher starts no other
+/// agent.
 ExitStatus WithoutPlace(const std::string& story) {
   ExitStatus status = LostStatus(story);
   status.host_lost = status.place_lost = true;
@@ -289,7 +290,7 @@ void GangController::Welcome(Gang& gang, const AgentArrived& event, TimePoint no
   LaunchIfWanted(gang, event.index, now);
 }
 
-/// Called when all agents will arrive again.
+/// Called when all agents will connect again.
 void GangController::ForgetMaster(Gang& gang) {
   gang.master.clear();
   gang.begin_at.reset();
@@ -505,7 +506,7 @@ void GangController::CancelJob(Gang& gang) {
 
 // --- the end ---------------------------------------------------------------------------------------------
 
-/// The agents end their processes when told to, and the launcher ends with them. A queued job is cancelled
+/// The agents end their processes when told to, and the launcher ends with them. A queued job is canceled
 /// only when its agents have left or have had time to: the queue would kill the processes immediately, and
 /// their last output and files would be lost.
 void GangController::Stop(TimePoint now) {

@@ -1,16 +1,17 @@
 // Decides which actions to take on a gang: the processes that one launcher (mpirun, srun, or the queue of a
 // cluster) starts together. A job has a gang for each role except the scheduler.
 //
-// Inputs, each with the time: the job wants a process (Start) or wants all to end (Stop, Kill); events from
-// the agents around the processes (Handle); events of the launcher (Launched, LauncherFailed, LauncherWrote,
-// LauncherExited); results of commands that query or cancel a queued job (CommandEnded); time has passed
-// (Tick). Outputs, in order, through TakeActions: launchers to start and stop, commands to run, agents that
-// must start or end their process, and reports to the job of where each process runs and how it ended.
+// Inputs, most with the time: the job requests a process (Start) or the end of all processes (Stop, Kill);
+// events from the agents around the processes (Handle); events of the launcher (Launched, LauncherFailed,
+// LauncherWrote, LauncherExited); results of commands that query or cancel a queued job (CommandEnded); time
+// has passed (Tick). Outputs, in order, through TakeActions: launchers to start and stop, commands to run,
+// agents that must start or end their process, and reports to the job of where each process runs and how it
+// ended.
 //
-// A process is wanted from Start until its ProcessExited, which is sent exactly once: when the agent reports
-// the exit; when the queue reports it (the queue is queried if an agent leaves without a report); or when the
-// launcher ends. Workers begin once the agent of worker 0 has arrived, and are given the address of its host;
-// after kMasterPatience they begin without that address.
+// A process is wanted from Start until its ProcessExited, which is sent exactly once: normally when the agent
+// reports the exit, when the queue reports it (the queue is queried if an agent leaves without a report), or
+// when the launcher ends. Workers begin once the agent of worker 0 has arrived, and are given the address of
+// its host; after kMasterPatience they begin without that address.
 //
 // A state machine without I/O: processes, sockets and clocks are in gang.h.
 #pragma once
@@ -34,9 +35,9 @@
 
 namespace warren::submit {
 
-/// How long workers wait for the agent of worker 0.
+/// Maximum time that workers wait for the agent of worker 0.
 inline constexpr std::chrono::seconds kMasterPatience{60};
-/// How long a launcher has between SIGTERM and SIGKILL.
+/// The time between SIGTERM and SIGKILL for a launcher.
 inline constexpr std::chrono::milliseconds kLauncherGrace{3500};
 
 using GangId = std::size_t;
@@ -59,8 +60,8 @@ struct KillLauncher {
 struct RemoveFiles {
   GangId gang;
 };
-/// Set what the cluster keeps of the gang, and with it the command to run if dmlc-submit dies; nullopt:
-/// nothing.
+/// Set the job that the queue keeps for the gang, or nullopt if there is none. This also sets the command to
+/// run if dmlc-submit dies.
 struct SetKept {
   GangId gang;
   std::optional<KeptJob> job;
@@ -84,14 +85,14 @@ using GangAction = std::variant<StartLauncher, StopLauncher, KillLauncher, Remov
 
 class GangController {
  public:
-  /// `rendezvous`: where the agents connect, in human-readable form: "HOST port PORT".
+  /// `rendezvous`: the address that the agents connect to, for messages: "HOST port PORT".
   GangController(std::size_t num_servers, std::size_t num_workers, std::string rendezvous);
 
   std::size_t num_gangs() const { return gangs_.size(); }
   GangId GangOf(std::size_t index) const;
   std::size_t FirstOf(GangId gang) const { return gangs_[gang].first; }
   std::size_t CountOf(GangId gang) const { return gangs_[gang].tasks.size(); }
-  /// Whether a launcher or a command runs, or a job is about to be cancelled.
+  /// Whether a launcher or a command is running, or a job is about to be canceled.
   bool busy() const;
 
   void Start(std::size_t index, int attempt, std::uint16_t port, TimePoint now);
@@ -115,9 +116,9 @@ class GangController {
   struct Task {
     enum class State {
       kIdle,    ///< not started, or ended
-      kWanted,  ///< will run as soon as its agent has arrived
+      kWanted,  ///< waiting for its agent or, if it is a worker, for the address of worker 0
       kRunning,
-      kLost,  ///< the agent left without reporting an exit, and the queue is being asked why
+      kLost,  ///< ended by the queue, or its agent left without a report; the queue is being queried
     };
     enum class Agent { kNone, kHere, kToldToEnd };
     State state = State::kIdle;
@@ -147,18 +148,18 @@ class GangController {
     std::string printed = {};  ///< standard output of the launcher, which contains the job's number
     std::string words = {};    ///< the end of the launcher's output
     LineSplitter out = {}, err = {};
-    std::optional<ExitStatus> ended = {};    ///< how the launcher or the job in the queue failed
+    std::optional<ExitStatus> ended = {};    ///< the failure of the launcher or of the job in the queue
     std::optional<std::size_t> held = {};    ///< the last process that ended, until its exit is reported
-    std::optional<TimePoint> begin_at = {};  ///< when waiting workers begin without worker 0's address
-    std::optional<TimePoint> patience = {};  ///< when the launcher is stopped
+    std::optional<TimePoint> begin_at = {};  ///< when to start waiting workers without worker 0's address
+    std::optional<TimePoint> patience = {};  ///< when to stop the launcher
     std::optional<TimePoint> ask_at = {};
-    std::optional<TimePoint> cancel_at = {};  ///< when the job is cancelled unless its agents leave earlier
+    std::optional<TimePoint> cancel_at = {};  ///< when to cancel the job unless its agents leave earlier
     bool asking = false;
     int asks_about_loss = 0;
     std::string last_report = {};
     bool requeued = false;
-    bool gone = false;                          ///< whether the gang has ended by itself
-    std::optional<TimePoint> relaunch_at = {};  ///< when a gang that has ended by itself is launched again
+    bool gone = false;                          ///< whether the gang has ended without being stopped
+    std::optional<TimePoint> relaunch_at = {};  ///< when to launch the gang again if it is gone
     /// The gang's remaining processes are being ended; the next start launches the gang again.
     bool stopped = false;
 
@@ -172,7 +173,7 @@ class GangController {
       kAsk,
       kCancel,
       kAskWhyNotCancelled,
-      kClear,  ///< removes from the queue a job that is over but stays there
+      kClear,  ///< removes a job that is over from a queue in which it would stay
     };
     Kind kind;
     GangId gang;

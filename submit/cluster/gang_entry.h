@@ -8,8 +8,8 @@
 
 namespace warren::submit {
 
-/// Sets the entry's `make` and `show`. `launches` finds the launcher of a job and may throw
-/// std::runtime_error.
+/// Sets the entry's `make` and `show`. `launches` returns the function that makes a job's launches, and may
+/// throw std::runtime_error.
 void LaunchTogether(ClusterEntry& entry, std::function<GangCluster::MakeLaunch(const Options&)> launches);
 
 }  // namespace warren::submit

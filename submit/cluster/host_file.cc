@@ -56,12 +56,12 @@ std::uint16_t ParsePort(std::string_view text) {
   return static_cast<std::uint16_t>(ParseNumber(text, 65535, "port"));
 }
 
-/// The settings after a host's name.
-/// A word with more digits is no number of slots.
+/// The maximum length of a bare number that the error message takes for a number of slots.
 constexpr std::size_t kMostDigits = 9;
-/// Longer lines are refused: they are no list of hosts.
+/// Longer lines are rejected: they cannot be lists of hosts.
 constexpr std::size_t kMostLineBytes = 1 << 20;
 
+/// The settings after a host's name.
 struct LineOptions {
   std::optional<int> slots;
   int max_slots = 0;
@@ -167,7 +167,7 @@ std::vector<std::string_view> SplitAtCommas(std::string_view word) {
 }
 
 /// Appends a name for each number in a range such as "1-3" or "7": `before`, the number, `after`. Leading
-/// zeros are kept.
+/// zeros are kept. Throws std::runtime_error if the range is malformed or there would be too many names.
 void AppendRange(const std::string& before, std::string_view range, std::string_view after,
                  std::vector<std::string>& names) {
   constexpr std::size_t kMaxDigits = 9;
@@ -215,7 +215,8 @@ std::vector<std::string> ExpandRanges(const std::string& word) {
   return expanded;
 }
 
-/// Stores the port of "host:text". Throws std::runtime_error if the text may be a number of slots.
+/// Stores the port of "host:text". Throws std::runtime_error if the text is not a port, may be a number of
+/// slots, or contradicts `options.port`.
 void TakePort(std::string_view host, std::string_view text, bool is_plainly_port, LineOptions& options) {
   const std::uint16_t port = ParsePort(text);
   if (!is_plainly_port && port < kFirstPlainPort) {
@@ -228,7 +229,8 @@ void TakePort(std::string_view host, std::string_view text, bool is_plainly_port
   options.port = port;
 }
 
-/// Parses "alice@node[1-3]:2222", "[fe80::1]:2222" or "node1*2".
+/// Parses a word such as "alice@node[1-3]:2222", "[fe80::1]:2222" or "node1*2". Throws std::runtime_error if
+/// it is invalid.
 std::vector<Host> ParseHostWord(std::string_view word, LineOptions options) {
   Host host;
   if (const std::size_t scheme = word.find("://"); scheme != std::string_view::npos) {

@@ -1,7 +1,7 @@
 // Reads the hosts that a job may use from a file with one host per line.
 //
 //   node1                    a name or address, or a host of ~/.ssh/config
-//   node2 slots=4            room for four processes; also node2*4
+//   node2 slots=4            space for four processes; also node2*4
 //   node2 max_slots=8        at most eight processes, however many there are
 //   alice@node3:2222         another user, another port; also alice@node3 port=2222
 //   [fe80::1]:2222           an IPv6 address with a port; without a port the brackets may be left out
@@ -30,29 +30,30 @@ struct Host {
   bool operator==(const Host&) const = default;
   /// The destination for ssh: "alice@node3".
   std::string Login() const;
-  /// What distinguishes the host from others of the file: "alice@node3:2222".
+  /// Identifies the host within the file: "alice@node3:2222".
   std::string Id() const;
   /// The host's line in a host file: "alice@node3 slots=4 max_slots=8 port=2222". A limit or port that was
-  /// not given is left out.
+  /// not given is omitted.
   std::string Line() const;
 };
 
 /// Parses a host file, which may begin with a byte order mark, and returns the hosts in the order of the
-/// text. A host that is named twice has the slots of both lines. `source` names the text in errors. Throws a
-/// std::runtime_error that says which line is wrong and how to correct it.
+/// text. A host that is named twice gets the slots of both lines. `source` names the text in errors. Throws a
+/// std::runtime_error that names the invalid line and says how to correct it, or that reports an empty host
+/// file.
 std::vector<Host> ParseHosts(std::string_view text, const std::string& source);
 
-/// `file` or, if that is empty, the file that $HOSTFILE names. Throws std::runtime_error if neither names
-/// one.
+/// `file` or, if that is empty, the file that $HOSTFILE names. Throws std::runtime_error if neither names a
+/// file.
 std::string HostFilePath(const std::string& file);
 
 /// Reads the hosts from `file` or, if that is empty, from the file that $HOSTFILE names. Throws
-/// std::runtime_error if that fails or neither names a file.
+/// std::runtime_error if neither names a file, or if the file cannot be read or is invalid.
 std::vector<Host> ReadHosts(const std::string& file);
 
 /// The index of the host for each of `count` processes. The slots of each host are filled in turn, starting
-/// again at the first host if there are more processes than slots. Throws std::runtime_error if max_slots
-/// leaves no room.
+/// again at the first host if there are more processes than slots. Throws std::runtime_error if the hosts'
+/// max_slots are too low for `count` processes.
 std::vector<std::size_t> PlacesOn(const std::vector<Host>& hosts, std::size_t count);
 
 }  // namespace warren::submit

@@ -1,4 +1,5 @@
-// Which hosts get no more processes for a while, because processes were lost there. Values without I/O.
+// Keeps track of the hosts that get no more processes for a while because processes were lost there. Does no
+// I/O.
 #pragma once
 
 #include <chrono>
@@ -18,14 +19,14 @@ using tracker::TimePoint;
 /// another loss.
 inline constexpr std::size_t kMostLosses = 3;
 inline constexpr std::chrono::minutes kLossMemory{10};
-/// A host that could not be reached, or whose machine is to be taken back, rests this long before it is tried
+/// The pause before a host that could not be reached, or whose machine is about to be reclaimed, is tried
 /// again.
 inline constexpr std::chrono::seconds kHostRest{10};
 
 class HostLosses {
  public:
-  /// Records that a process was lost on the host. `rests`: the host is not tried again at once. Returns
-  /// whether the host is left out from now on and was not before.
+  /// Records that a process was lost on the host. `rests`: whether to leave the host alone for kHostRest.
+  /// Returns true if the host is left out from now on and was not left out before.
   bool Add(const std::string& host, bool rests, TimePoint now);
   bool IsLeftOut(const std::string& host, TimePoint now) const;
   /// When the host may be used again; nullopt if it may be used now.

@@ -19,7 +19,8 @@
 namespace warren::submit {
 namespace {
 
-/// Bytes that are kept of the script's output and of its last errors.
+/// Maximum number of bytes of the script's output, and the number of bytes kept from the end of its standard
+/// error.
 constexpr std::size_t kMostOutputBytes = std::size_t{4} << 20;
 constexpr std::size_t kErrorBytes = 2000;
 
@@ -32,8 +33,8 @@ std::string Failed(const Options& options, const ExitStatus& status, const std::
                      words.empty() ? "" : fmt::format(": {}", words));
 }
 
-/// Turns "node1:4 port=22" into a line of a host file. Other lines lose their comments only. A host with 0
-/// slots has no line.
+/// Converts a line such as "node1:4 port=22" to the format of host files. Other lines only lose their
+/// comments and trailing blanks. Returns an empty line for a host with 0 slots.
 std::string WithSlots(std::string line) {
   const std::size_t comment = line.find('#');
   if (comment != std::string::npos) line.erase(comment);

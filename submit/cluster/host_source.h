@@ -1,7 +1,7 @@
-// Where the hosts of a job come from: a host file, or a script that prints them (--host-discovery). In an
-// elastic job both are read again while the job runs.
+// The source of a job's hosts: a host file, or a script that prints them (--host-discovery). In an elastic
+// job, the source is read repeatedly while the job runs.
 //
-// HostReadings decides what a reading means, without I/O; HostSource reads.
+// HostReadings interprets each reading and does no I/O; HostSource reads the source.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -20,34 +20,38 @@
 
 namespace warren::submit {
 
-/// How often the script runs, from the end of one run to the start of the next.
+/// The pause between the end of one run of the script and the start of the next.
 inline constexpr std::chrono::seconds kDiscoveryInterval{5};
 /// A script that takes longer than this is killed.
 inline constexpr std::chrono::seconds kDiscoveryPatience{20};
-/// How often the host file is read.
+/// The interval between readings of the host file.
 inline constexpr std::chrono::seconds kHostFileInterval{1};
 
 /// Parses the output of a discovery script: lines as in a host file, except that "node1:4" means four slots,
-/// as with Horovod. Throws std::runtime_error, like ParseHosts, but not if there are no hosts.
+/// as with Horovod. A host with 0 slots is left out. Returns an empty list if there are no hosts. Throws
+/// std::runtime_error like ParseHosts for other errors.
 std::vector<Host> ParseDiscovered(std::string_view text, const std::string& source);
 
-/// The hosts at the start of the job. With --host-discovery, those that Discover has found, if any.
+/// The hosts at the start of the job. With --host-discovery, these are the hosts that Discover has found, if
+/// any. Throws std::runtime_error if a host file is invalid.
 std::vector<Host> HostsAtStart(const Options& options);
 
-/// Runs the discovery script, if the options name one, for HostsAtStart. Throws std::runtime_error if there
-/// is no such script, and, unless a job is to run, if the script fails; otherwise that is left to HostSource.
+/// Runs the discovery script, if the options name one, and stores its output for HostsAtStart. Throws
+/// std::runtime_error if the script does not exist or is not executable. Unless a job is to run, also throws
+/// if the script fails, takes too long, or prints too much or invalid hosts; in a job, HostSource reports
+/// such errors.
 void Discover(Options& options);
 
 /// The output of a script, or the content of a file.
 struct HostReading {
   std::string text;
-  std::string error = {};  ///< the reason why there is no text; empty if there is one
+  std::string error = {};  ///< the reason why there is no text; otherwise empty
 };
 
 class HostReadings {
  public:
   using Parse = std::function<std::vector<Host>(const std::string& text)>;
-  /// `parse` throws std::runtime_error. `what` names the source: "the host file", "--host-discovery".
+  /// `parse` may throw std::runtime_error. `what` names the source: "the host file", "--host-discovery".
   HostReadings(std::vector<Host> known, std::string what, Parse parse)
       : known_(std::move(known)), what_(std::move(what)), parse_(std::move(parse)) {}
 
@@ -55,8 +59,8 @@ class HostReadings {
     std::optional<std::vector<Host>> hosts;  ///< the hosts, if they have changed
     std::optional<LogLine> line;             ///< a message to the user
   };
-  /// A reading that fails, or names no hosts, leaves the hosts as they are; the first of several such
-  /// readings is reported, and so is the end of them.
+  /// A reading that fails, or that names no hosts although hosts are known, leaves the hosts unchanged. The
+  /// first of several such readings in a row is reported, and so is the first valid reading after them.
   Result Take(const HostReading& reading);
   const std::vector<Host>& known() const { return known_; }
 
@@ -73,7 +77,7 @@ class HostSource {
   HostSource(boost::asio::io_context& io, Children& children, const Options& options, std::vector<Host> known,
              std::function<void(std::vector<Host>)> changed);
 
-  /// Reads the hosts again and again, until Stop.
+  /// Reads the hosts periodically until Stop.
   void Begin();
   void Stop();
 

@@ -25,7 +25,7 @@ enum class JobState {
 struct JobReport {
   JobState state = JobState::kOver;
   std::string words;   ///< the state in the queue's words: "PENDING (Resources)", "FAILED (NonZeroExitCode)"
-  bool stays = false;  ///< whether the job, although over, stays in the queue until it is cancelled
+  bool stays = false;  ///< whether the job, although over, stays in the queue until it is canceled
 };
 
 /// The queue to which a launcher submits the job.
@@ -52,7 +52,7 @@ struct Launch {
   std::vector<std::pair<std::string, std::string>> files;
   std::string directory = {};    ///< the directory of the files; empty for a temporary one on this machine
   bool needs_directory = false;  ///< make the directory even without files: words refer to it as "FILE:"
-  std::optional<Queue> queue;    ///< nullopt if the command runs as long as the processes do
+  std::optional<Queue> queue;    ///< nullopt if nothing is queued
   /// Returns whether a line of the launcher is unrelated to the job and must be hidden. If null, no line is
   /// hidden.
   bool (*is_noise)(std::string_view line) = nullptr;
@@ -60,14 +60,14 @@ struct Launch {
 
 /// The parts of a script that depend on the cluster.
 struct ScriptSetting {
-  std::string rank;  ///< shell word with the number of the process in the gang, from 0
-  /// Shell words with the number of the process among the processes of its host, and with the count of those
-  /// processes. The default treats each process as the only one on its host, for clusters that give each
-  /// process the resources it requested and do not tell which processes share a host.
+  std::string rank;  ///< shell word with the rank of the process in the gang
+  /// Shell words with the local rank of the process and the number of the gang's processes on its host. The
+  /// default treats each process as the only one on its host, for clusters that give each process the
+  /// resources it requested and do not report which processes share a host.
   std::string local_rank = "0";
   std::string local_size = "1";
   tracker::Environment environment = {};  ///< variables for the processes, unless the job sets them
-  std::string directory = {};             ///< where the processes run; if empty, the current directory
+  std::string directory = {};             ///< working directory; if empty, the current directory
   std::vector<Archive> archives = {};     ///< archives in that directory to unpack
   CoreShare cores = {};                   ///< used if the workers share the cores of their hosts
   std::string secrets_file = {};          ///< file with GangPlan::secrets; empty if they are in the script

@@ -26,7 +26,8 @@ bool IsOpenMpi(MpiKind kind) {
   return kind == MpiKind::kOpenMpi4 || kind == MpiKind::kOpenMpi5;
 }
 
-/// PATH with the program's own directory first: Intel's mpirun looks for its other parts on PATH.
+/// The value of PATH for mpirun. If `program` is a path, its directory comes first, since Intel's mpirun
+/// looks for its other parts on PATH.
 std::string MpiSearchPath(const std::string& program) {
   if (program.find('/') == std::string::npos) return SearchPath();
   const std::filesystem::path directory = std::filesystem::absolute(program).parent_path();
@@ -83,8 +84,8 @@ tracker::Environment BindingVariables(MpiKind kind, Bind bind, int cores) {
            bind == Bind::kCore ? fmt::format("{}:compact", cores) : std::string(BindName(bind))}};
 }
 
-/// Throws if --bind is used without --worker-cores: only mpirun knows how many workers run on a host, and
-/// only when it starts them.
+/// Throws UsageError if --bind (other than none) is used without --worker-cores: only mpirun knows how many
+/// workers run on a host, and only when it starts them.
 void CheckBinding(const Options& options) {
   if (options.bind.value_or(Bind::kNone) == Bind::kNone || options.worker_cores_were_chosen) return;
   throw UsageError(fmt::format(
@@ -98,7 +99,8 @@ std::vector<Host> MpiHosts(const Options& options) {
   return is_named ? ReadHosts(options.host_file) : std::vector<Host>();
 }
 
-/// The hosts in the file format of the MPI implementation.
+/// The hosts in the file format of the MPI implementation. Throws std::runtime_error if a host has a setting
+/// that the format lacks.
 std::string HostFileFor(MpiKind kind, const std::vector<Host>& hosts) {
   std::string text;
   for (const Host& host : hosts) {

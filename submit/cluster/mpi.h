@@ -13,7 +13,8 @@ namespace warren::submit {
 
 enum class MpiKind { kOpenMpi4, kOpenMpi5, kHydra, kIntel };
 
-/// Identifies an mpirun by the output of its --version. Throws std::runtime_error for any other program.
+/// Identifies the MPI implementation of an mpirun by the output of its --version. Throws std::runtime_error
+/// if the output is from any other program.
 MpiKind RecogniseMpi(const std::string& program, const std::string& version_text);
 
 /// The mpirun of the options, and the hosts of the host file if there is one.
@@ -23,11 +24,12 @@ struct MpiSetting {
   std::vector<Host> hosts;  ///< if empty, mpirun chooses, for example the hosts of its allocation
 };
 
-/// Finds mpirun and asks it for its version. Throws std::runtime_error if no usable mpirun is found or the
-/// host file is invalid.
+/// Finds mpirun and queries its version. Throws std::runtime_error if no usable mpirun is found or the host
+/// file is invalid.
 MpiSetting FindMpi(const Options& options);
 
-/// The hosts of the host file; empty without one.
+/// The names of the hosts in the host file; empty without a host file. Throws std::runtime_error if the file
+/// is invalid.
 std::vector<std::string> MpiHostNames(const Options& options);
 
 /// The address at which the processes reach this machine, as tracker::AddressTowards finds it for the hosts

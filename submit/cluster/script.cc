@@ -30,7 +30,7 @@ std::string EnvironmentFunction(const tracker::Environment& environment) {
   return fmt::format("environment() {{\n:\n{}}}\n", ExportCommands(environment));
 }
 
-/// The variable python_environment for enter_environment and missing_interpreter of common.sh.
+/// Sets the variable python_environment for enter_environment and missing_interpreter of common.sh.
 std::string PythonEnvironment(const PlannedProcess& process) {
   return fmt::format("python_environment={}\n", Quoted(process.python_environment));
 }
@@ -43,8 +43,8 @@ std::string ShareFunction(const CoreShare& share) {
 }
 
 /// A shell function that exports the variables that torch.distributed and Horovod need beyond the planned
-/// environment. The arguments are shell words: the worker's number among the workers of its host, the number
-/// of those workers, and worker 0's address, which may be empty.
+/// environment. The arguments are shell words: the worker's local rank, the number of workers on its host,
+/// and worker 0's address, which may be empty.
 std::string PlaceFunction(const PlannedProcess& process, const std::string& local_rank,
                           const std::string& local_size, const std::string& master) {
   if (process.role != tracker::Role::kWorker) return "place() { :; }\n";

@@ -20,8 +20,8 @@ namespace warren::submit {
 /// arrives for ten times as long, the script ends the process.
 inline constexpr std::chrono::seconds kBeatInterval{6};
 
-/// How a script divides the cores of its host, unless OMP_NUM_THREADS is set there. The strings are shell
-/// words.
+/// The parameters by which a script divides the cores of its host, unless OMP_NUM_THREADS is set there. The
+/// strings are shell words.
 struct CoreShare {
   /// Number of this job's workers on the host; if this and `cores` are empty, nothing is shared.
   std::string workers;
@@ -53,7 +53,7 @@ struct GangScriptContext {
   std::string secrets_file = {};  ///< file with the output of SecretsOf; empty if the script contains it
 };
 
-/// Shell commands that contain secrets: they export the variables and set agent_key.
+/// Shell commands that export the secret variables and set agent_key.
 std::string SecretsOf(const tracker::Environment& secret_variables, const std::string& agent_key);
 
 /// Shell commands that export the variables, except those whose names a shell does not accept.
@@ -64,7 +64,7 @@ std::string ExportCommands(const tracker::Environment& environment);
 std::string PortVariable(const PlannedProcess& process);
 
 /// The script for all processes of a gang: see scripts/gang.sh. `first`: index in the plan of the process
-/// with rank 0; `process`: any of them.
+/// with rank 0; `process`: any process of the gang.
 std::string GangScript(const PlannedProcess& process, std::size_t first, std::size_t count,
                        const GangScriptContext& context);
 
@@ -78,15 +78,15 @@ struct PodFile {
 
 struct PodScriptContext {
   std::string job_mark;   ///< if empty, no messages are written
-  std::string rank;       ///< shell word with the number of the process in its role, from 0
+  std::string rank;       ///< shell word with the number of the process within its role, from 0
   std::size_t first = 0;  ///< index in the plan of the process with rank 0
   int attempt = 0;
   int restarts = 0;
-  /// Whether the script starts the command again only if a signal killed it.
+  /// Whether the script restarts the command only if a signal killed it.
   bool restarts_killed_only = false;
   /// A host name, or a variable that contains it, that must resolve before the start.
   std::string awaited = {};
-  int seconds_to_be_known = 0;  ///< how long to wait at most for `awaited` to resolve
+  int seconds_to_be_known = 0;  ///< maximum time to wait for `awaited` to resolve
   std::vector<PodFile> files = {};
   std::string tracker = {};  ///< command to run alongside rank 0, unquoted, possibly with variables
   std::string master = {};   ///< address of worker 0, or a variable that contains it; empty if unknown

@@ -43,7 +43,8 @@ bool IsThere(const std::vector<HostRoom>& hosts, const Seat& seat) {
                      [&](const HostRoom& host) { return host.name == seat.host && seat.slot < host.slots; });
 }
 
-/// The tasks whose seats have gone leave, except the last one that holds the training's state.
+/// Asks the tasks whose seats are gone to leave, but keeps one of them if no other task would hold the
+/// training state.
 void AskToLeave(const std::vector<HostRoom>& hosts, const std::vector<std::optional<SeatedTask>>& tasks,
                 SeatChanges& changes) {
   bool state_stays = false;

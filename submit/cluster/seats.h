@@ -1,5 +1,5 @@
-// Where the workers of an elastic job run if its hosts may change: which of them are started on which host,
-// and which are asked to leave theirs. A function of values.
+// Assigns the workers of an elastic job to its hosts if the hosts may change: determines which workers are
+// started on which host, and which workers are asked to leave. A pure function.
 #pragma once
 
 #include <cstddef>
@@ -20,11 +20,11 @@ struct HostRoom {
   bool operator==(const HostRoom&) const = default;
 };
 
-/// A worker that has not ended its work.
+/// A worker that has not finished its work.
 struct SeatedTask {
-  std::optional<Seat> seat = {};  ///< where it runs or is about to start
-  std::string last_host = {};     ///< where it ran before
-  bool joined = false;            ///< has taken part in a generation, and so holds the training's state
+  std::optional<Seat> seat = {};  ///< the seat in which it runs or is about to start
+  std::string last_host = {};     ///< the host of its previous seat
+  bool joined = false;            ///< has taken part in a generation, and so holds the training state
   bool leaving = false;           ///< has been asked to leave
 };
 
@@ -34,23 +34,24 @@ struct SeatChanges {
     Seat seat;
   };
   std::vector<Start> starts;
-  std::vector<std::size_t> leaves;  ///< tasks whose seats have gone
-  /// The task whose seat has gone, but which stays until another one has joined, since the training's state
-  /// would leave with it.
+  std::vector<std::size_t> leaves;  ///< tasks to be asked to leave, because their seats are gone
+  /// A task whose seat is gone, but which stays until another task has joined, since the training state would
+  /// be lost with it.
   std::optional<std::size_t> kept;
-  /// How many tasks have a seat, get one, or will get one when a host has rested or they have left theirs.
+  /// The number of tasks that have a seat, get one now, or can get one once a host has rested or once they
+  /// have left their present seat.
   std::size_t num_possible = 0;
-  std::optional<TimePoint> next;  ///< when a host that is avoided now may be used again
+  std::optional<TimePoint> next;  ///< when a host that is avoided now may give a waiting task a seat
 };
 
-/// `hosts`: in the order in which they are filled. A task gets a seat on its last host if it can, otherwise
-/// on the first host with room. Hosts that `losses` avoids get no task. `tasks`: the tasks by number; nullopt
-/// for those that have ended their work.
+/// `hosts`: in the order in which they are filled. A task gets a seat on its last host if possible, otherwise
+/// on the first host with a free slot. Hosts to be avoided according to `losses` get no task. `tasks`: the
+/// tasks by number; nullopt for tasks that have finished their work.
 SeatChanges ChangeSeats(const std::vector<HostRoom>& hosts,
                         const std::vector<std::optional<SeatedTask>>& tasks, const HostLosses& losses,
                         TimePoint now);
 
-/// The number of workers that may run on the hosts together, at most `limit`.
+/// The total number of workers that may run on the hosts, at most `limit`.
 std::size_t NumSlots(const std::vector<HostRoom>& hosts, std::size_t limit);
 
 }  // namespace warren::submit

@@ -40,9 +40,9 @@ Launch SgeLaunch(const GangPlan& plan) {
     launch.words.insert(launch.words.end(), {"-l", fmt::format("h_rt={}", options.time_limit)});
   }
   launch.words.insert(launch.words.end(), options.sge_args.begin(), options.sge_args.end());
-  // The script contains the command's arguments, since qsub cuts those on its command line at newlines and
-  // after some 10,000 bytes. The script does not contain the token, since all users of a host can read the
-  // spool in which Grid Engine keeps scripts.
+  // The script contains the command's arguments, since qsub truncates arguments on its command line at
+  // newlines and after some 10,000 bytes. The script does not contain the token, since all users of a host
+  // can read the spool directory in which Grid Engine keeps scripts.
   ScriptSetting setting{.rank = "$((SGE_TASK_ID - 1))",
                         .environment = std::move(passed),
                         .cores = {.workers = "1", .cores = "${NSLOTS:-}"}};

@@ -17,7 +17,7 @@ namespace warren::submit {
 /// An archive and the directory it is unpacked into.
 struct Archive {
   std::string path;
-  std::string directory;  ///< "data" of "x/data.tar.gz"
+  std::string directory;  ///< "data" for "x/data.tar.gz"
 };
 
 struct Shipment {
@@ -30,7 +30,8 @@ struct Shipment {
   std::vector<std::string> command;
 };
 
-/// The files to ship. Throws UsageError if a file is missing or has the wrong type.
+/// The files to ship. Throws UsageError if a file is missing or has the wrong type, or if two files have the
+/// same name.
 Shipment PlanShipment(const Options& options);
 
 /// Keeps the files and the unpacked archives of a shipment in the current directory while this object exists.

@@ -35,7 +35,7 @@ std::string Trimmed(std::string_view text) {
   return std::string(text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1));
 }
 
-/// The resources for the processes, as options of both srun and sbatch.
+/// The resources for the processes, as options that both srun and sbatch accept.
 std::vector<std::string> Resources(const GangPlan& plan) {
   const Options& options = *plan.options;
   const bool workers = plan.role == tracker::Role::kWorker;
@@ -98,7 +98,7 @@ Launch SlurmLaunch(const GangPlan& plan, bool in_allocation) {
   std::vector<std::string> srun = {"srun", "--kill-on-bad-exit=0", "--wait=0", "--input=none",
                                    "--export=ALL"};
   AddBinding(plan, srun);
-  // The workers of an elastic job go on without a node that fails.
+  // The workers of an elastic job continue without a node that fails.
   if (options.min_workers) srun.push_back("--no-kill");
   Launch launch;
   if (in_allocation) {

@@ -23,7 +23,7 @@ namespace {
 
 using std::chrono::steady_clock;
 
-/// Bytes kept of the last output of rsync.
+/// Number of bytes kept from the end of rsync's output.
 constexpr std::size_t kCopyWordsBytes = 2000;
 
 /// ssh and its options, without the host. The user's options come first: if an option is given twice, ssh
@@ -100,7 +100,7 @@ std::string RealName(const Options& options, const Host& host) {
 
 /// The address at which the other workers find worker 0, which runs on `host`. If the name of its host means
 /// a different machine on each host, as localhost does, the address is that of dmlc-submit's host, where
-/// worker 0 then runs.
+/// worker 0 then runs, unless all hosts have such names.
 std::string MasterOf(const Options& options, const std::vector<Host>& hosts, std::size_t host) {
   const auto is_loopback = [](const std::string& name) {
     return name == "localhost" || name == "::1" || name.starts_with("127.");
@@ -117,7 +117,8 @@ void StoreHostKeys(Options& options, const std::string& value) {
   options.ssh_host_keys = Choose(value, kChoices);
 }
 
-/// A place's index is that of its process, except in an elastic job; there it is so for the first start.
+/// The host of worker 0, whose place follows those of the servers. In an elastic job, this holds only at the
+/// first start.
 std::size_t HostOfWorker0(const Options& options, const std::vector<std::size_t>& places) {
   return places[static_cast<std::size_t>(options.num_servers)];
 }
@@ -126,7 +127,8 @@ std::string HostsFrom(const Options& options) {
   return options.host_discovery.empty() ? "the host file" : "--host-discovery";
 }
 
-/// Throws std::runtime_error if an elastic job cannot start on the hosts, and none may come by themselves.
+/// Throws std::runtime_error if the hosts have too few slots for an elastic job to start and there is no
+/// discovery script that might find more.
 void CheckRoom(const Options& options, const std::vector<HostRoom>& rooms) {
   const auto least = static_cast<std::size_t>(*options.min_workers);
   const std::size_t slots = NumSlots(rooms, least);
@@ -137,7 +139,7 @@ void CheckRoom(const Options& options, const std::vector<HostRoom>& rooms) {
       *options.min_workers, options.num_workers, slots, slots == 1 ? "" : "s"));
 }
 
-/// The first lines of --dry-run for an elastic job.
+/// The first lines of the output of --dry-run for an elastic job.
 std::string ShowHosts(const Options& options, const std::vector<Host>& hosts) {
   std::string text = fmt::format("# hosts from {}, which is read again during the job:{}\n",
                                  HostsFrom(options), hosts.empty() ? " none yet" : "");
@@ -151,15 +153,15 @@ std::vector<SshHost> HostsOf(const std::vector<Host>& hosts) {
   return named;
 }
 
-/// The hosts of an elastic job, by what distinguishes them.
+/// The hosts of an elastic job, named by Host::Id.
 std::vector<HostRoom> RoomsOf(const std::vector<Host>& hosts) {
   std::vector<HostRoom> rooms;
   for (const Host& host : hosts) rooms.push_back({host.Id(), host.slots});
   return rooms;
 }
 
-/// The index of the host for each slot. In an elastic job all slots that may be used have a place, host by
-/// host.
+/// The index of the host for each slot. In an elastic job, there is a place for every slot that may be used,
+/// host by host.
 std::vector<std::size_t> PlacesFor(const Options& options, const std::vector<Host>& hosts) {
   if (options.min_workers) {
     std::vector<std::size_t> places;
@@ -202,7 +204,7 @@ void SshCluster::Prepare(const std::function<void()>& ready) {
   loop_.RunSoon();
 }
 
-/// Takes over the hosts of an elastic job that a reading has given.
+/// Updates the hosts of an elastic job after a reading.
 void SshCluster::TakeHosts(std::vector<Host> hosts) {
   rooms_ = RoomsOf(hosts);
   for (Host& host : hosts) {
@@ -229,7 +231,8 @@ std::size_t SshCluster::HostFor(std::size_t index, const PlannedProcess& process
   return found;
 }
 
-/// The place of a process for which HostFor has been called. In an elastic job it may change when hosts come.
+/// The place of a process for which HostFor has been called. In an elastic job, it may change when hosts are
+/// added.
 std::size_t SshCluster::PlaceOfProcess(std::size_t index) const {
   const auto found = slot_of_.find(index);
   return found == slot_of_.end() ? PlaceOf(options_, index)

@@ -64,24 +64,24 @@ class SshCluster : public Cluster {
   const Options& options_;
   ClusterEvents events_;
   std::string job_mark_;
-  std::vector<Host> hosts_;  ///< in an elastic job with those that have gone, and with the most slots of each
-  std::vector<HostRoom> rooms_;      ///< the hosts of an elastic job now
+  std::vector<Host> hosts_;      ///< in an elastic job, all hosts so far, each with the most slots it has had
+  std::vector<HostRoom> rooms_;  ///< the current hosts of an elastic job
   std::vector<std::size_t> places_;  ///< the index of the host for each slot
-  /// In an elastic job: the index of the host, and the slot, of each process that has been started.
+  /// In an elastic job, the host index and the slot of each process that has been started.
   std::map<std::size_t, std::pair<std::size_t, int>> slot_of_;
-  std::string
-      master_;  ///< the address at which the others reach worker 0; in an elastic job, the first worker
+  /// The address at which the others reach worker 0 or, in an elastic job, the worker that was started first.
+  std::string master_;
   std::vector<bool> told_not_bound_;  ///< for each host, whether the user was told why no process is bound
   std::function<void()> ready_;
   std::map<SshId, pid_t> pids_;
   std::set<pid_t> copies_;
   StackRequests stack_requests_;
-  std::optional<HostSource> source_;  ///< in an elastic job
+  std::optional<HostSource> source_;  ///< only in an elastic job
   SshController controller_;
   ActionLoop<SshController, SshAction> loop_;
 };
 
-/// The hosts of the job, by the names that ssh connects to.
+/// The names of the job's hosts, as ssh connects to them.
 std::vector<std::string> SshHosts(const Options& options);
 
 /// The address at which the processes reach this machine, as tracker::AddressTowards finds it for the hosts

@@ -17,7 +17,7 @@ namespace {
 constexpr int kSshFailed = 255;
 /// Extra time after kStopGrace for the remote script to end its process and for its last output to arrive.
 constexpr std::chrono::milliseconds kLastWordsPatience{500};
-/// Bytes kept of the last output of ssh.
+/// Number of bytes kept from the end of ssh's output.
 constexpr std::size_t kSshWordsBytes = 2000;
 
 std::string HintFor(std::string_view words) {
@@ -88,8 +88,8 @@ void SshController::CopyEnded(std::size_t host, const ExitStatus& status, const 
   if (copying_ == 0) Do(HostsReady{});
 }
 
-/// Without its files, a host is useless: in an elastic job to the processes that wait for it, otherwise to
-/// all.
+/// Handles a host without its files. In an elastic job, only the processes waiting for the host fail; any
+/// other job cannot continue.
 void SshController::OnCopyFailed(std::size_t host, const std::string& why) {
   if (!copies_when_used_) {
     copy_failed_ = true;
@@ -112,7 +112,7 @@ void SshController::CopyFailed(const std::string& why) {
 
 // --- starting --------------------------------------------------------------------------------------------
 
-/// The slots of a host that no process has, running or not.
+/// The number of a host's slots that are not assigned to a process, running or not.
 std::size_t SshController::FreeSlots(std::size_t host) const {
   const auto taken = std::count(places_.begin(), places_.end(), host);
   const auto slots = static_cast<std::ptrdiff_t>(hosts_[host].host.slots);
@@ -257,7 +257,8 @@ void SshController::Finish(SshId ssh, const ExitStatus& status) {
   Tell(ProcessExited{index, status});
 }
 
-/// The status of a process whose ssh ended before the host reported how the process ended.
+/// The status of a process whose ssh ended before the host reported how the process ended. Marks the host as
+/// gone, unless all processes are being stopped.
 ExitStatus SshController::Explain(const Session& session, const ExitStatus& status) {
   HostState& state = hosts_[session.host];
   const std::string words = LastLine(session.words);

@@ -1,20 +1,20 @@
-// Decides which actions to take on processes that each have their own ssh client (ssh.h): which host each
-// process runs on, how many connections and copies are made at a time, and how each process has ended, as
-// reported by its script (agent_messages.h) or, if the connection broke, without a report.
+// Decides which actions to take on processes that each have their own ssh client (ssh.h). Chooses the host of
+// each process, limits the number of simultaneous connections and copies, and determines how each process has
+// ended, from the report of its script (agent_messages.h) or, if the connection broke, without a report.
 //
-// Inputs, some with the time: the job wants the hosts to be prepared (Prepare), wants a process (Start) or
-// wants all to end (Stop, Kill); results of copies (CopyEnded, CopyFailed); output and end of each ssh
-// (Wrote, Exited, NotConnected); time has passed (Tick). Outputs, in order, through TakeActions: copies and
-// ssh clients to start and stop, lines for the scripts, and reports to the job of where each process runs and
-// how it ended.
+// Inputs, some with the time: the job requests the preparation of the hosts (Prepare), a process (Start) or
+// the end of all processes (Stop, Kill); results of copies (CopyEnded, CopyFailed); output and end of each
+// ssh (Wrote, Exited, NotConnected); time has passed (Tick). Outputs, in order, through TakeActions: copies
+// and ssh clients to start and stop, lines for the scripts, and reports to the job of where each process runs
+// and how it ended.
 //
 // In an elastic job (copies_when_used), hosts come and go (AddHost), the caller decides where each process
 // runs, and a process may be asked to leave (AskToLeave). The files are copied to a host when it is first
 // used.
 //
 // Each process that Start is called for ends with exactly one ProcessExited. A host that could not be
-// reached, or to which a connection was lost, gets no more processes. From a host on which processes are
-// killed again and again, they move to hosts with free slots.
+// reached, or to which a connection was lost, gets no more processes. Processes that are killed repeatedly on
+// a host move to hosts with free slots.
 //
 // A state machine without I/O: processes and clocks are in ssh.h.
 #pragma once
@@ -37,10 +37,10 @@
 
 namespace warren::submit {
 
-/// How many connections to one host are made at a time: sshd drops some if there are more than 10 (its
-/// MaxStartups).
+/// The maximum number of connections to one host that are being made at a time: sshd drops some if there are
+/// more than 10 (its MaxStartups).
 inline constexpr int kConnectingAtOnce = 8;
-/// How many hosts are copied to at a time.
+/// The maximum number of hosts copied to at a time.
 inline constexpr std::size_t kCopyingAtOnce = 16;
 
 /// Copy the files to this host; CopyEnded or CopyFailed follows.
@@ -58,7 +58,7 @@ struct ConnectSsh {
   std::size_t host;
   std::string script;
 };
-/// Send the script the line that it waits for: the cores of its process, chosen from the host's report.
+/// Send the script the line that it is waiting for: the cores of its process, chosen from the host's report.
 struct SendCores {
   SshId ssh;
   std::size_t index;
@@ -94,26 +94,28 @@ struct SshHost {
 class SshController {
  public:
   /// `places`: the index of the host for each slot. `copies_to`: the directory on each host into which the
-  /// files are copied; empty if nothing is copied. `copies_when_used`: not before a process is to start
-  /// there.
+  /// files are copied; empty if nothing is copied. `copies_when_used`: whether to copy to a host only when a
+  /// process is to start there.
   SshController(std::vector<SshHost> hosts, std::vector<std::size_t> places, std::string job_mark,
                 std::string copies_to, bool copies_when_used = false);
 
-  /// Adds a host. Its index is the number of hosts before.
+  /// Adds a host, whose index is the previous number of hosts.
   void AddHost(SshHost host) { hosts_.push_back({std::move(host)}); }
 
   /// HostsReady follows, or JobTroubled.
   void Prepare();
   /// The host to start a process on: the host of its slot or, if that host is gone, the host with the lowest
-  /// load. If processes were killed there again and again, the slot moves to a host with a free one for good.
+  /// load. If processes have repeatedly been killed on the slot's host, the slot moves permanently to a host
+  /// with a free slot, if there is one.
   std::size_t HostFor(std::size_t place, TimePoint now);
   /// `index`: the process's index in the plan.
   void Start(std::size_t index, std::size_t host, std::string script, TimePoint now);
   void Stop(TimePoint now);
   void Kill() { Do(KillSshs{}); }
-  /// Sends the process SIGTERM, or does not start it if it has not started yet. It ends as any other.
+  /// Sends the process SIGTERM, or cancels its start if it has not started yet. Its end is reported like any
+  /// other.
   void AskToLeave(std::size_t index);
-  /// Makes the script report the stacks of its process. Returns false if the process does not run.
+  /// Makes the script report the stacks of its process. Returns false if the process is not running.
   bool AskForStacks(std::size_t index);
 
   /// `said`: the end of the copy's output.
@@ -124,7 +126,7 @@ class SshController {
   /// ssh could not be started.
   void NotConnected(SshId ssh, const ExitStatus& status);
   void Tick(TimePoint now);
-  /// When Tick next has something to do, if ever.
+  /// When Tick must next be called, if ever.
   std::optional<TimePoint> NextDeadline() const;
 
   std::vector<SshAction> TakeActions() { return std::exchange(actions_, {}); }
@@ -139,7 +141,7 @@ class SshController {
     Files files = Files::kMissing;
     std::deque<SshId> waiting = {};
   };
-  /// A process on a host and the ssh that leads to it.
+  /// A process on a host, and its ssh client.
   struct Session {
     std::size_t index;
     std::size_t host;
@@ -186,7 +188,7 @@ class SshController {
   std::size_t copied_ = 0;
   bool copy_failed_ = false;
 
-  HostLosses losses_;  ///< in jobs that are not elastic
+  HostLosses losses_;  ///< used only in jobs that are not elastic
   bool stopping_ = false;
   std::optional<TimePoint> kill_at_;
   std::optional<TimePoint> beat_at_;

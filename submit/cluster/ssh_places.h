@@ -1,5 +1,6 @@
-// How the processes of --cluster ssh share the cores of their hosts, and what each is told about its place.
-// Besides the arguments, these functions read only dmlc-submit's own environment.
+// Determines how the processes of --cluster ssh share the cores of their hosts, and the variables that
+// describe the place of each process. Besides the arguments, these functions read only dmlc-submit's own
+// environment.
 #pragma once
 
 #include <cstddef>
@@ -16,11 +17,13 @@ namespace warren::submit {
 /// The slot of a process of the plan. The servers have the first slots; the scheduler has no slot.
 std::size_t PlaceOf(const Options& options, std::size_t index);
 
-/// The slot of a process of an elastic job, in which `places` has all slots of a host together.
+/// The place of a process of an elastic job, from its host and its slot there. `places` must list all slots
+/// of a host consecutively.
 std::size_t SeatedPlace(const std::vector<std::size_t>& places, std::size_t host, int slot);
 
-/// How the cores of a host are shared: among the workers placed there, and this worker if it moved there
-/// because its own host is gone. `places`: the index of the host of each slot.
+/// The parameters for sharing the cores of a host among the workers placed there, plus this worker if it
+/// moved there because its own host is gone. Empty if the process is not a worker or its cores are not
+/// shared. `places`: the index of the host of each slot.
 CoreShare ShareOf(const Options& options, const PlannedProcess& process,
                   const std::vector<std::size_t>& places, std::size_t place, std::size_t host);
 
@@ -31,7 +34,7 @@ void AddPlace(const Options& options, const std::vector<std::size_t>& places, st
 
 /// The cores of one process, and the binding of its host as a whole.
 struct PlaceCores {
-  CoreList own;  ///< empty if it is not bound
+  CoreList own;  ///< cores of the process; empty if it is not bound
   Binding host;
 };
 /// Chooses the cores of the process in slot `place`. Each process of a host always gets the same cores,

@@ -12,7 +12,8 @@ namespace warren::submit {
 /// there is none.
 std::string FindDistributedShell(const Options& options);
 
-/// `jar`: from FindDistributedShell. Throws std::runtime_error if a file cannot be shipped this way.
+/// `jar`: from FindDistributedShell. Throws UsageError like PlanShipment, and std::runtime_error if the path
+/// of a file to ship contains a comma or a blank.
 Launch YarnLaunch(const GangPlan& plan, const std::string& jar);
 
 /// The cluster's row in the registry.

@@ -1,4 +1,4 @@
-// What a job's policy (job/supervisor.h) asks for: actions that run.cc carries out.
+// The actions that a job's policy (job/supervisor.h) requests and run.cc carries out.
 #pragma once
 
 #include <chrono>
@@ -14,7 +14,7 @@ namespace warren::submit {
 
 struct JobResult {
   int exit_code = 0;         ///< dmlc-submit's exit code
-  bool interrupted = false;  ///< whether a signal stopped the job: output may no longer have a reader
+  bool interrupted = false;  ///< whether a signal stopped the job, so that output may no longer have a reader
 };
 
 /// Prepares the cluster for the first process; Prepared follows.
@@ -23,7 +23,7 @@ struct PrepareCluster {};
 struct StartProcess {
   std::size_t index;
   int attempt;                    ///< counts from 0
-  std::optional<Seat> seat = {};  ///< where, in an elastic job whose hosts may change
+  std::optional<Seat> seat = {};  ///< its seat in an elastic job whose hosts may change
 };
 /// Asks a process to leave the job at its own pace; Exited follows.
 struct AskToLeave {
@@ -31,12 +31,12 @@ struct AskToLeave {
 };
 /// Calls Resume after the events that are already pending.
 struct ResumeSoon {};
-/// Tells the tracker that a worker has failed; `how` is readable text.
+/// Reports the failure of a worker to the tracker; `how` is human-readable.
 struct ReportFailure {
   std::string task_id;
   std::string how;
 };
-/// Tells the tracker of an elastic job how many workers run or are about to start.
+/// Tells the tracker of an elastic job how many workers are running or about to start.
 struct ExpectWorkers {
   int num_workers;
 };
@@ -49,10 +49,10 @@ struct KillAll {};
 /// Kills leftover processes and plans the job for another start with a new tracker; Replanned or ReplanFailed
 /// follows.
 struct Replan {
-  std::string why;                     ///< why the job is started again
-  std::optional<std::size_t> culprit;  ///< the process that is the reason, if any
+  std::string why;                     ///< why the job is restarted
+  std::optional<std::size_t> culprit;  ///< the process that caused the restart, if any
 };
-/// Shows the error, if any, of the process that caused the restart.
+/// Shows the held-back error, if any, of a process that is restarted or that caused a restart of the job.
 struct ShowErrorOf {
   std::size_t index;
 };
@@ -69,7 +69,8 @@ struct HideProgress {};
 struct TellAllAreUp {
   std::chrono::duration<double> took;
 };
-/// Warns the user if the workers, which have all succeeded without joining the job, were meant to join it.
+/// Warns the user if the workers, all of which have succeeded without joining the job, were apparently meant
+/// to join it.
 struct TellOfSeparatePrograms {
   int num_workers;
 };

@@ -16,7 +16,8 @@ namespace warren::submit {
 std::uint16_t FindSchedulerPort(boost::asio::io_context& io, const Options& options, const std::string& host);
 
 /// A port for rank 0 of torch.distributed, which binds it on its own host. It lies below the kernel's
-/// ephemeral ports, is random so that jobs use different ports, and was just found free on this machine.
+/// ephemeral ports and is random, so that jobs use different ports. Ports that are in use on this machine are
+/// avoided if possible.
 std::uint16_t ChooseMasterPort(boost::asio::io_context& io);
 
 /// The address of the tracker or, in a job with servers, of the scheduler, which uses no token.

@@ -1,10 +1,10 @@
-// Collects workers that fail together, and finds the one that failed first.
+// Collects the failures of workers that fail together, and determines which worker failed first.
 //
 // If one worker of XGBoost 2.1 or later fails, the others fail too, possibly before it has exited. So
-// failures are collected for a while and then put in order. The first is the worker that was gone first from
-// the tracker's view, whether it disappeared or left the job (as when an exception makes Python leave the
-// communicator's context). If the tracker has not seen any worker go, the first is the one whose error was
-// reported to the tracker first. Does no I/O; the time is an argument.
+// failures are collected for a while and then put in order. The first is the worker that was gone first
+// according to the tracker, whether it disappeared or left the job (as when an exception makes Python leave
+// the communicator's context). If the tracker has not seen any worker go, the first is the one whose error
+// was reported to the tracker first. Does no I/O; the time is an argument.
 #pragma once
 
 #include <chrono>
@@ -19,17 +19,17 @@ namespace warren::submit {
 
 using TimePoint = std::chrono::steady_clock::time_point;
 
-/// How long failures are collected after the first. This is more than the 40 ms for which the kernel may
+/// Time for which failures are collected after the first one: more than the 40 ms for which the kernel may
 /// delay the last bytes from a process that has ended.
 inline constexpr std::chrono::milliseconds kSettleTime{500};
-/// How long to wait at most for the worker whose error was reported first if it is still running.
+/// Maximum time to wait for the worker whose error was reported first, if it is still running.
 inline constexpr std::chrono::milliseconds kPatienceWithFirst{5000};
 
 struct Failure {
   std::size_t index = 0;  ///< the process's index in the plan
   ExitStatus status;
   bool left = false;                   ///< whether the process left the job at the tracker before it failed
-  std::optional<int> gone_after = {};  ///< how many workers the tracker had lost or seen leave before
+  std::optional<int> gone_after = {};  ///< number of workers that were gone before this one
   /// The tracker's description; empty if the process exited with a failure.
   std::string story = {};
 };

@@ -40,7 +40,7 @@ class JobOutput {
   void Assigned(const std::string& task_id, int rank);
   /// Writes text that a worker printed through the tracker to standard output, --log-file and kTrackerLog.
   void TrackerPrint(std::string_view text);
-  /// Call when the process has ended and all of its output was appended.
+  /// Call when the process has ended and all of its output has been appended. `well`: whether it succeeded.
   void Finish(std::size_t index, bool well);
   /// Call when all processes are being stopped.
   void StopBegins();
@@ -62,7 +62,7 @@ class JobOutput {
 
   Console& console_;
   const std::string log_dir_;
-  std::optional<KeptLog> tracker_log_;  ///< only if anything was printed
+  std::optional<KeptLog> tracker_log_;  ///< opened when a worker first prints through the tracker
   bool can_link_ = true;                ///< the file system of log_dir_ has not refused a link
   const bool show_all_;
   const SpeakerOf speaker_of_;

@@ -20,8 +20,8 @@ constexpr std::string_view kUnbufferedVariable = "PYTHONUNBUFFERED";
 /// precedence.
 constexpr std::string_view kReportVariable = "WARREN_REPORT_SECONDS";
 constexpr std::string_view kReportTimelineVariable = "WARREN_REPORT_TIMELINE";
-/// The variables that --env must not set, since the job sets them. Those that are inherited (in a job within
-/// a job) but not set by this job are removed, since they would send the process to the wrong tracker.
+/// The variables that --env must not set, since the job sets them. A variable that is inherited (in a job
+/// within a job) but not set by this job is removed, since it would send the process to the wrong tracker.
 constexpr std::array<std::string_view, 24> kJobVariables = {
     "DMLC_TRACKER_URI",
     "DMLC_TRACKER_PORT",

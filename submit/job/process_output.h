@@ -22,13 +22,13 @@ class ProcessOutput {
   /// written.
   explicit ProcessOutput(const std::string& log_file);
 
-  /// Begins the output of this attempt, counted from 0.
+  /// Begins the output of an attempt; `attempt` counts from 0.
   void Begin(int attempt);
   void Append(Stream stream, std::string_view bytes, const Show& show);
   /// Handles the end of the process, possibly in the middle of a line.
   void Finish(const Show& show);
 
-  /// The last lines of this attempt.
+  /// The last lines of the current attempt.
   const std::deque<std::string>& tail() const { return tail_; }
 
  private:

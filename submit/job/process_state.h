@@ -30,7 +30,7 @@ struct ProcessState {
   std::string Describe() const;
 };
 
-/// The number of processes that run or are about to start again, except those that have been asked to leave.
+/// The number of processes that are running or about to start, except those that have been asked to leave.
 std::size_t NumLeft(const std::vector<ProcessState>& processes);
 
 }  // namespace warren::submit

@@ -40,7 +40,7 @@
 namespace warren::submit {
 namespace {
 
-/// How long an interrupted dmlc-submit tries to write output that may have no reader.
+/// Maximum time for which an interrupted dmlc-submit tries to write output that may have no reader.
 constexpr std::chrono::milliseconds kLastWords{500};
 
 /// Ensures that descriptors 0, 1 and 2 are open, so that no pipe gets one of these numbers.
@@ -86,14 +86,14 @@ void SaveJob(const Options& options) {
   Print(fmt::format("wrote '{}'; start the job with: dmlc-submit --job {}\n", path, ShellQuote(path)));
 }
 
-/// Prints the hosts for --show-hosts. Throws std::runtime_error if there is no host file and no script.
+/// Prints the hosts for --show-hosts. Throws std::runtime_error if the hosts cannot be determined.
 void ShowHosts(Options options) {
   Discover(options);
   for (const Host& host : HostsAtStart(options)) Print(host.Line() + '\n');
 }
 
-/// Handles --help and similar requests; returns false if a job is to be run. Throws std::runtime_error if a
-/// host file is invalid or a job file cannot be written.
+/// Handles --help and similar requests; returns false if a job is to be run. Throws std::runtime_error if
+/// --save or --show-hosts fails.
 bool Answer(const Options& options) {
   switch (options.request) {
     case Request::kHelp:
@@ -139,8 +139,9 @@ void SayWhatIsAssumed(const Options& options) {
   }
 }
 
-/// Has the output of a detached job continue in its log folder once the job has begun. If --log-dir names no
-/// folder, sets it to one next to the job's record.
+/// Redirects the output of a detached job to its log folder once the job has begun. If --log-dir names no
+/// folder, sets it to one next to the job's record. Throws std::runtime_error if there is no place for the
+/// record.
 void KeepOutput(Console& console, Options& options, Detached& detached, JobStart& start) {
   const std::string history = HistoryFolder(std::getenv("XDG_STATE_HOME"), std::getenv("HOME"));
   if (history.empty()) {

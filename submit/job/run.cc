@@ -63,8 +63,8 @@ Binding BindingHere(const Options& options, int usable_cores) {
                                        threads != nullptr ? threads : ""));
 }
 
-/// The token that whoever starts this dmlc-submit has chosen for the job, or else a random one. A process of
-/// a job has that job's token in its environment, which a job that it starts must not share.
+/// The token that the caller has set for the job in the environment, otherwise a random one. In a process of
+/// another job, the environment contains that job's token, which this job must not share.
 wire::JobToken TokenOfJob() {
   if (std::getenv("DMLC_TASK_ID") != nullptr) return wire::JobToken::Random();
   return tracker::TokenFromEnvironment().value_or(wire::JobToken::Random());
@@ -372,7 +372,8 @@ class JobRun : public JobView {
     if (!story.empty()) Do(LogLine{Severity::kWarning, story});
   }
 
-  /// What follows the end of the job, such as waiting for the collector of traces, ends with the next signal.
+  /// Makes the next signal other than kDumpSignal end whatever follows the job, such as waiting for the
+  /// collector of traces.
   void EndWithNextSignal() {
     signals_.async_wait([this](const boost::system::error_code& error, int signal) {
       if (error) return;
@@ -534,12 +535,12 @@ class JobRun : public JobView {
   int starts_ = 0;  ///< number of earlier starts of the whole job
   std::unique_ptr<Cluster> cluster_;
   DumpQueue dumps_;
-  const std::unique_ptr<Tracing> tracing_ = TracingOf(io_, options_);  ///< null: no traces
+  const std::unique_ptr<Tracing> tracing_ = TracingOf(io_, options_);  ///< null if traces are off
   std::vector<PlannedProcess> plan_;
   std::optional<JobWatch> watch_;
   posix::Descriptor log_folder_;             ///< keeps other jobs out of --log-dir
   std::optional<JobOutput> output_;          ///< for all processes of plan_
-  std::unique_ptr<tracker::Server> server_;  ///< null in a job without a tracker
+  std::unique_ptr<tracker::Server> server_;  ///< null if dmlc-submit runs no tracker
   std::optional<Supervisor> supervisor_;
   bool carrying_out_ = false;
   JobResult result_;

@@ -17,12 +17,13 @@ namespace warren::submit {
 /// The exit code for a mistake in the options.
 inline constexpr int kUsage = 2;
 
-/// What the caller knows about this start of a job.
+/// The caller's parameters for the start of a job.
 struct JobStart {
   std::chrono::system_clock::time_point began = std::chrono::system_clock::now();  ///< for the job's record
   std::string cleanup = {};  ///< shell commands to run if dmlc-submit is killed
-  /// Called once the tracker listens, before the first process is started. `record_error`: what went wrong
-  /// with the job's record; empty if nothing did. If it throws a std::runtime_error, the job does not begin.
+  /// Called after the tracker, if dmlc-submit runs it, has begun to listen, and before the first process is
+  /// started. `record_error`: the error in writing the job's record, or empty. If the callback throws a
+  /// std::runtime_error, the job does not begin.
   std::function<void(const std::string& record_error)> on_begin = nullptr;
 };
 

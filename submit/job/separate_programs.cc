@@ -27,8 +27,8 @@ constexpr std::uintmax_t kMostProgramBytes = std::uintmax_t{1} << 28;
 constexpr std::size_t kMostFiles = 200;
 constexpr int kMostNestedCommands = 20;
 
-/// A library: its top-level Python module, and a text that is found in compiled programs that use the
-/// library: the name of its shared library or, since rabit may be linked statically, the name of a variable
+/// A library: its top-level Python module, and a string that compiled programs using the library contain.
+/// This is the name of its shared library or, since rabit may be linked statically, the name of a variable
 /// that rabit reads.
 struct Library {
   std::string_view module;
@@ -45,14 +45,14 @@ constexpr std::array<std::string_view, 7> kOtherMeans = {
     "init_process_group", "torch.distributed", "mpi4py", "dask.distributed",
     "xgboost.dask",       "xgboost.spark",     "pyspark"};
 
-/// Programs and shell words that run the command after them.
+/// Programs and shell words that run the command that follows them.
 constexpr std::array<std::string_view, 19> kStarters = {
     "env",    "exec",  "command", "nice",     "nohup", "time", "timeout", "taskset", "numactl", "stdbuf",
     "setsid", "xargs", "uv",      "coverage", "conda", "run",  "poetry",  "strace",  "perf"};
 constexpr std::array<std::string_view, 9> kKeywords = {"if",    "then",  "elif", "do", "else",
                                                        "while", "until", "!",    "{"};
 
-/// Python modules that run the script after them.
+/// Python modules that run the script that follows them.
 constexpr std::array<std::string_view, 8> kRunningModules = {
     "warren.compat", "cProfile", "profile", "trace", "pdb", "coverage", "memory_profiler", "debugpy"};
 
@@ -87,7 +87,7 @@ std::vector<std::string_view> Split(std::string_view text, std::string_view sepa
   return parts;
 }
 
-/// The Python code with one statement per line, without comments and with all strings emptied.
+/// The Python code without comments, with all strings emptied and with continuation lines joined.
 std::string WithoutStrings(std::string_view text) {
   std::string code;
   int depth = 0;  // nesting of brackets, within which a statement continues on the next line
@@ -192,7 +192,7 @@ struct Running {
   int depth = 0;
 };
 
-/// Reads the programs that a command runs, and the files that these run in turn, each file once.
+/// Reads the programs that a command runs and the files that those programs run in turn, each file once.
 class Search {
  public:
   explicit Search(std::string path) : path_(std::move(path)) {}

@@ -1,5 +1,5 @@
-// Guesses, after a job that no worker has joined, whether its programs were meant to train together, by
-// reading the programs that the command runs. docs/how-to/submit.md has the rule.
+// After a job that no worker has joined, guesses whether its programs were meant to train together, by
+// reading the programs that the command runs. docs/how-to/submit.md documents the rule.
 #pragma once
 
 #include <optional>
@@ -8,9 +8,9 @@
 
 namespace warren::submit {
 
-/// A library whose programs join jobs through the tracker, and the file that uses it.
+/// A use of a library whose programs join jobs through the tracker.
 struct LibraryUse {
-  std::string file;     ///< its name in the command, or "the command" for program text given as an argument
+  std::string file;     ///< path of the file that uses it, or "the command" for code given as an argument
   std::string library;  ///< "xgboost", "lightgbm", "horovod", "rabit" or "warren"
 
   bool operator==(const LibraryUse&) const = default;

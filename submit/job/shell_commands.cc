@@ -188,9 +188,10 @@ class ShellReader {
   bool in_word_ = false;
   Target target_ = Target::kNone;  ///< the role of the next word
   SimpleCommand command_;
-  std::optional<std::string> last_line_;                      ///< the end mark of the command's here-document
-  std::vector<std::pair<std::size_t, std::string>> awaited_;  ///< command indices, and ends of here-documents
-  std::vector<std::string> substituted_;                      ///< texts of $(...) in the command
+  std::optional<std::string> last_line_;  ///< the end mark of the command's here-document
+  std::vector<std::pair<std::size_t, std::string>>
+      awaited_;                           ///< command index and end mark of here-documents
+  std::vector<std::string> substituted_;  ///< texts of $(...) in the command
   std::vector<SimpleCommand> commands_;
 };
 

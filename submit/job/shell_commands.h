@@ -11,11 +11,11 @@ namespace warren::submit {
 
 /// A simple shell command, or the beginning or end of a subshell.
 struct SimpleCommand {
-  enum class Kind { kCommand, kOpens, kCloses };  ///< kOpens, kCloses: a subshell
+  enum class Kind { kCommand, kOpens, kCloses };  ///< kOpens and kCloses delimit a subshell
   Kind kind = Kind::kCommand;
-  std::vector<std::string> words;  ///< unquoted; $ is kept, targets of redirections are left out
+  std::vector<std::string> words;  ///< unquoted; $ is kept, targets of redirections are omitted
   std::optional<std::string> here_document = {};  ///< the text of <<END or <<<
-  std::string input_file = {};                    ///< the file of <; empty: none
+  std::string input_file = {};                    ///< the file after <; empty if there is none
 };
 
 /// Returns the commands in the order of the text. Commands in $(...) and `...` come before the command that

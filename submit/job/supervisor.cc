@@ -13,7 +13,7 @@
 namespace warren::submit {
 namespace {
 
-/// A signal as shells show it in an exit code.
+/// The exit code that shells use for a signal.
 constexpr int FromSignal(int signal) {
   return 128 + signal;
 }
@@ -164,7 +164,8 @@ void Supervisor::Exited(std::size_t index, const ExitStatus& status, TimePoint n
   const std::string what = fmt::format("{} {}", process.Describe(), status.Describe());
   Do(LogLine{Severity::kDebug, what});
   if (is_running()) {
-    // One that has left with the others may end after the work is done.
+    // Once the work is done, a process that was asked to leave counts like any other, unless SIGTERM ended
+    // it: it may have finished with the others.
     if (process.leaving && (!IsOver() || status.ShellCode() == FromSignal(SIGTERM))) {
       OnLossOfSeat(index, status);
     } else if (status.ok()) {
@@ -175,12 +176,15 @@ void Supervisor::Exited(std::size_t index, const ExitStatus& status, TimePoint n
           what +
               " after all workers had left the job; the job is complete, but the program may not have finished its work after Finalize"});
       OnSuccess(index);
-    } else if (IsLoss(status)) {
+    } else if (IsLoss(status) && !view_.work_is_done()) {
       if (has_seats()) {
         OnLossOfSeat(index, status);
       } else {
         OnLoss(index, status);
       }
+    } else if (IsLoss(status) && !process.rank) {
+      process.left_out = true;
+      Do(LogLine{Severity::kWarning, what + " after the job's work was done, in which it took no part"});
     } else {
       OnFailure(index, status);
     }
@@ -200,15 +204,14 @@ void Supervisor::OnSuccess(std::size_t index) {
   }
 }
 
-/// Whether a worker of an elastic job was lost, rather than failed: its host is gone, a signal ended it, or
-/// it ended as asked to by SIGTERM. An error that a program reports would occur in its new process, too.
+/// Whether a worker of an elastic job was lost rather than failed: its host is gone, a signal ended it, or
+/// its exit code is that of SIGTERM or SIGKILL. An error that a program reports would recur in a new process.
 bool Supervisor::IsLoss(const ExitStatus& status) const {
-  const bool taken = status.host_lost || status.signal != 0 || status.code == FromSignal(SIGTERM) ||
-                     status.code == FromSignal(SIGKILL);
-  return policy_.min_workers && taken && !view_.work_is_done();
+  return policy_.min_workers && (status.host_lost || status.signal != 0 ||
+                                 status.code == FromSignal(SIGTERM) || status.code == FromSignal(SIGKILL));
 }
 
-/// Starts the worker again if its place may be used. The others go on, as long as there are enough.
+/// Restarts the worker if its place may still be used. The other workers continue as long as enough are left.
 void Supervisor::OnLoss(std::size_t index, const ExitStatus& status) {
   ProcessState& process = processes_[index];
   const std::string what = fmt::format("{} {}", process.Describe(), status.Describe());
@@ -223,11 +226,12 @@ void Supervisor::OnLoss(std::size_t index, const ExitStatus& status) {
                                              again               ? ", and it is started again"
                                              : status.place_lost ? " without it: its place is gone"
                                                                  : " without it: " + LossesStory(place))});
+  process.rank.reset();
   if (again) {
     ++process.restarts;
     StartOne(index);
   }
-  // The cluster may not be able to start all of them.
+  // If the cluster replaces workers itself, it may not be able to start all of them.
   if (!policy_.cluster_replaces) Do(ExpectWorkers{static_cast<int>(left)});
 }
 
@@ -252,7 +256,7 @@ void Supervisor::HostsChanged(const std::vector<HostRoom>& hosts, TimePoint now)
   if (prepared_) TellIfItWaits();
 }
 
-/// Starts processes on hosts that have room, and asks those to leave whose seats have gone.
+/// Starts processes in free seats, and asks processes whose seats are gone to leave.
 void Supervisor::Reseat() {
   if (!has_seats() || !prepared_ || !is_running() || IsOver()) return seating_.Rest();
   DoAll(seating_.Reseat(processes_, losses_, now_));
@@ -263,7 +267,7 @@ void Supervisor::TellIfItWaits() {
   DoAll(seating_.TellIfItWaits(is_running() && !IsOver()));
 }
 
-/// A process has lost its seat, or has left as it was asked to.
+/// Handles a process that was lost, or that left as it was asked to: it gives up its seat.
 void Supervisor::OnLossOfSeat(std::size_t index, const ExitStatus& status) {
   ProcessState& process = processes_[index];
   const std::string what = fmt::format("{} {}", process.Describe(), status.Describe());
@@ -296,8 +300,8 @@ void Supervisor::OnLossOfSeat(std::size_t index, const ExitStatus& status) {
   TellIfItWaits();
 }
 
-/// Fails the job if a worker has ended without joining while another waits for it at the tracker: that wait
-/// would never end.
+/// Fails the job if a worker has ended without joining while another is waiting for it at the tracker: that
+/// wait would never end.
 void Supervisor::CheckThatJobCanStart() {
   if (!is_running() || left_unjoined_.empty() || num_running_ == 0 || num_joined_ == 0) return;
   if (arbiter_.pending()) return;  // another worker's failure may be the reason instead
@@ -306,8 +310,9 @@ void Supervisor::CheckThatJobCanStart() {
   }
 }
 
-/// Checks a worker that exited with code 0 while others run. Fails the job if the worker was never linked.
-/// Records the worker if it did not announce its shutdown.
+/// Checks a worker that exited with code 0 while others are running. Fails an elastic job if its work is not
+/// done, and any other job if the worker was never linked. Records the worker if it did not announce its
+/// shutdown.
 void Supervisor::CheckThatItWasLinked(std::size_t index) {
   if (!is_running() || num_running_ == 0) return;
   const ProcessState& process = processes_[index];
@@ -380,7 +385,7 @@ void Supervisor::HandleCase() {
   }
 }
 
-/// The worker exited with code 0 in the middle of the job: counts it as failed.
+/// Counts a worker that exited with code 0 in the middle of the job as failed.
 void Supervisor::TakeBackSuccess(std::size_t index, FailureCase& gathered) {
   processes_[index].succeeded = false;
   --num_succeeded_;
@@ -544,7 +549,7 @@ void Supervisor::TrackerFinished(const std::string& failure, TimePoint now) {
   now_ = now;
   if (!failure.empty()) OnTrackerFailed(failure);
   // A process that then tries to start a second job is rejected instead of being left waiting. In an elastic
-  // job, one that comes too late is told so.
+  // job, the tracker keeps running, since it tells workers that arrive too late that the work is done.
   if (!policy_.min_workers || !failure.empty()) Do(StopTracker{});
 }
 

@@ -36,14 +36,14 @@ inline constexpr std::chrono::seconds kClusterPatience{25};
 
 // --- queries -----------------------------------------------------------------------------------------------
 
-/// The state of the rest of the job at the time of an event.
+/// The supervisor's view of the rest of the job, at the time of an event.
 class JobView {
  public:
   /// A worker as the tracker sees it.
   struct Task {
     bool has_linked = false;     ///< has been linked at least once
     bool has_shut_down = false;  ///< announced its shutdown and does not wait for others
-    /// How many workers were gone before this one; set only with XGBoost 2.1 or later.
+    /// The number of workers that were gone before this one; set only with XGBoost 2.1 or later.
     std::optional<int> gone_after = {};
   };
 
@@ -55,9 +55,9 @@ class JobView {
   virtual bool all_assigned() const = 0;   ///< every worker has its rank
   virtual bool linked() const = 0;         ///< all workers are linked, as far as is known
   virtual bool finished() const = 0;       ///< all workers have left the job
-  virtual bool work_is_done() const = 0;   ///< a worker of an elastic job has said that its work is done
+  virtual bool work_is_done() const = 0;   ///< a worker of an elastic job has reported that the work is done
   virtual Task TaskOf(const std::string& task_id) const = 0;
-  /// Whether commands of the cluster itself still run; ClusterIdle follows.
+  /// Whether commands of the cluster itself are still running; ClusterIdle follows.
   virtual bool cluster_is_busy() const = 0;
 };
 
@@ -66,18 +66,19 @@ class JobView {
 struct RestartPolicy {
   int num_restarts = 0;  ///< restarts of each process, within each start of the job
   int max_restarts = 0;  ///< restarts of the whole job
-  /// In an elastic job: it goes on while at least so many workers are left. A worker that is killed is
-  /// started again, unless its place has lost kMostLosses workers within kLossMemory.
+  /// Set in an elastic job, which continues while at least this many workers are left. A worker that is
+  /// killed is restarted, unless its place has lost kMostLosses workers within kLossMemory.
   std::optional<int> min_workers = {};
-  /// Whether a place is a host; otherwise it is the worker, of which all are on one host.
+  /// Whether a place is a host. Otherwise all workers are on one host, and each worker is its own place.
   bool places_are_hosts = false;
-  /// In an elastic job whose hosts may change, where these come from, such as "the host file"; otherwise
-  /// empty. The processes are then given seats (cluster/seats.h), as many as there are.
+  /// The source of the hosts, such as "the host file", in an elastic job whose hosts may change; otherwise
+  /// empty. If set, only processes that are given seats (cluster/seats.h) are started.
   std::string hosts_from = {};
-  /// Whether such a job waits for hosts after a loss that leaves fewer than min_workers, instead of failing.
+  /// Whether a job with `hosts_from` waits for hosts, instead of failing, after a loss that leaves seats for
+  /// fewer than min_workers, but at least one.
   bool awaits_hosts = false;
-  /// Whether the cluster itself starts lost workers again, and says which ones it does not. Places are then
-  /// not left out, and how many workers are about to start is unknown.
+  /// Whether the cluster itself restarts lost workers and reports those that it does not restart. If so,
+  /// places are not left out, and the number of workers that are about to start is unknown.
   bool cluster_replaces = false;
 };
 
@@ -89,7 +90,7 @@ class Supervisor {
   // Events. `now` never decreases.
   void Begin(TimePoint now);
   void Prepared(TimePoint now);
-  /// The hosts, if they may change: before Prepared, and whenever they do.
+  /// Sets the hosts of a job whose hosts may change. Call before Prepared and after each change.
   void HostsChanged(const std::vector<HostRoom>& hosts, TimePoint now);
   void Started(std::size_t index, const submit::Started& where, TimePoint now);
   void StartFailed(std::size_t index, int exit_code, const std::string& why, TimePoint now);
@@ -202,7 +203,7 @@ class Supervisor {
   int num_joined_ = 0;
   bool any_joined_ = false;  ///< whether a worker has joined since the job began or was restarted
   int job_restarts_ = 0;
-  HostLosses losses_;  ///< in an elastic job: of hosts, or of workers if all are on one host
+  HostLosses losses_;  ///< the losses of each place in an elastic job
   bool linked_ = false;
   std::vector<Settling> settling_;
   std::vector<std::size_t> left_unjoined_;
@@ -224,7 +225,7 @@ class Supervisor {
   bool waited_for_cluster_ = false;
   JobResult result_;
   std::string story_;                   ///< why the job failed
-  std::string restart_story_;           ///< why the job is started again
+  std::string restart_story_;           ///< why the job is restarted
   std::optional<std::size_t> culprit_;  ///< the process whose last output belongs to the story
 };
 

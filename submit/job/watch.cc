@@ -33,10 +33,11 @@ constexpr std::chrono::seconds kBetweenLooks{1};
 constexpr std::chrono::seconds kStoodStill{4};
 /// In a shorter job, stragglers are not reported.
 constexpr double kLongJobSeconds = 10;
-/// More findings at the same time, e.g. if a file system is unavailable, would flood the log.
+/// Maximum number of findings logged at a time: more, e.g. if a file system is unavailable, would flood the
+/// log.
 constexpr std::size_t kMostFindings = 8;
 constexpr std::size_t kMostDumps = 8;
-/// The shortest time between two writes of the evaluations to the history.
+/// The minimum time between two writes of the evaluations to the history while the job runs.
 constexpr double kBetweenKeptSeconds = 10;
 constexpr std::size_t kMostKeptEvaluations = 500;
 

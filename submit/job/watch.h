@@ -31,11 +31,11 @@ namespace warren::submit {
 
 /// The watch's interface to the job.
 struct WatchCallbacks {
-  /// A text that names the workers that have joined and those that have not; empty if unknown.
+  /// Returns text that names the workers that have joined and those that have not; empty if unknown.
   std::function<std::string()> missing;
   /// See Cluster::Dump.
   std::function<void(std::size_t index, std::function<void(std::string text)> done)> dump;
-  /// Whether the process runs.
+  /// Returns whether the process is running.
   std::function<bool(std::size_t index)> runs;
   /// Ends the job.
   std::function<void()> cancel;
@@ -43,9 +43,9 @@ struct WatchCallbacks {
 
 class JobWatch {
  public:
-  /// `console`, `options` and `tracing` (null: no traces) must outlive this object. `began`: for the job's
-  /// record. `joins`: whether workers are expected to join a tracker that dmlc-submit runs. Throws
-  /// std::runtime_error if metrics or the page cannot be served.
+  /// `console`, `options` and `tracing` (null: no traces) must outlive this object. `began`: the start time
+  /// of the job. `joins`: whether workers are expected to join a tracker that dmlc-submit runs. Throws
+  /// std::runtime_error if metrics or the page cannot be served or the timeline cannot be written.
   JobWatch(boost::asio::io_context& io, Console& console, const Options& options,
            std::chrono::system_clock::time_point began, const std::vector<PlannedProcess>& plan, bool joins,
            const wire::JobToken& token, Tracing* tracing, WatchCallbacks callbacks);
@@ -54,29 +54,29 @@ class JobWatch {
   JobWatch& operator=(const JobWatch&) = delete;
 
   /// Call when the job begins: writes its record, logs the addresses of its metrics and dashboard, and starts
-  /// to show its progress. Returns what went wrong with the record; empty if nothing did.
+  /// to show its progress. Returns the error in writing the record, or an empty string.
   std::string Begin();
 
   /// The monitor, to which the caller must report the job's events.
   JobMonitor& monitor() { return monitor_; }
   void OnReport(const wire::WorkerReport& report);
-  /// Handles a line that a process has written, or a piece of a long line.
+  /// Handles a line that a process has written, or part of a long line.
   void OnOutput(std::size_t index, Stream stream, std::string_view piece);
-  /// Handles a text that a worker has printed by way of the tracker.
+  /// Handles text that a worker has printed through the tracker.
   void OnTrackerPrint(int rank, std::string_view text);
-  /// Records what the cluster keeps of the job now.
+  /// Records everything that the cluster now keeps for the job.
   void ClusterKeeps(const std::vector<KeptJob>& jobs);
-  /// Shows on the terminal how many workers have connected, until StopShowingJoining.
+  /// Shows on the terminal how many workers have joined, until StopShowingJoining.
   void ShowJoining(int joined, int expected);
   void StopShowingJoining();
   /// Handles a log message of dmlc-submit, including one about the job's end.
   void OnLog(const LogLine& line);
 
-  /// Call when the job is over. Calls `done` once all viewers have been told, which takes no noticeable time.
-  /// `culprit`: the process that made the job fail.
+  /// Call when the job is over. Calls `done` once all viewers have been told and the remaining traces, if
+  /// any, have been sent or given up. `culprit`: the process that made the job fail.
   void Finish(const JobResult& result, const std::string& story, std::optional<std::size_t> culprit,
               std::function<void()> done);
-  /// Shows the stacks of a process; does nothing if they are already being taken.
+  /// Shows the stacks of a process; does nothing if they are already being collected.
   void Dump(std::size_t index);
 
  private:
@@ -102,8 +102,8 @@ class JobWatch {
   OutputHistory output_;
   UsageHistory usage_;
   double kept_at_seconds_ = 0;            ///< when the evaluations were last kept in the history
-  double kept_evaluation_ = 0;            ///< the time of the latest evaluation that is kept there
-  std::set<std::size_t> dumped_;          ///< processes whose stacks are being taken
+  double kept_evaluation_ = 0;            ///< the time of the latest evaluation kept in the history
+  std::set<std::size_t> dumped_;          ///< processes whose stacks are being collected
   std::vector<std::string> stack_files_;  ///< one per process; empty names without --log-dir
   std::optional<TimelineFile> timeline_;  ///< with --timeline
   std::unique_ptr<WebServer> web_;        ///< with --dashboard or --metrics-port

@@ -28,7 +28,7 @@ WebResponse ResultOf(const Reading& reading) {
 
 }  // namespace
 
-/// Belongs to the thread, too, which may outlive the reader.
+/// Shared with the thread, which may outlive the FileReader.
 struct FileReader::Shared {
   explicit Shared(boost::asio::io_context& context) : io(context) {}
 

@@ -1,4 +1,4 @@
-// Reads files for the page in a thread of its own: a slow file system must delay neither the tracker nor the
+// Reads files for the page in a separate thread: a slow file system must delay neither the tracker nor the
 // end of the job.
 #pragma once
 
@@ -13,17 +13,17 @@ namespace warren::submit {
 
 class FileReader {
  public:
-  /// More requests than this are refused while they wait.
+  /// Maximum number of waiting requests; further requests are refused.
   static constexpr std::size_t kMostWaiting = 16;
 
   explicit FileReader(boost::asio::io_context& io);
-  /// Does not wait for a function that is still reading; its result is dropped.
+  /// Drops all waiting requests, and the result of a function that is still reading, without waiting for it.
   ~FileReader();
   FileReader(const FileReader&) = delete;
   FileReader& operator=(const FileReader&) = delete;
 
-  /// Calls `read` in the thread, and then `done` with its result from the io_context. If `read` throws, or
-  /// too many wait, the result says so.
+  /// Calls `read` in the thread, and then `done` with its result from the io_context. If `read` throws or too
+  /// many requests are waiting, the result is an error response.
   void Read(std::function<WebResponse()> read, std::function<void(WebResponse response)> done);
 
  private:

@@ -10,7 +10,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// How late a change may be noticed: reports usually arrive once a second, and the job is checked once a
+/// Maximum delay in noticing a change: reports usually arrive once a second, and the job is checked once a
 /// second.
 constexpr std::chrono::seconds kHeardLate{2};
 /// After waits that ended by themselves, the limit grows to at most this multiple of the timeout.
@@ -136,8 +136,8 @@ std::optional<Finding> HangWatch::FindLate(const Signs& signs, const std::vector
                                       [](std::uint64_t call, const Waiting& one) { return call < one.call; });
   if (later == waiting.end()) return std::nullopt;
   const Signs* first = later->first;
-  // Both must have reported when the wait had already lasted late_after_: since older reports, they may have
-  // moved on.
+  // Both must have reported after the wait had lasted for late_after_; if a report is older, its worker may
+  // have moved on.
   if (std::min(*signs.reported, *first->reported) - first->call_since < late_after_) return std::nullopt;
   const auto num_waiting = waiting.end() - later;
   const long waited = WholeSeconds(now - first->call_since);

@@ -50,9 +50,9 @@ struct Finding {
   enum class Kind {
     kStopped,  ///< by a signal or a debugger
     kWaits,    ///< for a disk or a network file system
-    kSilent,   ///< its host, or the engine of an idle worker, is not heard from
+    kSilent,   ///< its host, or the engine of an idle worker, has gone silent
     kHoldsUp,  ///< others wait in a collective call that it has not entered
-    kAllIdle,  ///< no worker uses a processor; `worker` was the last that did
+    kAllIdle,  ///< no worker uses a processor; `worker` was the last one that did
     kGoesOn    ///< an earlier finding no longer holds
   };
   Kind kind = Kind::kStopped;
@@ -69,12 +69,12 @@ class HangWatch {
   HangWatch(std::chrono::milliseconds timeout, std::chrono::milliseconds sample_interval);
 
   /// Returns the conditions that have begun or ended since the last call. `workers[i]` is nullopt if the
-  /// worker does not run. `round_ended`: when the job finished its last round.
+  /// worker is not running. `round_ended`: when the job finished its last round.
   ///
   /// Output is progress: a worker that prints is neither idle, silent nor late. If a round has ended since
   /// workers supposedly began to wait, they no longer wait. If workers that held up others, or were all idle,
   /// continue by themselves, such waits are considered usual for the job, and the next one is reported only
-  /// at twice that length.
+  /// at twice that length, or at ten times the timeout if that is shorter.
   std::vector<Finding> Look(const std::vector<std::optional<Signs>>& workers,
                             std::optional<TimePoint> round_ended, TimePoint now);
   /// For each worker, the problem found by the last Look, in a few words, or an empty string.
@@ -100,7 +100,8 @@ class HangWatch {
                                   std::optional<TimePoint> round_ended, TimePoint now) const;
   bool HasPrinted(const Signs& signs, Duration within, TimePoint now) const;
   /// Called when a reported wait of length `lasted` has ended by itself. From then on, only waits of twice
-  /// that length are reported. Returns text for the user that says so.
+  /// that length, or of ten times the timeout if that is shorter, are reported. Returns text about this for
+  /// the user.
   std::string LearnFrom(Duration lasted);
 
   bool is_on_;

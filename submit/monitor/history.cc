@@ -62,8 +62,8 @@ bool AllDigits(std::string_view text) {
 }
 
 /// Writes the file under a temporary name and renames it, so that no reader sees a partial file. Only the
-/// user may read it: commands may contain secrets. Returns the file; with `locks`, locked if the file system
-/// has locks.
+/// user may read it: commands may contain secrets. Returns the file, which is locked if `locks` is set and
+/// the file system supports locks.
 template <typename MakeText>
 posix::Descriptor WriteWhole(const fs::path& path, bool locks, const MakeText& make_text) {
   const std::string aside = path.string() + ".new";

@@ -1,7 +1,7 @@
 // The records of jobs for `warren jobs`: one JSON file per job in $XDG_STATE_HOME/warren/jobs and, with
 // --log-dir DIR, in DIR/jobs. The whole file is written when the job begins and again when it ends. If a file
-// has no end, the job is running if its dmlc-submit holds a lock on the file; otherwise that dmlc-submit was
-// killed. docs/how-to/warren.md lists the fields.
+// records no end, the job is running if its dmlc-submit holds a lock on the file; otherwise that dmlc-submit
+// was killed. docs/how-to/warren.md lists the fields.
 #pragma once
 
 #include <chrono>
@@ -37,7 +37,7 @@ struct RecordedEnd {
   HowEnded how = HowEnded::kSucceeded;
   std::string story;  ///< the last message of dmlc-submit; may be empty
   std::optional<FailedBy> failed_by;
-  int restarts = 0;  ///< restarts of single processes plus those of the whole job
+  int restarts = 0;  ///< restarts of single processes plus restarts of the whole job
   std::string page;  ///< the file of the job's page; empty: none
 };
 
@@ -53,7 +53,7 @@ struct JobRecord {
   int workers = 0;
   std::chrono::system_clock::time_point began;
   std::string log_dir;  ///< absolute path; empty: none
-  /// What the cluster keeps of the job while it runs, and would keep without dmlc-submit.
+  /// Jobs and resources in the cluster that would remain if dmlc-submit were killed; empty after the end.
   std::vector<KeptJob> kept_jobs;
   std::string dashboard;  ///< address of the page while the job runs; empty: none
   bool detached = false;  ///< its output is in kLauncherLog in log_dir
@@ -61,7 +61,7 @@ struct JobRecord {
 };
 
 /// The text of the file. Invalid UTF-8 in the record is replaced. `locked`: whether the writer holds a lock
-/// on the file (flock) while the job runs, by which readers recognise a running job.
+/// on the file (flock) while the job runs, by which readers recognize a running job.
 std::string RecordText(const JobRecord& record, bool locked = false);
 /// The job's ID, e.g. "20261127T010203Z-4711". Its record is the file ID.json; a detached job without
 /// --log-dir has its logs in the folder ID next to that file.
@@ -71,11 +71,12 @@ inline constexpr std::string_view kRecordEnding = ".json";
 inline constexpr std::string_view kEvaluationsEnding = ".evaluations.json";
 /// The ID of the job whose record has this file name; nullopt if it is not the name of a record.
 std::optional<std::string> IdOfRecord(std::string_view name);
-/// The IDs of the oldest records, which must be deleted so that at most `most` remain. `names`: those of all
-/// files in the folder; files that are not records are ignored.
+/// The IDs of the oldest records, which must be deleted so that at most `most` remain. `names`: the names of
+/// all files in the folder; files that are not records are ignored.
 std::vector<std::string> OutdatedRecords(const std::vector<std::string>& names, std::size_t most);
 
-/// $XDG_STATE_HOME/warren/jobs, else $HOME/.local/state/warren/jobs; empty if neither variable is set.
+/// $XDG_STATE_HOME/warren/jobs if that path is absolute, else $HOME/.local/state/warren/jobs; empty if
+/// neither variable can be used.
 std::string HistoryFolder(const char* xdg_state_home, const char* home);
 
 /// Keeps the record of one job in files. Errors are logged at level DEBUG only and never affect the job.
@@ -85,12 +86,12 @@ class History {
   /// `jobs` in that directory.
   explicit History(JobRecord record);
   void End(RecordedEnd end);
-  /// Records what the cluster keeps of the job now.
+  /// Updates JobRecord::kept_jobs.
   void SetKeptJobs(std::vector<KeptJob> jobs);
   /// Writes the job's evaluations (EvaluationsJson in page_state.h) next to its record in the user's history,
-  /// from where the pages of other jobs read them.
+  /// where the pages of other jobs find them.
   void KeepEvaluations(const std::string& json) const;
-  /// What went wrong when the record was last written; empty if it is in all folders.
+  /// The error of the latest write of the record; empty if the record was written to all folders.
   const std::string& error() const { return error_; }
 
  private:
@@ -103,8 +104,8 @@ class History {
   std::vector<posix::Descriptor> locks_;  ///< held on the records of a running job
 };
 
-/// A new record of a job that began at that time, with the fields that the process knows: directory, host,
-/// pid and boot.
+/// A new record of a job that began at that time, with the fields that describe this process: directory,
+/// host, pid and boot.
 JobRecord RecordOfThisProcess(std::chrono::system_clock::time_point began);
 
 }  // namespace warren::submit

@@ -23,12 +23,13 @@ constexpr double kBusyCores = 0.01;
 constexpr double kLongest = 1e8;
 /// A worker's report on data that it reads is outdated after this time.
 constexpr seconds kReadingIsOld{20};
-/// A source of round numbers counts as silent once only the other source has been heard for this long.
+/// A source of round numbers is considered silent if it has given none for this long, while the other source
+/// has.
 constexpr seconds kSourceIsSilent{10};
 /// Without another setting, workers report at intervals that give at most this many reports per second in
 /// total.
 constexpr int kReportsPerSecond = 256;
-/// Longer stacks are cut.
+/// Longer stacks are truncated.
 constexpr std::size_t kMostStackBytes = std::size_t{32} << 10;
 
 double Seconds(std::chrono::steady_clock::duration time) {
@@ -322,7 +323,7 @@ void JobMonitor::TakeProgress(std::size_t index, const wire::ReportedProgress& p
                       shown.progress->metrics != progress.metrics;
   shown.progress = progress;
   if (progress.of > 0) job_.rounds = progress.of;
-  // The first worker with progress speaks for all; the others may be slightly behind.
+  // The first worker with progress represents all workers; the others may be slightly behind.
   const auto speaker = std::find_if(job_.workers.begin(), job_.workers.end(),
                                     [](const WorkerSnapshot& worker) { return worker.progress.has_value(); });
   if (!is_new || speaker->index != index) return;
@@ -337,7 +338,7 @@ void JobMonitor::TakeProgress(std::size_t index, const wire::ReportedProgress& p
 void JobMonitor::AddEvaluation(std::int64_t round, const std::vector<std::pair<std::string, double>>& metrics,
                                TimePoint now) {
   auto& evaluations = job_.evaluations;
-  // Restarted workers may repeat rounds; a new training begins with the first round.
+  // Restarted workers may repeat rounds; a new training run begins with the first round.
   bool begins = std::exchange(restarted_, false);
   while (!evaluations.empty() && evaluations.back().round > round) {
     evaluations.pop_back();

@@ -27,12 +27,12 @@ struct MonitorOptions {
   std::chrono::milliseconds hang_timeout{std::chrono::minutes(1)};  ///< zero: no hang detection
   std::chrono::milliseconds sample_interval{std::chrono::seconds(5)};
   bool joins = true;          ///< whether the tracker reports the workers that join
-  JobTrace* trace = nullptr;  ///< told of the events that it needs; must outlive the monitor
+  JobTrace* trace = nullptr;  ///< receives the events that it needs; must outlive the monitor
 };
 
 class JobMonitor {
  public:
-  /// `job`: the constant part of the snapshots. The processes are those of the plan.
+  /// `job`: the constant part of the snapshots. `plan`: the job's processes.
   JobMonitor(JobSnapshot job, const MonitorOptions& options, const std::vector<PlannedProcess>& plan,
              TimePoint now);
 
@@ -42,8 +42,8 @@ class JobMonitor {
   void Exited(std::size_t index, const ExitStatus& status, TimePoint now);
   /// All processes are being stopped.
   void StopBegins();
-  /// All processes have ended, and the whole job will be restarted. `culprit`: the process that is the
-  /// reason.
+  /// All processes have ended, and the whole job will be restarted. `culprit`: the process that caused the
+  /// restart.
   void AttemptEnded(const std::string& why, std::optional<std::size_t> culprit, TimePoint now);
   /// The whole job is restarted.
   void BeginsAgain(TimePoint now);
@@ -59,15 +59,16 @@ class JobMonitor {
   void WroteByTracker(int rank, TimePoint now);
   /// dmlc-submit's debugger begins or ends reading the process's stack; the process is stopped meanwhile.
   void Dumped(std::size_t index, bool begins);
-  /// What the debugger has shown of the process.
+  /// The stacks of the process, as shown by the debugger; long text is truncated.
   void TookStack(std::size_t index, const std::string& text);
   /// Reading output, and with it samples from other hosts, is paused or resumed.
   void OutputPaused(bool paused, TimePoint now);
   /// No further reports will arrive: the workers have left the job.
   void ReportsEnd();
-  /// dmlc-submit was suspended for `how_long` and could not hear the workers.
+  /// dmlc-submit was suspended for `how_long` and received nothing from the workers.
   void StoodStill(TimePoint::duration how_long);
-  /// Whether this worker's standard output counts as the job's: the worker is rank 0.
+  /// Whether this worker's standard output counts as the job's: the worker is rank 0, or the first worker if
+  /// it has no rank yet.
   bool Speaks(std::size_t index) const;
   /// Handles a line that was printed through the tracker, or by the worker for which Speaks is true. The line
   /// is parsed for evaluations.
@@ -83,12 +84,13 @@ class JobMonitor {
   bool JoiningTakesLong(TimePoint now);
 
   JobSnapshot Snapshot(TimePoint now) const;
-  /// What each process uses now, in the plan's order.
+  /// The current usage of each process, in the plan's order; zero for processes that are not running or not
+  /// sampled yet.
   std::vector<Usage> UsageNow() const;
   double SecondsAt(TimePoint time) const;
   /// The index of the first worker, which may have any rank.
   std::size_t first_worker() const { return first_worker_; }
-  /// The worker with this rank.
+  /// The index of the worker with this rank; nullopt if there is none.
   std::optional<std::size_t> WorkerOfRank(int rank) const;
   /// "worker 1 (rank 2, host vm, pid 4242)"
   std::string Describe(std::size_t index) const;
@@ -105,7 +107,7 @@ class JobMonitor {
     TimePoint call_since;
     bool is_dumped = false;
   };
-  /// How long each rank had made others wait, up to a given time.
+  /// The time for which each rank had made others wait, up to `when`.
   struct Waits {
     TimePoint when;
     std::vector<double> seconds;
@@ -115,7 +117,7 @@ class JobMonitor {
   /// program.
   struct RoundSource {
     std::optional<TimePoint> said = {};
-    int unanswered = 0;  ///< numbers from this source since the other source's last one
+    int unanswered = 0;  ///< numbers from this source since the other source's last number
     void Say(TimePoint now, RoundSource& other);
     /// Whether this source is in use: its latest number is recent, or the other source has given at most one
     /// number since.

@@ -1,5 +1,5 @@
-// Appends values as JSON to a text under construction. Used for frequent messages about thousands of workers,
-// for which building a tree of JSON values would dominate the cost.
+// Appends values as JSON to a string. Used for frequent messages about thousands of workers, for which
+// building a tree of JSON values would dominate the cost.
 #pragma once
 
 #include <cstdint>

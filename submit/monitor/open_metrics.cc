@@ -206,7 +206,8 @@ void AddTraffic(Exposition& out, const JobSnapshot& job, const std::vector<std::
 }  // namespace
 
 std::string OpenMetrics(const JobSnapshot& job) {
-  // The worker name identifies a process; the rank, by which people know it, is not known at first.
+  // Each process is identified by its worker name, since its rank, which users know it by, is unknown at
+  // first.
   std::vector<std::string> labels;
   labels.reserve(job.workers.size());
   for (const WorkerSnapshot& worker : job.workers) {

@@ -27,7 +27,7 @@ struct OutputQuery {
   std::uint64_t before = std::numeric_limits<std::uint64_t>::max();
   std::uint64_t after = 0;
   std::size_t limit = 500;    ///< at most this many lines, the latest
-  std::string contains = {};  ///< ASCII case is ignored; cut to kSearchBytes
+  std::string contains = {};  ///< ASCII case is ignored; truncated to kSearchBytes
 };
 
 class OutputHistory {
@@ -35,16 +35,16 @@ class OutputHistory {
   /// Limits; beyond them the oldest lines are dropped.
   static constexpr std::size_t kBytesOfProcess = std::size_t{256} << 10;
   static constexpr std::size_t kBytes = std::size_t{64} << 20;
-  /// Longer lines are cut.
+  /// Longer lines are truncated.
   static constexpr std::size_t kLineBytes = std::size_t{8} << 10;
-  /// Longer search texts are cut, since the time of a search grows with their length.
+  /// Longer search texts are truncated, since the time of a search grows with their length.
   static constexpr std::size_t kSearchBytes = 256;
 
   explicit OutputHistory(std::size_t processes, std::size_t bytes_of_process = kBytesOfProcess,
                          std::size_t bytes = kBytes);
 
-  /// Adds a line with its newline, or a piece of one (output/line_splitter.h). Each piece is kept as a line,
-  /// except that only the latest state of a progress bar is kept.
+  /// Adds a line with its newline, or a piece of a line (output/line_splitter.h). Each piece is kept as a
+  /// line, except that only the latest state of a progress bar is kept.
   void Add(std::size_t process, Stream stream, std::string_view line);
 
   /// {"lines": [[number, process, "out", "text"], ...], "from": number, "last": number}: oldest first. All

@@ -24,7 +24,7 @@ double Hundredths(double share) {
   return std::round(share * 100) / 100;
 }
 
-/// Rounds to three digits, or to hundredths if the number is below 1.
+/// Rounds to three significant digits, or to hundredths if the number is below 1.
 double Rough(double number) {
   if (!(std::abs(number) >= 1)) return std::round(number * 100) / 100;
   const double unit = std::pow(10, std::floor(std::log10(std::abs(number))) - 2);
@@ -275,7 +275,7 @@ std::optional<std::vector<Evaluation>> ChangedEvaluations(const std::vector<Eval
 }
 
 /// Index of the first event after the last one of `before`. Events have no numbers, and the oldest are
-/// dropped; if several events equal that last one, the latest of them counts.
+/// dropped; if several events equal that event, the latest of them counts.
 std::size_t FirstNewEvent(const std::vector<JobEvent>& before, const std::vector<JobEvent>& now) {
   if (before.empty()) return 0;
   const JobEvent& last = before.back();

@@ -23,7 +23,7 @@ std::string PageState(const JobSnapshot& job);
 /// The change from `before` to `now`; both have the same processes.
 std::string PageChange(const JobSnapshot& before, const JobSnapshot& now);
 
-/// {"evaluations": [[12, 3.4, {"train-rmse": 0.21}], ...]}: at most `most` rounds, the last one among them.
+/// {"evaluations": [[12, 3.4, {"train-rmse": 0.21}], ...]}: at most `most` rounds, including the last one.
 std::string EvaluationsJson(const JobSnapshot& job, std::size_t most);
 
 }  // namespace warren::submit

@@ -27,10 +27,11 @@ namespace fs = std::filesystem;
 /// Larger files are not read: dmlc-submit does not write any.
 constexpr std::size_t kMostBytes = std::size_t{64} << 20;
 
-/// A list does not become longer than this, however long the commands of the jobs are.
+/// Limit on the length of a list, since the commands of jobs can be long.
 constexpr std::size_t kMostListBytes = std::size_t{8} << 20;
 
-/// Opens a regular file of this user. Returns an empty descriptor if there is no such file.
+/// Opens a regular file of this user of at most kMostBytes. Returns an empty descriptor if there is no such
+/// file.
 posix::Descriptor OpenOwn(const std::string& path) {
   posix::Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat status {};
@@ -57,7 +58,7 @@ std::optional<std::string> ReadOwn(const std::string& path) {
   return file ? TextOf(file) : std::nullopt;
 }
 
-/// Whether somebody holds the lock on the file; nullopt if its file system has no locks.
+/// Whether a process holds the lock on the file; nullopt if the file system has no locks.
 std::optional<bool> IsHeld(const posix::Descriptor& file) {
   if (flock(file.get(), LOCK_SH | LOCK_NB) == 0) return false;
   return errno == EWOULDBLOCK ? std::optional(true) : std::nullopt;
@@ -83,7 +84,7 @@ std::string RecordedJobsJson(const std::string& folder, std::size_t most) {
   for (const std::string& id : ids) {
     const posix::Descriptor file = OpenOwn(PathOf(folder, id, kRecordEnding));
     const std::optional<std::string> text = file ? TextOf(file) : std::nullopt;
-    if (!text) continue;  // no record, or one that has been removed since
+    if (!text) continue;  // cannot be read, or was removed in the meantime
     if (++listed > most || json.size() + text->size() > kMostListBytes) break;
     const std::optional<bool> is_held = IsHeld(file);
     json += json.back() == '[' ? "{\"id\":" : ",{\"id\":";

@@ -1,4 +1,4 @@
-// Reads what dmlc-submit's jobs leave in the history folder (history.h), for the page of another job of the
+// Reads the files of dmlc-submit's jobs in the history folder (history.h), for the page of another job of the
 // same user.
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace warren::submit {
 
-/// The newest records, at most `most` and 8 MiB, newest first:
+/// The newest records, newest first; at most `most` of them, and at most 8 MiB in total:
 ///   [{"id": "20261127T010203Z-4242", "held": true, "curves": false, "record": "{\"format\": 1, ...}"}, ...]
 /// "held": whether the job's dmlc-submit holds the lock on its record; null if the file system has no locks.
 /// "curves": whether evaluations are kept. "record": the text of the file. Empty list if the folder cannot be

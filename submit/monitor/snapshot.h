@@ -17,7 +17,7 @@ namespace warren::submit {
 enum class WorkerState {
   kWaiting,    ///< not started yet, or waiting in a queue
   kStarting,   ///< running, but has not joined the job
-  kRunning,    ///< has its rank
+  kRunning,    ///< has its rank, or needs none
   kStuck,      ///< stopped, waiting for a disk, or silent for --hang-timeout
   kSucceeded,  ///< ended successfully
   kFailed      ///< ended otherwise, and has not been started again (yet)
@@ -35,8 +35,8 @@ struct WorkerSnapshot {
   int pid = 0;
   WorkerState state = WorkerState::kWaiting;
   int restarts = 0;
-  std::string trouble;  ///< the current problem, in words: "stopped by a signal for 61 s"; mostly empty
-  std::string stack;    ///< its stacks, as a debugger has last shown them; mostly empty
+  std::string trouble;  ///< the current problem, in words: "stopped by a signal for 61 s"; usually empty
+  std::string stack;    ///< its stacks, as last shown by a debugger; usually empty
 
   std::optional<ProcessSample> sample;
   double cores_used = 0;  ///< processor cores used recently, such as 2.5
@@ -47,7 +47,7 @@ struct WorkerSnapshot {
   std::optional<wire::ReportedReading> reading;
   double seconds_in_collectives = 0;
   double seconds_waited = 0;     ///< the part of seconds_in_collectives spent waiting for late ranks
-  double seconds_made_wait = 0;  ///< the longest that any other rank waited for this one, summed over calls
+  double seconds_made_wait = 0;  ///< the longest wait of any other rank for this rank, summed over calls
   double makes_wait = 0;         ///< seconds_made_wait per second since the workers were linked: 0.41
   double makes_wait_now = 0;     ///< the same over the last half minute
 };
@@ -57,7 +57,7 @@ struct Evaluation {
   std::int64_t round = 0;
   double seconds = 0;  ///< since the job began
   std::vector<std::pair<std::string, double>> metrics;
-  bool begins = false;  ///< whether it is the first one after a restart or of a new training
+  bool begins = false;  ///< whether it is the first one of a training run, or after a restart
 };
 
 /// An event of the job, for people.
@@ -78,7 +78,7 @@ struct JobSnapshot {
   std::string story = {};  ///< why it failed
 
   int job_restarts = 0;
-  int world_size = 0;  ///< in an elastic job, that of the current generation
+  int world_size = 0;  ///< in an elastic job, the size of the current generation
   int generation = 0;  ///< the number of the current generation of an elastic job; 0: none yet
   double seconds_between_generations = 0;  ///< the sum over all changes of generation
   std::vector<WorkerSnapshot> workers;     ///< all processes, in the plan's order

@@ -1,5 +1,5 @@
-// Writes a job's timeline (merged_timeline.h) to a file. If a write fails, the text is lost with a warning;
-// the job continues.
+// Writes a job's timeline (merged_timeline.h) to a file. If a write fails, this text and all later text is
+// lost, with one warning; the job continues.
 #pragma once
 
 #include <fstream>

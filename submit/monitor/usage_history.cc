@@ -11,10 +11,10 @@ namespace {
 constexpr std::size_t kMostValues = 60'000;
 constexpr std::size_t kLeastPoints = 30;
 constexpr std::size_t kMostPoints = 240;
-/// In seconds; timers may be early by this.
+/// Tolerance in seconds: timers may fire this early.
 constexpr double kEarly = 0.1;
 
-/// Appends `"name": [...]` with what `append(i)` appends for each i.
+/// Appends a list of `count` elements; `append(i)` appends the element i.
 template <typename Append>
 void AppendList(std::string& json, std::size_t count, const Append& append) {
   json += '[';

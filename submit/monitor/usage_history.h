@@ -1,6 +1,6 @@
 // The processor cores and the memory that each worker has used over time, for the page. All workers share one
 // list of times. Once the list is full, every second time is dropped and the interval doubles, so that a job
-// of days needs no more memory than one of minutes. Does no I/O.
+// that runs for days needs no more memory than a job that runs for minutes. Does no I/O.
 #pragma once
 
 #include <cstddef>
@@ -19,12 +19,12 @@ struct Usage {
 class UsageHistory {
  public:
   /// `processes`: all processes of the job, in the plan's order. The more there are, the fewer times are
-  /// kept: 240 for up to 250 processes, 60 for 1,000.
+  /// kept: 240 for up to 250 processes, 60 for 1,000, and never fewer than 30.
   explicit UsageHistory(std::size_t processes);
 
   /// Whether the interval has passed since the latest time.
   bool IsDue(double seconds) const;
-  /// Adds a time, in seconds since the job began, and what each process uses then.
+  /// Adds the usage of each process at a time, in seconds since the job began.
   void Add(double seconds, const std::vector<Usage>& usage);
 
   /// {"seconds": [0, 1, ...], "cores": [[0.9, ...], ...], "mib": [[120, ...], ...]}: one list per process.

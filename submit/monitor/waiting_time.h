@@ -19,7 +19,7 @@ class WaitingTime {
  public:
   explicit WaitingTime(std::size_t world_size);
 
-  /// Adds a report of `rank`, which is now complete for all calls up to `last_ended`.
+  /// Adds a report of `rank`, whose reports now cover all calls up to `last_ended`.
   void Add(std::size_t rank, const std::vector<wire::ReportedWait>& waits, std::uint64_t last_ended);
   /// Called when the ranks have restarted counting their calls. Settled calls stay; the others are discarded.
   void BeginAgain();
@@ -27,14 +27,14 @@ class WaitingTime {
   /// the last rank to arrive in each of these calls is unknown.
   void Forget(std::uint64_t last_ended);
 
-  /// How many seconds this rank has waited for other ranks since the job began.
+  /// The seconds that this rank has waited for other ranks since the job began.
   double Waited(std::size_t rank) const { return ranks_[rank].waited; }
-  /// How many seconds this rank made others wait: the longest wait of any other rank, summed over the calls
+  /// The seconds that this rank made others wait: the longest wait of any other rank, summed over the calls
   /// in which this rank arrived last.
   double MadeWait(std::size_t rank) const { return ranks_[rank].made_wait; }
 
  private:
-  /// The reports on one call. A rank without one spent too little time in it to count.
+  /// The reports on one call. A rank without a report spent too little time in the call to count.
   struct Call {
     std::vector<std::pair<std::size_t, double>> seconds;  ///< pairs of a rank and its seconds
   };

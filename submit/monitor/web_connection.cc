@@ -86,7 +86,8 @@ void WebConnection::Respond(WebResponse response) {
                     });
 }
 
-/// Closing a connection with unread data resets it, and the answer might be lost.
+/// Ends the connection by shutting down the sending side only. Closing a connection with unread data resets
+/// it, and the answer might be lost.
 void WebConnection::EndBehindAnswer() {
   beast::error_code ignored;
   stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
@@ -118,7 +119,7 @@ void WebConnection::BeginStream() {
                                           "Connection: close\r\n\r\n"));
 }
 
-/// Reads, to notice when a reader of events closes the connection. Readers send nothing more.
+/// Reads only to notice when a reader of events closes the connection. Readers send nothing more.
 void WebConnection::WaitForEnd() {
   stream_.socket().async_read_some(asio::buffer(unwanted_),
                                    [self = shared_from_this()](const beast::error_code& error, std::size_t) {

@@ -75,7 +75,7 @@ class WebConnection : public std::enable_shared_from_this<WebConnection> {
   WebSeat seat_;
   bool is_stream_ = false;
   bool is_answering_ = false;  ///< the latest request has not been answered in full
-  bool keep_alive_ = false;    ///< whether its sender wants to send more
+  bool keep_alive_ = false;    ///< whether the client may send more requests
   bool is_head_ = false;       ///< whether it is a HEAD request
   bool closes_behind_answer_ = false;
   bool is_open_ = true;

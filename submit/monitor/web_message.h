@@ -17,10 +17,10 @@ using WebResponse = boost::beast::http::response<boost::beast::http::string_body
 WebResponse Respond(boost::beast::http::status status, const char* type, std::string body);
 /// A response that says in one line why the request is refused.
 WebResponse Refuse(boost::beast::http::status status, std::string why);
-/// Lets any page show the response in a frame: notebooks of another port or host do so, by a path with the
+/// Lets any page show the response in a frame. Notebooks on another port or host do so, using a path with the
 /// token.
 void AllowFrames(WebResponse& response);
-/// Cuts the response, a page with its scripts inside, off from everything that this server serves.
+/// Isolates the response, a page with inline scripts, from everything else that this server serves.
 void Isolate(WebResponse& response);
 
 inline constexpr const char* kHtml = "text/html; charset=utf-8";

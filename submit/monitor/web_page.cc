@@ -17,8 +17,8 @@ namespace {
 
 namespace http = boost::beast::http;
 
-constexpr std::size_t kMaxLines = 2000;  ///< maximum number of lines in one answer of /logs
-constexpr std::size_t kMostJobs = 200;   ///< maximum number of jobs in an answer of /jobs
+constexpr std::size_t kMaxLines = 2000;  ///< maximum number of lines in an answer to /logs
+constexpr std::size_t kMostJobs = 200;   ///< maximum number of jobs in an answer to /jobs
 constexpr const char* kScript = "text/javascript; charset=utf-8";
 constexpr const char* kStyle = "text/css; charset=utf-8";
 

@@ -1,4 +1,4 @@
-// Answers requests for the job's page, once it is known what their sender may do. Does no I/O by itself:
+// Answers requests for the job's page, once the rights of the sender are known. Does no I/O by itself:
 // answers that need files are returned as functions.
 #pragma once
 
@@ -13,15 +13,16 @@
 
 namespace warren::submit {
 
-/// What the page shows and does, besides the job's state. All functions are called in the thread of the
-/// server, and all pointers must outlive it; null ones make their part of the page empty or refused.
+/// The sources of the page's content and actions, besides the job's state. All functions are called in the
+/// thread of the server, and all pointers must outlive the server. Without a source, its part of the page is
+/// empty or refused.
 struct PageSources {
   const OutputHistory* output = nullptr;
   const UsageHistory* usage = nullptr;
   /// Ends the job, like SIGTERM to dmlc-submit.
   std::function<void()> cancel;
   /// Begins to take the stacks of a process (WorkerSnapshot::stack). Returns false if no process with this
-  /// index runs.
+  /// index is running.
   std::function<bool(std::size_t index)> dump;
   std::string history_folder;  ///< HistoryFolder() of the user; empty: none
   std::string own_id;          ///< this job's ID there
@@ -35,13 +36,13 @@ enum class Rights {
 
 /// The answer is a stream of the job's events.
 struct BeginEvents {};
-/// The answer is what this function returns, which reads files: call it in another thread.
+/// The answer is the result of this function, which reads files: call it in another thread.
 struct ReadFiles {
   std::function<WebResponse()> read;
 };
 using PageAnswer = std::variant<WebResponse, BeginEvents, ReadFiles>;
 
-/// The answer to a request for `target`, with a path below the page's own.
+/// The answer to a request for `target`, whose path does not contain a token.
 PageAnswer AnswerPage(const PageSources& sources, const WebTarget& target, const WebRequest& request,
                       Rights rights);
 

@@ -248,7 +248,7 @@ class WebServer::Impl : public std::enable_shared_from_this<WebServer::Impl> {
     return response;
   }
 
-  /// Answers a request that has shown a token. `in_frame`: by its path.
+  /// Answers a request that has shown a token. `in_frame`: the token was in its path, as used in frames.
   std::optional<WebResponse> AnswerKnown(const WebTarget& target, const WebRequest& request,
                                          WebConnection& connection, Rights rights, bool in_frame) {
     connection.SetKnowsToken();
@@ -265,7 +265,7 @@ class WebServer::Impl : public std::enable_shared_from_this<WebServer::Impl> {
     return std::get<WebResponse>(std::move(answer));
   }
 
-  /// Answers once another thread has read files, if the connection is still there.
+  /// Answers once another thread has read files, if the connection is still open.
   void ReadLater(WebConnection& connection, std::function<WebResponse()> read) {
     if (!reader_) reader_.emplace(io_);
     reader_->Read(std::move(read), [weak = connection.weak_from_this()](WebResponse response) {
@@ -275,7 +275,7 @@ class WebServer::Impl : public std::enable_shared_from_this<WebServer::Impl> {
 
   // --- the job ---------------------------------------------------------------------------------------------
 
-  /// Returns a snapshot at most a second old.
+  /// Returns a snapshot at most a second old; once the job is over, its last state.
   std::shared_ptr<const JobSnapshot> Newest() {
     if (!is_over_ && (!newest_ || Clock::now() - taken_ >= std::chrono::milliseconds(990))) {
       Take(callbacks_.snapshot());

@@ -3,7 +3,7 @@
 //   GET /metrics             OpenMetrics, without authentication
 //   GET /?token=TOKEN        sets a cookie in the browser and redirects it to /
 //   GET /, /page.css, /page.js
-//                            the page; requires the cookie, like everything below
+//                            the page; requires the cookie or /in/TOKEN before its path, like all below
 //   GET /events              server-sent events: "state" with the whole job, then a "change" (page_state.h)
 //                            every 1 to 5 seconds, and "end" with the last output when the job is over
 //   GET /logs?worker=INDEX&before=N&after=N&limit=N&contains=TEXT
@@ -14,8 +14,8 @@
 //   POST /cancel, /stack?worker=INDEX
 //                            ends the job; takes the stacks of a process
 //
-// What follows /page.js is refused to pages of other origins; the user's jobs and POST, also to those who
-// have only the token for viewing.
+// Everything listed after /page.js is refused to pages of other origins, except /jobs/ID/page, which may be
+// linked to. The user's jobs and POST are also refused to users who have only the token for viewing.
 //
 // The same thread serves the tracker, so nothing here blocks, and requests are cheap: the job's state is
 // taken at most once a second, and only if requested; a slow reader of /events is sent the newest state next
@@ -52,13 +52,13 @@ class WebServer {
  public:
   /// Starts listening immediately. Throws std::runtime_error naming the address if that fails.
   WebServer(boost::asio::io_context& io, const WebServerOptions& options, WebServerCallbacks callbacks);
-  /// Closes everything.
+  /// Closes all listeners and connections.
   ~WebServer();
   WebServer(const WebServer&) = delete;
   WebServer& operator=(const WebServer&) = delete;
 
   /// The URL of the metrics; empty if they are not served. If the server listens on all addresses, the URL
-  /// contains one of this host.
+  /// contains an address of this host.
   std::string MetricsUrl() const;
   /// The URL of the page, with its token; empty if it is not served.
   std::string PageUrl() const;

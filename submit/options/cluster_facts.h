@@ -1,5 +1,5 @@
-// The facts that the options need to know about a cluster. The registry of clusters (cluster/clusters.h) has
-// the rest.
+// The facts about a cluster that the options depend on. The registry of clusters (cluster/clusters.h) has the
+// rest.
 #pragma once
 
 #include <fmt/format.h>
@@ -19,10 +19,10 @@ namespace warren::submit {
 struct ClusterFacts {
   // Required.
   std::string name;   ///< the value of --cluster
-  std::string where;  ///< where its processes run, in a few words for --help
+  std::string where;  ///< the place where its processes run, in a few words for --help
 
   // Optional.
-  bool may_lose_workers = false;  ///< a job can go on without some of its workers: --num-workers MIN:MAX
+  bool may_lose_workers = false;  ///< a job can continue without some workers: --num-workers MIN:MAX
   bool experimental = false;      ///< tested only with stand-ins, or by hand on a small cluster
   std::vector<std::string> shared_options = {};  ///< options that this cluster and some others support
   std::vector<Option> own_options = {};          ///< options for this cluster only

@@ -29,7 +29,7 @@ struct HelpParagraph {
 const std::vector<HelpParagraph>& HelpParagraphs();
 /// "--num-workers, -n N"
 std::string Usage(const Option& option);
-/// The option's help, with its default value, without what concerns command lines only.
+/// The option's help with its default value, without the parts that apply only to command lines.
 std::string HelpWithDefault(const Option& option);
 /// The option's help for command lines, with its default value.
 std::string HelpOf(const Option& option);

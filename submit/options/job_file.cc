@@ -25,7 +25,7 @@ std::string_view KeyOf(std::string_view name) {
   return name.substr(name.find_first_not_of('-'));
 }
 
-/// Whether a shell would treat the word as an operator if it was not quoted.
+/// Whether a shell would treat the word as an operator if it were not quoted.
 bool IsOperator(std::string_view word) {
   constexpr std::array<std::string_view, 12> kOperators = {"|", "||", "|&", "&",  "&&",   ";",
                                                            "<", "<<", ">",  ">>", "2>&1", "2>"};
@@ -56,7 +56,7 @@ class JobFileReader {
     return mark.is_null() ? name_ : fmt::format("{}:{}:{}", name_, mark.line + 1, mark.column + 1);
   }
 
-  /// The object that is the only document of the file.
+  /// Returns the file's only document, a map. Throws UsageError if the text is anything else.
   YAML::Node Load(const std::string& text) const {
     YAML::Node document;
     try {
@@ -74,7 +74,7 @@ class JobFileReader {
     return document;
   }
 
-  /// Throws if the text has more than one document.
+  /// Throws UsageError if the text has more than one document.
   void CheckIsOne(const std::string& text) const {
     const std::optional<YamlPlace> second = SecondDocument(text);
     if (!second) return;
@@ -194,7 +194,8 @@ class JobFileReader {
     if (job_.command.empty()) Fail(value, fmt::format("{}: the command has no words", key_));
   }
 
-  /// The value of an unquoted true or false, or of another word that YAML 1.1 takes for one.
+  /// The value of an unquoted true or false, or of another word that YAML 1.1 reads as a Boolean value;
+  /// nullopt for any other node.
   static std::optional<bool> Truth(const YAML::Node& node) {
     bool truth = false;
     if (!node.IsScalar() || node.Tag() == "!" || !YAML::convert<bool>::decode(node, truth))
@@ -202,8 +203,8 @@ class JobFileReader {
     return truth;
   }
 
-  /// The text of a scalar, as written. `parent`: the node before it, whose place stands for that of a missing
-  /// value.
+  /// The text of a scalar, as written. `parent`: the key or container of the node; its place is reported if
+  /// the value is missing. Throws UsageError for anything but a scalar.
   std::string Text(const YAML::Node& node, const YAML::Node& parent) const {
     CheckTag(node);
     if (node.IsNull()) {

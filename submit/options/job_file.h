@@ -1,5 +1,5 @@
-// Job files: the options and the command of a job as YAML (docs/how-to/job-files.md). A job file becomes the
-// same list of options that the command line becomes, by the same table. Does no I/O.
+// Job files: the options and the command of a job as YAML (docs/how-to/job-files.md). A job file is parsed
+// into the same list of options as a command line, using the same table. Does no I/O.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace warren::submit {
 
-/// The options and the command of a job, as a command line or a job file gives them. A form is the index of
-/// the option's row in the table.
+/// The options and the command of a job, as given by a command line or a job file. GivenOption::form is the
+/// index of the option's row in the table.
 struct JobDescription {
   std::vector<cli::GivenOption> given;
   std::vector<std::string> command;
@@ -21,8 +21,8 @@ struct JobDescription {
 /// stored. Throws UsageError ("job.yaml:3:1: ...": file, line, column) if the file is invalid.
 JobDescription ReadJobFile(const OptionTable& table, const std::string& text, const std::string& name);
 
-/// The job of a command line with a job file: an option of the line replaces the file's, with all its values,
-/// and a command of the line replaces the file's.
+/// Combines a job file and a command line: an option given on the command line replaces all of the file's
+/// values of that option, and a command replaces the file's command.
 JobDescription Merged(JobDescription file, const JobDescription& line);
 
 /// Writes a job file that reads back as the same job: the options that were given, in table order, each once,

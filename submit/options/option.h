@@ -19,18 +19,18 @@ struct Option {
   /// the value is stored in Options::texts.
   std::function<void(Options& options, const std::string& value)> store = nullptr;
   bool repeatable = false;
-  std::vector<std::string_view> other_names = {};  ///< alternative names, such as those of MXNet's launch.py
+  std::vector<std::string_view> other_names = {};  ///< alternative names, e.g. from MXNet's launch.py
   std::string group = {};                          ///< heading in the help; set by the table
   /// Whether the value, which follows a "=", may be omitted. An omitted value is stored as an empty string.
   bool value_is_optional = false;
   std::vector<std::string> choices = {};  ///< the possible values, if `value` does not list them
-  /// A regular expression for values in another form than `value`, for the schema of job files.
+  /// A regular expression for values in a form other than `value`, for the schema of job files.
   std::string_view other_form = {};
   /// Whether job files may not contain the option: it asks for something other than a job, or names job
   /// files. Set by the table.
   bool only_on_command_line = false;
-  /// Whether all clusters use the option, rather than only those whose registry entries name it. Set by the
-  /// table.
+  /// Whether all clusters use the option, rather than only the clusters whose registry entries name it. Set
+  /// by the table.
   bool for_every_cluster = false;
 };
 

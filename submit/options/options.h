@@ -20,9 +20,9 @@
 
 namespace warren::submit {
 
-/// How ssh treats hosts whose keys are unknown or have changed.
+/// The policy of ssh for hosts whose keys are unknown or have changed.
 enum class HostKeys { kStrict, kAcceptNew, kIgnore };
-/// How the processes of a job for MXNet's KVStore work together.
+/// The way in which the processes of a job for MXNet's KVStore exchange data.
 enum class Mode {
   kPs,   ///< through parameter servers, if there are any
   kMpi,  ///< among the workers; there are no servers
@@ -44,7 +44,7 @@ enum class Request {
 enum class Shell { kBash, kZsh, kFish };
 
 /// Default of --bind for processes that dmlc-submit itself binds. It is kNone because every job assigns cores
-/// starting from the first it may use: two jobs on one machine would share cores while others are idle.
+/// starting from the first it may use: two jobs on one machine would share cores while other cores are idle.
 inline constexpr Bind kDefaultBind = Bind::kNone;
 
 struct Options {
@@ -53,13 +53,13 @@ struct Options {
   std::string cluster = "local";    ///< the name of a cluster in the registry (cluster/clusters.h)
   bool cluster_was_chosen = false;  ///< by --cluster or DMLC_SUBMIT_CLUSTER
   bool cluster_is_from_environment = false;
-  std::string job_file;   ///< --job: the file that supplied options, too; empty: none
+  std::string job_file;   ///< --job: the file that supplied further options; empty: none
   std::string save_file;  ///< with kSave: the job file to write; "-": standard output
   std::string saved_job;  ///< with kSave: the content of that file
   std::vector<std::string> command;
 
-  int num_workers = 0;  ///< if min_workers is set: at most
-  /// With --num-workers MIN:MAX: the job goes on while at least so many workers are left.
+  int num_workers = 0;  ///< if min_workers is set: the maximum
+  /// With --num-workers MIN:MAX: the job continues while at least this many workers are left.
   std::optional<int> min_workers;
   std::chrono::milliseconds replace_within{std::chrono::seconds{30}};  ///< used if min_workers is set
   std::string preemption_signal;  ///< used if min_workers is set: "USR1"; empty: SIGTERM alone
@@ -113,7 +113,7 @@ struct Options {
   std::string queue;
   std::string host_file;
   std::string host_discovery;    ///< the command that prints the hosts; empty: none
-  std::string discovered_hosts;  ///< its output at the start of the job
+  std::string discovered_hosts;  ///< the output of that command at the start of the job
   std::string sync_dst_dir;
   HostKeys ssh_host_keys = HostKeys::kStrict;
   std::vector<std::string> ssh_options;
@@ -147,7 +147,7 @@ struct Options {
   bool operator==(const Options&) const = default;
 };
 
-/// Thrown if the command line is invalid. `what()` is for the user; dmlc-submit exits with 2.
+/// Thrown if the command line or the job file is invalid. `what()` is for the user; dmlc-submit exits with 2.
 using cli::UsageError;
 
 }  // namespace warren::submit

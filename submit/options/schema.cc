@@ -6,14 +6,14 @@
 namespace warren::submit {
 namespace {
 
-/// A value that job files take as it is written.
+/// The type of a value that job files accept as text, exactly as written.
 Json TextType() {
   return {{"type", {"string", "number"}}};
 }
 
 Json ChoiceType(const ValueHint& hint) {
   Json choices = hint.choices;
-  // YAML 1.1 takes the words on and off for true and false.
+  // YAML 1.1 reads the words on and off as true and false.
   if (hint.choices == std::vector<std::string>{"on", "off"}) choices.insert(choices.end(), {true, false});
   Json type = {{"enum", choices}};
   if (hint.is_open) return {{"anyOf", {type, TextType()}}};
@@ -43,7 +43,7 @@ Json TypeOf(const Option& option) {
   return TextType();
 }
 
-/// The type of the option in a job file: of one value, or of a list or map of values.
+/// The type of the option in a job file: one value or, for repeatable options, also a list or map of values.
 Json TypeInJobFile(const Option& option) {
   if (!option.repeatable) return TypeOf(option);
   Json forms = {TypeOf(option), {{"type", "array"}, {"items", TypeOf(option)}}};

@@ -28,7 +28,7 @@ void StoreWorkerCores(Options& options, const std::string& value) {
   options.worker_cores_were_chosen = true;
 }
 
-/// "4", or "2:4".
+/// Stores "4" or "2:4".
 void StoreWorkers(Options& options, const std::string& value) {
   const std::size_t colon = value.find(':');
   options.min_workers.reset();

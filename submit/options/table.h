@@ -1,5 +1,5 @@
-// The table of options, from which the parser, --help, docs/reference/options.md, the manual page and the
-// completion scripts are made.
+// The table of options, from which the parser, --help, docs/reference/options.md, the schema of job files,
+// the manual page and the completion scripts are generated.
 #pragma once
 
 #include <string_view>
@@ -10,7 +10,7 @@
 
 namespace warren::submit {
 
-/// The options of all jobs and those of each cluster.
+/// The options of all jobs and the options of each cluster.
 class OptionTable {
  public:
   explicit OptionTable(std::vector<ClusterFacts> clusters);

@@ -7,7 +7,7 @@
 namespace warren::submit {
 namespace {
 
-/// Placeholders that may stand among the choices, which are separated by bars.
+/// Placeholders that may appear among choices, which are separated by vertical bars.
 constexpr std::array<std::string_view, 3> kPlaceholders = {"IP", "FILE", "URL"};
 
 /// The hint for a placeholder such as "auto|always|never" or "FILE|URL".

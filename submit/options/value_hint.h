@@ -18,7 +18,7 @@ struct ValueHint {
 };
 
 ValueHint HintFor(const Option& option);
-/// Whether the values are a map from keys to values, which may be given as KEY=VALUE one by one.
+/// Whether the option's values form a map, whose entries may also be given one by one as KEY=VALUE.
 bool TakesMap(const Option& option);
 
 }  // namespace warren::submit

@@ -55,7 +55,8 @@ void TextList(Options& options, const std::string& value) {
   (options.*member).push_back(value);
 }
 
-/// Appends the words of `value`, which are separated by blanks; a word with blanks must be in '' or "".
+/// Appends the words of `value`, which are separated by blanks; blanks within a word must be quoted or
+/// escaped (SplitWords). Throws std::runtime_error if a quote is not closed.
 template <auto member>
 void Words(Options& options, const std::string& value) {
   for (std::string& word : SplitWords(value)) (options.*member).push_back(std::move(word));

@@ -13,7 +13,7 @@
 namespace warren::submit {
 namespace {
 
-/// Notes where a document begins.
+/// Records where a document begins.
 struct DocumentStart final : YAML::EventHandler {
   YAML::Mark mark;
 
@@ -55,12 +55,12 @@ bool IsBlock(std::string_view text) {
                      [](unsigned char c) { return c == '\n' || (c >= ' ' && c < 0x7f); });
 }
 
-/// The value in JSON, which means the same in YAML. It is written as ASCII, since YAML takes some other
-/// characters for line breaks.
+/// The value in JSON, which means the same in YAML. It is written as ASCII, since YAML treats some other
+/// characters as line breaks.
 std::string QuotedAsAscii(const Json& value) {
   std::string text = value.dump(-1, ' ', true);
-  // For a character above U+FFFF, JSON needs two escapes of six characters (a surrogate pair); YAML has one
-  // of ten.
+  // For a character above U+FFFF, JSON needs two escapes of six characters each (a surrogate pair); YAML has
+  // a single escape of ten characters.
   std::size_t at = text.find('\\');
   while (at != std::string::npos) {
     const bool is_unicode = text[at + 1] == 'u';

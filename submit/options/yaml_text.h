@@ -1,5 +1,5 @@
-// Writes values as YAML that people can read and edit, and looks at the documents of a text: job files, and
-// manifests for Kubernetes.
+// Writes values as YAML that people can read and edit, for job files and Kubernetes manifests, and finds a
+// second document in YAML text.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -11,18 +11,19 @@ namespace warren::submit {
 /// Keeps the members of an object in the order in which they were added, as people expect.
 using Json = nlohmann::ordered_json;
 
-/// The text of an object or a list. Text of several lines is written unchanged, as a block ("|"). Throws
-/// Json::type_error if a string is not valid UTF-8.
+/// The text of an object or a list. A string of several lines is written unchanged, as a block ("|"), if
+/// possible. Throws Json::type_error if a string is not valid UTF-8.
 std::string YamlText(const Json& value);
 
-/// A place in a text, counted from 0.
+/// A place in a text. Lines and columns are counted from 0.
 struct YamlPlace {
   int line = 0;
   int column = 0;
   bool is_empty = false;  ///< nothing valid is there, such as after a stray comma
 };
-/// Where the second document of a text begins; std::nullopt if there is none. Throws YAML::Exception.
-/// YAML::LoadAll never ends for a text with a stray comma, which it takes for endless empty documents.
+/// The place where the second document of a text begins; std::nullopt if there is none. Throws
+/// YAML::Exception if the text is not valid YAML. (YAML::LoadAll does not terminate for text with a stray
+/// comma, which it reads as an endless sequence of empty documents.)
 std::optional<YamlPlace> SecondDocument(const std::string& text);
 
 }  // namespace warren::submit

@@ -56,8 +56,7 @@ bool SameFile(int a, int b) {
 
 }  // namespace
 
-/// A descriptor and the bytes that wait to be written to it. Writes only as much as a ready descriptor
-/// accepts.
+/// A descriptor and the bytes waiting to be written to it. Writes only as much as a ready descriptor accepts.
 class Console::Sink : public std::enable_shared_from_this<Sink> {
  public:
   Sink(asio::io_context& io, int fd) : io_(io), fd_(fd), ready_(io, fd) {}

@@ -41,7 +41,7 @@ class Console {
   Console(const Console&) = delete;
   Console& operator=(const Console&) = delete;
 
-  /// Called when there is room again after full() was true.
+  /// Called when there is space again after full() was true.
   std::function<void()> on_room;
   /// Called once, when the reader of standard output has gone away.
   std::function<void()> on_reader_gone;
@@ -61,8 +61,8 @@ class Console {
   /// is JSON.
   void Object(std::string_view json_object_without_time);
 
-  /// Shows a line below the output until HideStatus is called; on a terminal only. The line is cut to the
-  /// terminal's width and drawn at most about ten times a second, so this may be called at every change.
+  /// Shows a line below the output until HideStatus is called; on a terminal only. The line is truncated to
+  /// the terminal's width and drawn at most about ten times a second, so this may be called at every change.
   void ShowStatus(std::string_view text);
   void HideStatus();
   /// Called when the terminal's width has changed, before the status line is redrawn.
@@ -77,7 +77,8 @@ class Console {
   bool full() const;
   /// Whether everything is written (or the reader is gone).
   bool idle() const;
-  /// Writes the pending output, blocking until it is written, or at most for `limit`.
+  /// Hides the status line and writes the pending output, blocking until it is written, but at most for
+  /// `limit`.
   void Flush(std::optional<std::chrono::milliseconds> limit);
 
  private:

@@ -1,6 +1,6 @@
 // One failing worker makes all others fail, and each prints its own traceback. From the first line of an
-// error on, the standard error of a process is held back here until it is known whose failure came first. The
-// output of that process is then shown in full, and that of the others is omitted.
+// error on, the standard error of a process is held back here until it is known which process failed first.
+// The output of that process is then shown in full, and the output of the other processes is omitted.
 //
 // Errors that a process survives, e.g. a caught exception that a library prints, must still be shown. So held
 // text is shown as written if the process continues for a while after it, succeeds, or has written more than
@@ -27,17 +27,17 @@ inline constexpr std::chrono::milliseconds kPatienceWithTalkers{2000};
 inline constexpr std::chrono::milliseconds kPatienceWithSilent{6000};
 /// Limit on both of these times, even if lines of the error continue to arrive.
 inline constexpr std::chrono::milliseconds kLongestHold{10000};
-/// Limit on the text held back per process; text beyond it is shown.
+/// Limit on the text held back per process; beyond it, the oldest errors are shown.
 inline constexpr std::size_t kMaxHeldBytes = std::size_t{64} << 10;
 
-/// The result of Fold: the process that failed first, and those whose output is omitted.
+/// The result of Fold: the process that failed first, and the processes whose output is omitted.
 struct FoldedErrors {
   /// The process that failed first or, if that is unknown, the process whose error was the earliest before
   /// the stop, if any.
   std::optional<std::size_t> first;
   bool has_words = false;           ///< the output of `first` is held, for ShowHeld
-  std::vector<std::size_t> same;    ///< others whose output differs only in numbers, ascending
-  std::vector<std::size_t> others;  ///< others with different output, ascending
+  std::vector<std::size_t> same;    ///< other processes with the same output except for numbers, ascending
+  std::vector<std::size_t> others;  ///< other processes with different output, ascending
 };
 
 /// In one line: "[1] [2] [3] failed as a consequence (--show-all-errors shows their output)"; empty if
@@ -48,15 +48,15 @@ std::string Describe(const FoldedErrors& folded, std::size_t num_processes, std:
 class ErrorFolding {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
-  /// Shows a piece of standard error: a whole line, or a part of a long or unfinished one.
+  /// Shows a piece of standard error: a whole line, or a part of a long or unfinished line.
   using Show = std::function<void(std::size_t index, std::string_view piece)>;
 
   ErrorFolding(std::size_t num_processes, Show show);
 
-  /// Handles a line, or a part of one, that a process has written to standard error.
+  /// Handles a line, or a part of a line, that a process has written to standard error.
   void Append(std::size_t index, std::string_view piece, TimePoint now);
-  /// The process has ended. If it failed, its output stays held until one of the functions below that show or
-  /// discard output.
+  /// The process has ended. If it failed, its output stays held until one of the functions below shows or
+  /// discards it.
   void Ended(std::size_t index, bool well);
   /// All processes are being stopped: from now on, held text is not shown merely because of its age.
   void StopBegins(TimePoint now);
@@ -73,7 +73,7 @@ class ErrorFolding {
   FoldedErrors Fold(std::optional<std::size_t> culprit);
 
  private:
-  /// The lines from one that begins an error up to the next such line.
+  /// A line that begins an error, and the lines after it up to the next such line.
   struct Block {
     TimePoint begin;
     TimePoint shown_at;    ///< when it is shown, unless the process ends earlier

@@ -1,4 +1,4 @@
-// Recognises the lines on standard error that begin or continue a program's account of its failure, and makes
+// Recognizes the lines on standard error that begin or continue a program's account of its failure, and makes
 // the accounts of two programs comparable. Pure functions of text.
 #pragma once
 

@@ -1,4 +1,5 @@
-// One of the files of --log-dir. If writing fails, the text is lost with a warning; the job continues.
+// One of the files of --log-dir. If writing fails, a warning is logged and all further text is lost; the job
+// continues.
 #pragma once
 
 #include <string>

@@ -12,10 +12,10 @@ namespace warren::submit {
 namespace {
 
 constexpr std::string_view kResetColor = "\x1b[0m";
-/// Foreground colours that are readable on dark and light backgrounds; red is reserved for errors.
+/// Foreground colors that are readable on dark and light backgrounds; red is reserved for errors.
 constexpr std::array<int, 9> kColors = {36, 33, 32, 35, 34, 96, 92, 95, 94};
 
-/// --log-format text.
+/// The format of --log-format text.
 class TextFormat : public LineFormat {
  public:
   Line OfProcess(Time, Stream, const Speaker& speaker, std::string_view piece, bool colored) const override {

@@ -19,21 +19,21 @@ enum class LogFormat {
   kJson,  ///< one JSON object per line
 };
 
-/// Whether labels are coloured: --color; kAuto: on a terminal only.
+/// Whether labels are colored: --color; kAuto: on a terminal only.
 enum class ColorChoice { kAuto, kAlways, kNever };
 
 /// The source of a line.
 struct Speaker {
   std::uint64_t id = 0;  ///< not 0; unique for each stream of each process
   std::string label;     ///< the text in the brackets: "3", "server 0"
-  int color = 0;         ///< any number; equal numbers have the same colour
+  int color = 0;         ///< any number; equal numbers have the same color
 
   std::string source = "worker";  ///< "worker", "server", "scheduler" or "launcher", which starts the others
   std::optional<int> rank = {};
   std::optional<int> task = {};
 };
 
-/// The label in brackets, followed by a space; coloured or plain.
+/// The label in brackets, followed by a space; colored or plain.
 std::string Prefix(const Speaker& speaker, bool colored);
 /// "error: " or "warning: "; empty for other severities.
 std::string_view SeverityPrefix(Severity severity);
@@ -48,16 +48,16 @@ class LineFormat {
   };
 
   virtual ~LineFormat() = default;
-  /// A line with its newline, or a piece of a long or unfinished one (line_splitter.h).
+  /// A line with its newline, or a piece of a long or unfinished line (line_splitter.h).
   virtual Line OfProcess(Time time, Stream stream, const Speaker& speaker, std::string_view piece,
                          bool colored) const = 0;
   /// A message of dmlc-submit, without its newline.
   virtual std::string Message(Time time, Severity severity, std::string_view text) const = 0;
-  /// Lines that a worker printed through the tracker; the last may lack a newline.
+  /// Lines that a worker printed through the tracker; the last line may lack a newline.
   virtual std::string TrackerPrint(Time time, std::string_view text) const = 0;
   /// A JSON object ("{...}") with the time added; empty if the format is for people.
   virtual std::string Object(Time time, std::string_view json_object_without_time) const = 0;
-  /// Whether colours and a status line make sense.
+  /// Whether colors and a status line make sense.
   virtual bool is_for_people() const = 0;
 };
 

@@ -37,8 +37,8 @@ bool IsRankLog(std::string_view name) {
          name == RankLog(rank.substr(0, rank.find('.')));
 }
 
-/// The files in this folder that jobs keep: regular files whose names are those of logs (see IsLogName), and
-/// the links of LinkRank.
+/// The files that jobs keep in this folder: regular files with the name of a log (IsLogName), and the links
+/// made by LinkRank.
 std::vector<fs::path> LogsIn(const fs::path& folder) {
   std::vector<fs::path> logs;
   std::error_code error;

@@ -21,17 +21,17 @@ inline constexpr std::string_view kEarlierLogs = "earlier";
 /// kLauncherLog, kKeptPage.
 bool IsLogName(std::string_view name);
 
-/// Makes "rank-<rank>.log" a symbolic link to worker-<task_id>.log, unless the two numbers are equal. Call
-/// whenever a worker gets a rank. `task_id`: as the worker says; anything but a number is ignored. Returns
-/// false if the file system refuses the link.
+/// Makes "rank-<rank>.log" a symbolic link to worker-<task_id>.log or, if the two numbers are equal, removes
+/// such a link. Call whenever a worker gets a rank. `task_id`: as reported by the worker; anything but a
+/// number is ignored. Returns false if the file system refuses the link.
 bool LinkRank(const std::string& folder, int rank, std::string_view task_id);
 
 /// Creates `folder`, reserves it for this job until the returned descriptor is closed, and moves the previous
 /// job's files to the subfolder kEarlierLogs, replacing older ones, so that no file of another job seems to
-/// belong to this job. Files with other names, and anything but regular files, stay. Logs one line if files
-/// were moved, and a warning if some cannot be moved. Throws std::runtime_error if the folder cannot be
-/// created or another job has reserved it. On file systems without locks for folders, such as NFS, another
-/// job is not detected.
+/// belong to this job. Only regular files with the name of a log and the links made by LinkRank are moved.
+/// Logs one line if files were moved, and a warning if some cannot be moved. Throws std::runtime_error if the
+/// folder cannot be created or another job has reserved it. On file systems without locks for folders, such
+/// as NFS, another job is not detected.
 [[nodiscard]] posix::Descriptor BeginLogFolder(const std::string& folder);
 
 }  // namespace warren::submit

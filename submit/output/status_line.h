@@ -1,6 +1,6 @@
-// A line that stays below the output of a terminal, such as the bar while workers connect. It is erased
-// before other output and drawn again afterwards, at most about ten times a second. Does no I/O: the time and
-// the terminal's width are arguments, and the text to write is returned.
+// A line that stays below the output of a terminal, such as the progress bar shown while workers connect. It
+// is erased before other output and drawn again afterwards, at most about ten times a second. Does no I/O:
+// the time and the terminal's width are arguments, and the text to write is returned.
 //
 // The cursor waits at the beginning of the line. If the terminal becomes narrower and wraps the line, the
 // cursor stays in the first of the line's rows, so that all of them can still be erased.
@@ -15,8 +15,8 @@ namespace warren::submit {
 
 /// Minimum time between two drawings.
 inline constexpr std::chrono::milliseconds kStatusInterval{100};
-/// How long the rest of an unfinished output line is awaited before a newline is inserted; longer for a
-/// progress bar, which is redrawn repeatedly.
+/// Time to wait for the rest of an unfinished output line before a newline is inserted; longer for a progress
+/// bar, which is redrawn repeatedly.
 inline constexpr std::chrono::milliseconds kUnfinishedPatience{1000};
 inline constexpr std::chrono::milliseconds kRedrawnPatience{10'000};
 
@@ -31,8 +31,8 @@ class StatusLine {
   void Refresh(TimePoint now);
   /// Returns the text to write before other output.
   std::string BeforeOutput();
-  /// Call after output was written. `patience`: how long the rest of its last line is awaited; 0: the line is
-  /// finished.
+  /// Call after output was written. `patience`: how long to wait for the rest of its last line; 0 if the line
+  /// is finished.
   void AfterOutput(std::chrono::milliseconds patience, TimePoint now);
   /// When Draw is due, if ever.
   std::optional<TimePoint> NextDraw() const { return due_; }

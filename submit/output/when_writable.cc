@@ -8,7 +8,7 @@
 
 namespace warren::submit {
 
-// asio watches an epoll descriptor of our own, which watches the real one.
+// asio watches a private epoll descriptor, which watches the real one.
 WhenWritable::WhenWritable(boost::asio::io_context& io, int fd) : ready_(io), timer_(io) {
   posix::Descriptor epoll(epoll_create1(EPOLL_CLOEXEC));
   epoll_event event{};

@@ -14,7 +14,7 @@
 namespace warren::submit {
 namespace {
 
-/// More cores than Linux supports.
+/// The exclusive upper bound of core numbers; more than Linux supports.
 constexpr int kMaxCoreNumber = 1 << 16;
 
 CoreList Common(const CoreList& a, const CoreList& b) {
@@ -23,7 +23,8 @@ CoreList Common(const CoreList& a, const CoreList& b) {
   return both;
 }
 
-/// Splits `cores` into one part for each group that has any of them; cores in no group form the last part.
+/// Splits `cores` into one part for each group that contains any of them; cores in no group form the last
+/// part.
 std::vector<CoreList> Divide(CoreList cores, const std::vector<CoreList>& groups) {
   std::vector<CoreList> parts;
   for (const CoreList& group : groups) {
@@ -95,7 +96,7 @@ std::vector<Claim> ClaimsOf(const HostProcesses& processes, const std::vector<Co
   return claims;
 }
 
-/// The free cores, in pieces that are only given away as a whole, and the number of threads that a piece can
+/// The free cores, in pieces that are assigned only as a whole, and the number of threads that a piece can
 /// serve.
 struct Pieces {
   std::vector<std::deque<CoreList>> free;  ///< by node
@@ -107,7 +108,7 @@ struct Pieces {
                            [this](int sum, const CoreList& piece) { return sum + Threads(piece); });
   }
   /// Moves pieces of the node to `cores` until they suffice for `threads` threads or the node has no more.
-  /// Returns the number of threads that are still without cores.
+  /// Returns the number of threads still without cores, which is not positive if the pieces sufficed.
   int Take(std::size_t node, int threads, CoreList& cores) {
     for (; threads > 0 && !free[node].empty(); free[node].pop_front()) {
       threads -= Threads(free[node].front());
@@ -118,8 +119,8 @@ struct Pieces {
 };
 
 /// Gives each claim its own cores; nullopt if the pieces do not suffice. Claims that fit on one node are
-/// served first, each on its preferred node or the next node with room; each other claim is then served with
-/// remaining pieces of several nodes.
+/// served first, each on its preferred node or the next node with enough free cores; each other claim is then
+/// served with the remaining pieces of several nodes.
 std::optional<std::vector<CoreList>> Deal(const std::vector<Claim>& claims, Pieces pieces) {
   std::vector<CoreList> given(claims.size());
   const std::size_t nodes = pieces.free.size();

@@ -33,17 +33,18 @@ std::string NamedCores(const CoreList& cores);
 struct HostCores {
   CoreList allowed;                      ///< available to the job
   std::vector<CoreList> physical_cores;  ///< the hardware threads of each physical core
-  std::vector<CoreList> numa_nodes;      ///< the cores of each node; nodes without cores are left out
+  std::vector<CoreList> numa_nodes;      ///< the cores of each node; nodes without cores are omitted
 
   bool operator==(const HostCores&) const = default;
 };
-/// Reads the cores of this machine from /proc and /sys under `root`. Offline cores are left out.
+/// Reads the cores of this machine from /proc and /sys under `root`. Offline cores are omitted.
 HostCores ReadHostCores(const std::filesystem::path& root = "/");
 /// Parses a report of the script host_cores about another host, e.g. "0-3 / 0,2 1,3 / 0-3"; nullopt if
 /// malformed.
 std::optional<HostCores> ParseHostCores(std::string_view text);
 
-/// The processes of a job on one host. The scheduler of a parameter-server job is not counted: it sleeps.
+/// The processes of a job on one host. The scheduler of a parameter-server job is not counted, since it is
+/// idle.
 struct HostProcesses {
   int workers = 0;
   int threads = 1;  ///< per worker
@@ -60,11 +61,11 @@ struct Binding {
 /// One line that says that no process is bound, why, and what would help.
 std::string NotBoundStory(Bind bind, const Binding& binding, const std::string& host = {});
 
-/// Binds all processes of a host, or none if they have more threads than there are cores to bind them to.
-/// Consecutive processes are placed close to each other. kCore: each process gets as many physical cores as
-/// it has threads or, if there are too few physical cores, as many hardware threads. Processes share a
-/// physical core, and a process spans NUMA nodes, only if this is unavoidable. kNuma: each node gets a block
-/// of consecutive processes, bound to all of its cores.
+/// Binds all processes of a host, or none if they have more threads than there are cores to bind them to, or
+/// if kNuma is chosen and there is only one node. Consecutive processes are placed close to each other.
+/// kCore: each process gets as many physical cores as it has threads or, if there are too few physical cores,
+/// as many hardware threads. Processes share a physical core, and a process spans NUMA nodes, only if this is
+/// unavoidable. kNuma: each node gets a block of consecutive processes, bound to all of its cores.
 Binding BindProcesses(Bind bind, const HostCores& host, const HostProcesses& processes);
 
 }  // namespace warren::submit

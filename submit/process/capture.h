@@ -11,15 +11,15 @@ namespace warren::submit {
 struct Captured {
   int exit_code = 127;
   std::string out;       ///< standard output; at most a little more than kMostCaptured
-  bool is_late = false;  ///< it took longer than the caller's patience, and was killed
+  bool is_late = false;  ///< the command exceeded the time limit and was killed
 };
 
-/// A command that prints more is killed.
+/// The maximum number of bytes of output; a command that prints more is killed.
 inline constexpr std::size_t kMostCaptured = std::size_t{64} << 20;
 
 /// Runs a command, looked up on `path` (a value of PATH), without standard input and standard error. Returns
-/// no output if it cannot be started or takes longer than `patience`. Throws std::runtime_error if this
-/// process is out of descriptors, memory or processes.
+/// no output if the command cannot be started (exit code 127) or is killed because it takes longer than
+/// `patience`. Throws std::runtime_error if this process is out of descriptors, memory or processes.
 Captured Capture(const std::vector<std::string>& words, const std::string& path,
                  std::chrono::milliseconds patience = std::chrono::seconds{10});
 

@@ -22,8 +22,8 @@ namespace {
 namespace asio = boost::asio;
 
 constexpr std::size_t kReadBytes = std::size_t{64} << 10;
-/// How much is read after a process has ended: more than any pipe holds, but limited, since an escaped
-/// descendant may continue to write.
+/// Limit on the bytes read from each stream after a process has ended: more than a pipe holds, but limited,
+/// since an escaped descendant may continue to write.
 constexpr std::size_t kLastOutputBytes = std::size_t{2} << 20;
 
 }  // namespace

@@ -19,13 +19,13 @@
 
 namespace warren::submit {
 
-/// How long processes that outlive their parent may still write output (as `> >(tee log)` in bash does)
+/// Time for which processes that outlive their parent may still write output (as `> >(tee log)` in bash does)
 /// before they are killed.
 inline constexpr std::chrono::milliseconds kLeftoverGrace{150};
 /// Descriptors per process: three pipes, its log, its connection to the tracker.
 inline constexpr std::size_t kDescriptorsPerProcess = 5;
-/// Descriptors needed in any case: for dmlc-submit itself, for starting a process, and for unauthenticated
-/// connections to the tracker.
+/// Descriptors needed for other purposes: for dmlc-submit itself, for starting a process, and for
+/// unauthenticated connections to the tracker.
 inline constexpr std::size_t kDescriptorsBeside = 128;
 
 /// Called from the io_context, never from within Start.
@@ -49,7 +49,8 @@ class Children {
 
   /// Starts a process; `handlers.exited` is called later. Throws StartError.
   pid_t Start(const SpawnRequest& request, ChildHandlers handlers);
-  /// Writes to the standard input of a process started with reads_input; does nothing if it has ended.
+  /// Writes to the standard input of a process started with reads_input; does nothing if the process has
+  /// ended or CloseInput was called.
   void Write(pid_t pid, std::string bytes);
   /// Closes the standard input of the process once everything is written.
   void CloseInput(pid_t pid);
@@ -58,11 +59,12 @@ class Children {
   void Stop(const std::set<pid_t>& pids, std::chrono::milliseconds grace = kStopGrace);
   /// Sends SIGKILL to the groups of these processes.
   void Kill(const std::set<pid_t>& pids);
-  /// Kills descendants that outlived ended processes; waits until all are gone, but at most for about a
-  /// second.
+  /// Kills descendants that outlived ended processes; waits until all are gone, but for about a second at
+  /// most.
   void EndLeftovers();
   /// Sets the shell commands that clean up `what` if dmlc-submit dies before it has done so itself; an empty
-  /// string removes the commands. All paths in them must be absolute.
+  /// string removes the commands. All paths in them must be absolute. Logs a warning if the commands are too
+  /// long for the watchdog.
   void SetCleanupCommand(const std::string& what, const std::string& commands);
   /// Leaves output in the pipes until ResumeOutput.
   void PauseOutput();

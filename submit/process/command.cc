@@ -43,7 +43,7 @@ std::optional<std::string> FindOnPath(const std::string& name, std::string_view 
   }
 }
 
-/// The programs that run files with these endings.
+/// The interpreters of scripts, by the ending of the file name.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kProgramsOfEndings = {
     {{".py", "python"},
      {".sh", "sh"},
@@ -107,7 +107,7 @@ void CheckRunnable(const std::string& file, const std::string& name, const std::
   }
 }
 
-/// How to find the script among an interpreter's arguments.
+/// An interpreter, and its options as far as they are needed to find the script among its arguments.
 struct Interpreter {
   std::string_view name;  ///< without a version
   Language language;

@@ -63,8 +63,8 @@ std::string PythonEnvironmentOf(const std::string& file);
 /// The Python environment that is active for dmlc-submit (VIRTUAL_ENV, CONDA_PREFIX), or empty.
 std::string ActivePythonEnvironment();
 
-/// Splits a text into words like a shell, with '', "" and \ but no expansions; a \ at the end of a line joins
-/// it with the next. Throws std::runtime_error if a quote is not closed.
+/// Splits text into words like a shell, with '', "" and \ but no expansions; a \ at the end of a line joins
+/// the line with the next. Throws std::runtime_error if a quote is not closed.
 std::vector<std::string> SplitWords(const std::string& line);
 
 /// Quotes `word` so that a POSIX shell reads it back byte for byte; unchanged if it needs no quotes.

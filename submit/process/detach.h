@@ -1,4 +1,5 @@
-// --detach: a job continues in a process of its own, which neither the terminal nor the caller's end affects.
+// --detach: a job continues in a separate process, which is not affected by the terminal or by the caller's
+// end.
 #pragma once
 
 #include <functional>
@@ -12,7 +13,7 @@ namespace warren::submit {
 /// The side of the process that continues.
 class Detached {
  public:
-  /// `starter`: the pipe to the process that waits for Begin.
+  /// `starter`: the pipe to the process that is waiting for Begin.
   explicit Detached(posix::Descriptor starter) : starter_(std::move(starter)) {}
 
   /// Call once, when the job has begun. From here on, the output of this process goes to the file `log`,
@@ -25,10 +26,10 @@ class Detached {
 };
 
 /// Continues in a new process: calls `go_on` in a new session, without a terminal and without the caller's
-/// descriptors, and returns its exit code there. Call before there are threads. The calling process waits
-/// until the new one has called Begin or has ended, passes everything that the new one has written to
-/// standard error, and returns the exit code: 0 after Begin, otherwise that of the new process. Throws
-/// std::runtime_error if no process can be started.
+/// descriptors, and returns its exit code there. Call before any thread is started. The calling process waits
+/// until the new one has called Begin or has ended, copies the new one's output so far to standard error, and
+/// returns the exit code: 0 after Begin, otherwise the exit code of the new process, or 128 + the signal that
+/// killed it. Throws std::runtime_error if no process can be started.
 int Detach(const std::function<int(Detached&)>& go_on);
 
 }  // namespace warren::submit

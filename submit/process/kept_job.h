@@ -1,4 +1,5 @@
-// What a cluster keeps of a job even if dmlc-submit and its machine are gone: a job in its queue, or objects.
+// A job in a cluster's queue, or a job's objects, which the cluster keeps even if dmlc-submit and its machine
+// are gone.
 #pragma once
 
 #include <string>
@@ -8,7 +9,7 @@ namespace warren::submit {
 
 struct KeptJob {
   std::string name;                 ///< "job 12 of Slurm"
-  std::vector<std::string> ask;     ///< the command that shows its state; empty: none
+  std::vector<std::string> ask;     ///< the command that shows its state; empty if there is none
   std::vector<std::string> cancel;  ///< the command that ends it
 };
 

@@ -22,8 +22,8 @@ constexpr std::chrono::milliseconds kEndInterval{2};
 /// A killed process is gone almost immediately unless it hangs in the kernel; then waiting is pointless.
 constexpr std::chrono::milliseconds kEndLimit{1000};
 
-/// Returns an empty string if the process is gone, even if it exits between open and read. (An iterator over
-/// the file's buffer would throw in that case.)
+/// Reads a file of /proc. Returns an empty string if the process is gone, even if it exits between open and
+/// read. (An iterator over the file's buffer would throw in that case.)
 std::string ReadText(const std::string& path) {
   std::ifstream file(path);
   std::string text;

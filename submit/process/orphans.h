@@ -11,10 +11,10 @@
 namespace warren::submit {
 
 /// Makes this process adopt its orphaned descendants from now on (Linux: child subreaper), so that they can
-/// be found and killed in whatever group or session they are.
+/// be found and killed, whatever group or session they are in.
 void BecomeSubreaper();
 
-/// The adopted orphans: children of this process that are not in `known`. Those that have exited are reaped
+/// The adopted orphans: children of this process that are not in `known`. Orphans that have exited are reaped
 /// and not listed. Empty if the kernel does not list children (CONFIG_PROC_CHILDREN).
 std::vector<pid_t> AdoptedOrphans(const std::set<pid_t>& known);
 

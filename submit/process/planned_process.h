@@ -1,4 +1,4 @@
-// A process of a job as it was planned, wherever it will run: its command, its environment, its cores.
+// A process of a job as planned, independent of where it will run: its command, environment and cores.
 #pragma once
 
 #include <sys/types.h>
@@ -16,7 +16,7 @@ namespace warren::submit {
 /// A place for one process of an elastic job whose hosts may change (cluster/seats.h).
 struct Seat {
   std::string host;
-  int slot = 0;  ///< below the number of the host's slots
+  int slot = 0;  ///< 0-based; less than the host's number of slots
 
   bool operator==(const Seat&) const = default;
 };
@@ -28,14 +28,14 @@ struct PlannedProcess {
   std::vector<std::string> argv;        ///< including the command's own name
   tracker::Environment environment;     ///< added to the inherited one, for the first attempt
   std::vector<std::string> unset;       ///< inherited variables that would mislead the process
-  std::string log_file;                 ///< additional file for its output; empty: none
-  CoreList cores = {};                  ///< cores of this machine to which it is bound; empty: not bound
+  std::string log_file;                 ///< additional file for its output; empty if there is none
+  CoreList cores = {};                  ///< cores of this machine to which it is bound; empty if not bound
   std::string python_environment = {};  ///< its Python environment on other hosts: see FoundCommand
-  std::optional<Seat> seat = {};        ///< where it is to run, unless the cluster decides
+  std::optional<Seat> seat = {};        ///< its seat, unless the cluster decides where it runs
 };
 
-/// An environment variable with a number, under the names that torchrun (for torch.distributed and the like)
-/// and horovodrun use.
+/// The names that torchrun (for torch.distributed and the like) and horovodrun use for an environment
+/// variable with a rank or a size.
 struct PlaceVariable {
   const char* torch;
   const char* horovod;
@@ -56,8 +56,8 @@ inline constexpr char kAttemptVariable[] = "DMLC_NUM_ATTEMPT";
 
 /// The place where a process runs.
 struct Started {
-  pid_t pid = -1;    ///< the process id on that host; -1: not known yet
-  std::string host;  ///< empty: not known yet
+  pid_t pid = -1;    ///< the process ID on that host; -1 if not known yet
+  std::string host;  ///< empty if not known yet
 };
 
 void AddPlaceVariable(const PlaceVariable& variable, const std::string& value,
@@ -71,10 +71,11 @@ bool HasVariable(const tracker::Environment& environment, std::string_view name)
 /// "worker 3", "server 0", "scheduler".
 std::string ProcessName(tracker::Role role, int task_id);
 
-/// The environment additions for a later attempt, which differ in DMLC_NUM_ATTEMPT.
+/// Returns `process.environment` for the given attempt, in which only DMLC_NUM_ATTEMPT differs.
 tracker::Environment EnvironmentOfAttempt(const PlannedProcess& process, int attempt);
 
-/// The variables common to all processes of a role: without DMLC_TASK_ID, DMLC_NUM_ATTEMPT and RANK.
+/// The variables common to all processes of a role: without DMLC_TASK_ID, DMLC_NUM_ATTEMPT, RANK and
+/// HOROVOD_RANK.
 tracker::Environment WithoutTask(tracker::Environment environment);
 
 /// Whether `process.environment` has MASTER_ADDR, which --env or the plan sets: the host of worker 0 for

@@ -90,8 +90,8 @@ struct ChildSetup {
   pid_t parent;
 };
 
-/// The maximum number of descriptors to close, since the limit on descriptors may be much higher, or
-/// infinite.
+/// Descriptors from this number on are not closed one by one, since the limit on descriptors may be much
+/// higher, or infinite.
 constexpr rlim_t kMostDescriptors = 65536;
 
 void CloseAllBut(int kept, rlim_t limit) {

@@ -1,4 +1,4 @@
-// One process of a job on this machine: how it is started and how it ended.
+// Starts a process of a job on this machine, and describes how a process ended.
 //
 // Every process leads its own process group, so that it can be stopped with everything it has started. It
 // reads from /dev/null or a pipe, writes to two pipes, inherits no other descriptors and no signal settings
@@ -24,7 +24,7 @@ struct ExitStatus {
   int signal = 0;  ///< the signal that killed it; 0 if it exited normally
   bool core_dumped = false;
   std::string story = {};   ///< if set, replaces the description: "could not be started on n1"
-  bool host_lost = false;   ///< its host could not be reached, or not any more
+  bool host_lost = false;   ///< its host could not be reached or was lost
   bool place_lost = false;  ///< no process can be started in its place
 
   bool ok() const { return code == 0 && signal == 0; }
@@ -68,6 +68,7 @@ struct SpawnedProcess {
 
 class Spawner {
  public:
+  /// Throws StartError if /dev/null cannot be opened.
   Spawner();
   /// Starts a process and returns once its program is running. Its process group is first announced to
   /// `watchdog` (see watchdog.h). Throws StartError.
@@ -82,7 +83,8 @@ class Spawner {
 };
 
 /// Raises the soft limit on descriptors so that `needed` can be open simultaneously. Throws
-/// std::runtime_error if the hard limit is too low. The spawner must exist already: it keeps the old limit.
+/// std::runtime_error if the hard limit is too low or the limit cannot be changed. `spawner` must have been
+/// made before, since it keeps the original limit.
 void RaiseFileLimit(std::size_t needed, const Spawner& spawner);
 
 /// The exit status of a process; nullopt while it runs. The process stays a zombie until Reap, so that its

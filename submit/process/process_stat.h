@@ -23,7 +23,7 @@ struct ProcessStat {
   std::uint64_t resident_pages = 0;
 };
 
-/// Parses the text of a /proc/PID/stat; nullopt if malformed.
+/// Parses the text of /proc/PID/stat; nullopt if malformed.
 std::optional<ProcessStat> ParseProcessStat(std::string_view text);
 
 /// The units of a ProcessStat.

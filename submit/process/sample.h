@@ -6,8 +6,8 @@
 
 namespace warren::submit {
 
-/// How often processes are sampled, on all hosts; the actual interval is usually a little longer. A sample
-/// also shows that the host is up and reachable; a long gap suggests that it may not be.
+/// The interval between samples of a process, on all hosts; the actual interval is usually a little longer. A
+/// sample also shows that the host is up and reachable; a long gap suggests that it may not be.
 inline constexpr std::chrono::seconds kSampleInterval{5};
 
 /// A sample of a worker and everything it has started.

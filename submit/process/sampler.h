@@ -20,7 +20,8 @@ class ProcessSampler {
 
   explicit ProcessSampler(boost::asio::io_context& io);
 
-  /// Calls `on_sample` from the io_context until Forget, for the first time after one interval.
+  /// Calls `on_sample` from the io_context until Forget, for the first time after the next full pass over
+  /// /proc.
   void Watch(pid_t pid, OnSample on_sample);
   void Forget(pid_t pid);
 

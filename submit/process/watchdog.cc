@@ -135,7 +135,7 @@ Leftovers Watch(int pipe) {
   }
 }
 
-/// Replaces the watchdog process with the command.
+/// Replaces the watchdog process with the command. Returns if there is no command or it cannot be executed.
 void RunCleanupCommand(const std::string& command) {
   if (command.empty()) return;
   // Only standard input is open, and it is the pipe. The command gets /dev/null for all three streams.

@@ -4,7 +4,7 @@
 // shell script's Python), and a worker may ignore the signal. So the watchdog is forked before any worker, in
 // its own session that no Ctrl-C reaches. Through a pipe, dmlc-submit tells the watchdog which process groups
 // begin and end. The other end of the pipe closes when dmlc-submit is gone, for whatever reason. The watchdog
-// then sends the remaining groups SIGTERM and, after a grace time, SIGKILL, and runs the cleanup command if
+// then sends the remaining groups SIGTERM and, after a grace period, SIGKILL, and runs the cleanup command if
 // one is set, for example to remove the job from a queue. The watchdog holds no other descriptor open and has
 // another name, so that killing everything called dmlc-submit spares it.
 #pragma once
@@ -31,8 +31,8 @@ class Watchdog {
  public:
   /// Forks the watchdog. Throws std::runtime_error if that fails.
   Watchdog();
-  /// Closes the pipe and waits for the watchdog, which ends any groups that are left; at most about two
-  /// seconds.
+  /// Closes the pipe and waits, for about two seconds at most, for the watchdog, which ends any groups that
+  /// are left.
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
@@ -43,7 +43,8 @@ class Watchdog {
   /// Replaces the shell commands that the watchdog runs for cleanup. Returns false and changes nothing if
   /// they are longer than about 4,000 bytes.
   bool SetCleanupCommand(const std::string& commands);
-  /// If the watchdog was killed, starts another one and tells it about `groups`.
+  /// If the watchdog was killed, starts another one and passes it `groups` and the cleanup commands. Throws
+  /// std::runtime_error if it cannot be started.
   void ReplaceIfDead(const std::vector<pid_t>& groups);
 
  private:

@@ -25,12 +25,12 @@ std::optional<tls::Context> TlsOf(const TraceSettings& settings) {
   return tls::Context::ForWebClients(settings.authorities);
 }
 
-/// The answers after which OTLP allows another try.
+/// Whether OTLP allows a retry after an answer with this status.
 bool IsTransient(unsigned status) {
   return status == 429 || (status >= 502 && status <= 504);
 }
 
-/// Longer words of a collector are cut.
+/// Longer reasons for the loss of spans are truncated; they may come from the collector.
 constexpr std::size_t kMostReasonBytes = 300;
 
 double Seconds(std::chrono::milliseconds time) {
@@ -54,7 +54,7 @@ TraceExporter::~TraceExporter() {
 void TraceExporter::Send(std::vector<Span> spans) {
   if (waiting_.size() + spans.size() > kMostWaitingSpans) {
     Lose(fmt::format("more than {} spans wait to be sent; rounds are left out", kMostWaitingSpans));
-    // The spans of the job and its attempts, below which the others hang, stay.
+    // All other spans are kept, such as those of the job and its attempts, the ancestors of the rest.
     const auto is_round = [](const Span& span) { return span.name == kRoundSpan; };
     std::erase_if(spans, is_round);
     if (waiting_.size() + spans.size() > kMostWaitingSpans) std::erase_if(waiting_, is_round);

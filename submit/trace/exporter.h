@@ -19,25 +19,27 @@
 
 namespace warren::submit {
 
-/// Spans in one request, as in OpenTelemetry's SDKs.
+/// Maximum number of spans in a request; the default of OpenTelemetry's SDKs.
 inline constexpr std::size_t kSpansPerRequest = 512;
-/// Spans that wait to be sent; with more, new ones are dropped.
+/// Maximum number of spans waiting to be sent; beyond it, the spans of rounds are dropped.
 inline constexpr std::size_t kMostWaitingSpans = 16'384;
-/// Each batch is tried once more while the collector is overloaded or cannot be reached, until a batch has
-/// been lost.
+/// Maximum number of tries for a batch. A batch is retried if the collector is overloaded or does not answer,
+/// but no longer once a batch has been lost.
 inline constexpr int kTries = 2;
 inline constexpr std::chrono::seconds kBeforeNextTry{1};
 
 class TraceExporter {
  public:
-  /// `settings` must outlive this object. Throws std::runtime_error if https is impossible here.
+  /// `settings` must outlive this object. Throws std::runtime_error if the URL is https and TLS cannot be set
+  /// up.
   TraceExporter(boost::asio::io_context& io, const TraceSettings& settings, TraceContext context);
   ~TraceExporter();
   TraceExporter(const TraceExporter&) = delete;
   TraceExporter& operator=(const TraceExporter&) = delete;
 
   void Send(std::vector<Span> spans);
-  /// Calls `done` once all spans have been sent or dropped, after `limit` at the latest. No Send may follow.
+  /// Calls `done` once all spans have been sent or dropped, after `limit` at the latest, and possibly before
+  /// this function returns. No Send may follow.
   void Finish(std::chrono::milliseconds limit, std::function<void()> done);
 
  private:
@@ -56,12 +58,12 @@ class TraceExporter {
   const std::optional<tls::Context> tls_;
   std::deque<Span> waiting_;
   std::vector<Span> batch_;          ///< the spans of the current request
-  std::shared_ptr<HttpPost> post_;   ///< the request that is under way, or null
+  std::shared_ptr<HttpPost> post_;   ///< the current request, or null
   boost::asio::steady_timer timer_;  ///< for the pause before the next try
   boost::asio::steady_timer end_timer_;
   int tries_ = 0;
   bool has_lost_ = false;
-  std::function<void()> done_;  ///< once Finish has been called, until it is called
+  std::function<void()> done_;  ///< set by Finish; null again once called
 };
 
 }  // namespace warren::submit

@@ -95,8 +95,8 @@ void HttpPost::Proceed() {
   if (done_) Wait();
 }
 
-/// Returns the number of bytes that a call of the session has moved; nullopt if it has to wait, or has
-/// failed.
+/// Returns the number of bytes transferred by a call of session_, given the call's result; nullopt if the
+/// call would block or has failed, which ends the request.
 std::optional<std::size_t> HttpPost::Moved(ssize_t count) {
   if (count >= 0) return static_cast<std::size_t>(count);
   if (errno != EAGAIN && errno != EWOULDBLOCK)
@@ -104,7 +104,7 @@ std::optional<std::size_t> HttpPost::Moved(ssize_t count) {
   return std::nullopt;
 }
 
-/// The same for a call of the socket.
+/// Like the overload above, for a call of socket_. Returns 0 at the end of the stream.
 std::optional<std::size_t> HttpPost::Moved(std::size_t count, const beast::error_code& error) {
   if (!error) return count;
   if (error == asio::error::eof) return 0;
@@ -112,7 +112,7 @@ std::optional<std::size_t> HttpPost::Moved(std::size_t count, const beast::error
   return std::nullopt;
 }
 
-/// Returns false if it has to wait, or if it is over.
+/// Returns false if the call would block or the request is over.
 bool HttpPost::SendSome() {
   beast::error_code error;
   const auto count = session_ ? Moved(session_->Send(nullptr, 0, unsent_.data(), unsent_.size()))
@@ -121,7 +121,7 @@ bool HttpPost::SendSome() {
   return count.has_value();
 }
 
-/// Returns false if it has to wait, or if it is over.
+/// Returns false if the call would block or the request is over.
 bool HttpPost::ReceiveSome() {
   std::array<char, kReadBytes> bytes;
   beast::error_code error;
@@ -158,7 +158,8 @@ void HttpPost::Wait() {
                      });
 }
 
-/// After an interim response, such as 100 Continue, expects another one, and returns true.
+/// If an interim response such as 100 Continue has been received, prepares for the next response and returns
+/// true.
 bool HttpPost::SkipInterim() {
   if (!parser_->is_done() || parser_->get().result_int() >= 200) return false;
   ExpectAnswer();

@@ -1,4 +1,4 @@
-// Sends one POST request on a connection of its own, with or without TLS.
+// Sends one POST request over a separate connection, with or without TLS.
 #pragma once
 
 #include <sys/types.h>
@@ -33,7 +33,7 @@ struct PostRequest {
 };
 
 struct PostResult {
-  std::string error;       ///< why there is no answer; empty: there is one
+  std::string error;       ///< why there is no answer; empty if there is one
   bool connected = false;  ///< whether the server has accepted the connection
   unsigned status = 0;
   std::string reason = {};  ///< the text after the status
@@ -46,7 +46,7 @@ class HttpPost : public std::enable_shared_from_this<HttpPost> {
 
   HttpPost(boost::asio::io_context& io, PostRequest request);
 
-  /// Calls `done` once, after `limit` at the latest, unless Cancel is called before. `tls`: nullopt for http.
+  /// Calls `done` once, after `limit` at the latest, unless Cancel is called first. `tls`: nullopt for http.
   void Start(const std::optional<tls::Context>& tls, std::chrono::milliseconds limit, Done done);
   /// Ends the request without a call of `done`.
   void Cancel();

@@ -188,7 +188,7 @@ void JobTrace::Linked(TimePoint now) {
 
 // --- generations and rounds --------------------------------------------------------------------------------
 
-/// The round has ended when it was first heard of.
+/// The span ends at the time when the round was first reported, so end_ns is already set.
 void JobTrace::EndRound() {
   if (round_) ended_.push_back(*std::exchange(round_, std::nullopt));
 }

@@ -1,13 +1,14 @@
-// The trace of a job: from the events that its monitor hears, spans of the job, of its attempts (starts of
-// all processes), of the generations of an elastic job, of the start and the joining of the workers, and of
-// the rounds of training. A state machine without I/O: the time and the ids are arguments.
+// The trace of a job. Converts the events received by the job's monitor to spans of the job, of its attempts
+// (starts of all processes), of the generations of an elastic job, of the start and the joining of the
+// workers, and of the rounds of training. A state machine without I/O: the time is an argument, and ids come
+// from a function.
 //
 //   the job
 //     attempt          from the start of all processes to the end of the last one
-//       start          until all processes run
+//       start          until all processes are running, or all workers are linked
 //       join           from the first worker that waits to be linked, or from a loss, until all are linked
-//       round          where the job is not elastic
-//       generation     until the loss or the coming of a worker
+//       round          if the job is not elastic
+//       generation     until the loss of a worker or the next generation
 //         round
 #pragma once
 
@@ -27,7 +28,7 @@ namespace warren::submit {
 
 using tracker::TimePoint;
 
-/// A process of the job, as spans name it.
+/// A process of the job, as described in spans.
 struct TracedProcess {
   std::size_t index = 0;  ///< in the job's plan
   std::string name;       ///< "worker 3"
@@ -41,35 +42,35 @@ class JobTrace {
   /// Returns the id of a new span, 16 hexadecimal digits.
   using NewId = std::function<std::string()>;
 
-  /// The job and its first attempt begin. `job`: its name. `now_ns`: the same time as `now`, since the Unix
-  /// epoch.
+  /// Begins the spans of the job and of its first attempt. `job`: the job's name. `now_ns`: the same time as
+  /// `now`, in nanoseconds since the Unix epoch.
   JobTrace(TraceContext context, const std::string& job, Attributes attributes, TimePoint now,
            std::int64_t now_ns, NewId new_id);
 
   const TraceContext& context() const { return context_; }
-  /// The traceparent for the processes of the current attempt; between two attempts, of the next one.
+  /// The traceparent for the processes of the current attempt or, between two attempts, of the next attempt.
   std::string Traceparent() const;
 
   // Events. `now` never decreases.
-  /// One of `processes` processes runs. May be called repeatedly for the same one.
+  /// The process `index`, one of `processes`, is running. May be called repeatedly for the same process.
   void Runs(std::size_t index, std::size_t processes, TimePoint now);
   void Exited(const TracedProcess& process, const ExitStatus& status, TimePoint now);
-  /// All processes are being stopped: those that end from now on are not lost.
+  /// All processes are being stopped: processes that end from now on do not count as lost.
   void StopBegins() { stopping_ = true; }
   void Joined(int joined, int expected, TimePoint now);
   void Linked(TimePoint now);
   void GenerationBegan(int number, int size, const std::string& how, TimePoint now);
-  /// `begins`: whether the round is a new one, even if the one before has the same number. `rounds`: in
-  /// total; 0: unknown.
+  /// `rounds`: the total number of rounds; 0: unknown. `begins`: whether this is a new round, even if the
+  /// previous round has the same number.
   void Evaluated(std::int64_t round, std::int64_t rounds, const Metrics& metrics, bool begins, TimePoint now);
-  /// All processes have ended, and the job will begin again. `culprit`: the process that is the reason.
+  /// All processes have ended, and the job will begin again. `culprit`: the process that caused this.
   void AttemptEnded(const std::string& why, const std::optional<TracedProcess>& culprit, TimePoint now);
   void BeginsAgain(TimePoint now);
   void Finished(int exit_code, const std::string& story, const std::optional<TracedProcess>& culprit,
                 TimePoint now);
 
-  /// Returns the spans that have ended since the last call. The latest round counts as ended once anything
-  /// follows it, since its metrics may arrive one by one.
+  /// Returns the spans that have ended since the last call. The latest round counts as ended only once
+  /// another round follows or its generation or attempt ends, since its metrics may arrive one by one.
   std::vector<Span> TakeEnded() { return std::exchange(ended_, {}); }
 
  private:
@@ -90,7 +91,7 @@ class JobTrace {
   const TimePoint began_;
   const std::int64_t began_ns_;
   std::optional<Span> job_, attempt_, generation_, start_, join_, round_;
-  std::string attempt_id_;     ///< the id of the current attempt's span, or of the next one's
+  std::string attempt_id_;     ///< the id of the span of the current or next attempt
   std::string rounds_parent_;  ///< the generation or attempt that new rounds belong to
   std::int64_t attempts_ = 0;
   std::int64_t round_number_ = 0;
@@ -100,7 +101,7 @@ class JobTrace {
   std::size_t num_running_ = 0;
   int joined_ = 0, expected_ = 0;
   bool linked_ = false;        ///< whether all workers have been linked in this attempt
-  bool join_is_anew_ = false;  ///< whether join_ began after a loss or the coming of a worker
+  bool join_is_anew_ = false;  ///< whether join_ began after all workers had been linked
   bool stopping_ = false;
   std::vector<Span> ended_;
 };

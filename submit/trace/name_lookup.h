@@ -14,7 +14,7 @@ namespace warren::submit {
 class NameLookup {
  public:
   using Endpoints = std::vector<boost::asio::ip::tcp::endpoint>;
-  /// `error`: why there are no endpoints.
+  /// `error`: why there are no endpoints; empty after a success.
   using Done = std::function<void(const std::string& error, const Endpoints& endpoints)>;
 
   explicit NameLookup(boost::asio::io_context& io) : io_(io) {}
@@ -22,7 +22,7 @@ class NameLookup {
   NameLookup(const NameLookup&) = delete;
   NameLookup& operator=(const NameLookup&) = delete;
 
-  /// Calls `done` from the io_context, unless Cancel is called or another lookup begins before. `port` is a
+  /// Calls `done` from the io_context, unless Cancel is called or another lookup begins first. `port` is a
   /// number.
   void Start(const std::string& host, const std::string& port, Done done);
   void Cancel();
@@ -31,8 +31,7 @@ class NameLookup {
   struct Shared;
 
   boost::asio::io_context& io_;
-  std::shared_ptr<Shared>
-      shared_;  ///< state shared with the current lookup's thread; null before the first one
+  std::shared_ptr<Shared> shared_;  ///< shared with the lookup's thread; null before the first lookup
 };
 
 }  // namespace warren::submit

@@ -11,11 +11,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Numbers of the enums Span.SpanKind and Status.StatusCode.
+// Values of the enums Span.SpanKind and Status.StatusCode.
 constexpr int kInternal = 1;
 constexpr int kError = 2;
 
-/// JSON has no infinities and no NaN: protobuf's encoding writes them as text.
+/// JSON has no infinities and no NaN; protobuf's JSON encoding writes them as strings.
 Json NumberJson(double number) {
   if (std::isnan(number)) return "NaN";
   if (std::isinf(number)) return number > 0 ? "Infinity" : "-Infinity";

@@ -15,8 +15,8 @@ constexpr char kPath[] = "/v1/traces";
 constexpr char kServiceName[] = "service.name";
 constexpr char kDefaultService[] = "dmlc-submit";
 
-/// The value of a variable that OpenTelemetry has for all signals and for traces alone, which takes
-/// precedence.
+/// The value of a setting for which OpenTelemetry has one variable for all signals and one for traces alone;
+/// the latter takes precedence.
 std::optional<wire::SetVariable> OfExporter(const wire::LookUp& look_up, const char* for_traces,
                                             const char* for_all) {
   for (const char* name : {for_traces, for_all}) {
@@ -135,7 +135,7 @@ struct Caller {
 };
 
 /// Parses a traceparent of W3C Trace Context: "00-<32 digits>-<16 digits>-<2 digits>", where later versions
-/// may go on after another "-".
+/// may continue after another "-".
 std::optional<Caller> ParseTraceparent(std::string_view text) {
   if (text.size() < 55 || text[2] != '-' || text[35] != '-' || text[52] != '-') return std::nullopt;
   const std::string_view version = text.substr(0, 2), trace = text.substr(3, 32),
@@ -149,7 +149,7 @@ std::optional<Caller> ParseTraceparent(std::string_view text) {
   return Caller{{std::string(trace), std::string(parent), ""}, (bits & 1U) != 0};
 }
 
-/// The endpoint with the path that traces have there; nullopt if no variable names one.
+/// The endpoint for traces, including its path; nullopt if no variable sets one.
 std::optional<wire::SetVariable> EndpointOf(const wire::LookUp& look_up) {
   auto endpoint = OfExporter(look_up, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT");
   if (!endpoint || endpoint->name != std::string_view("OTEL_EXPORTER_OTLP_ENDPOINT")) return endpoint;

@@ -1,4 +1,5 @@
-// Where the traces of a job go, as OpenTelemetry's standard environment variables say. Does no I/O.
+// The destination of a job's traces, according to OpenTelemetry's standard environment variables. Does no
+// I/O.
 #pragma once
 
 #include <chrono>
@@ -17,9 +18,8 @@ namespace warren::submit {
 struct TraceSettings {
   std::string url;  ///< "http://collector:4318/v1/traces"
   bool is_https = false;
-  std::string authorities =
-      {};            ///< file with the certificates that are trusted; empty: those of this machine
-  std::string host;  ///< the URL's name or address, IPv6 without brackets
+  std::string authorities = {};  ///< file with trusted certificates; empty: this machine's
+  std::string host;              ///< the host in the URL, a name or an address, IPv6 without brackets
   std::string port;
   std::string authority;  ///< the value of the request's header Host
   std::string target;     ///< path and query
@@ -32,7 +32,7 @@ struct TraceSettings {
 
 struct FoundTraceSettings {
   std::optional<TraceSettings> settings;  ///< nullopt: no traces
-  std::vector<LogLine> messages;          ///< what is wrong with the variables
+  std::vector<LogLine> messages;          ///< problems with the variables, and notes on their effect
 };
 
 FoundTraceSettings FindTraceSettings(const wire::LookUp& look_up);

@@ -1,5 +1,4 @@
-// Spans of a trace as values, in the terms of OpenTelemetry: docs/how-to/watching.md describes those of a
-// job.
+// Spans of a trace as values, in OpenTelemetry's terms. docs/how-to/watching.md describes the spans of a job.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +9,7 @@
 
 namespace warren::submit {
 
-/// The name of the span of a round: of these a job may have very many.
+/// The name of each round's span; a job may have very many of these spans.
 inline constexpr const char* kRoundSpan = "round";
 
 using AttributeValue = std::variant<std::string, std::int64_t, double, bool>;
@@ -23,12 +22,12 @@ struct SpanEvent {
   Attributes attributes;
 };
 
-/// Number of events kept in a span, as in OpenTelemetry's SDKs; later ones are counted.
+/// Maximum number of events in a span, the default of OpenTelemetry's SDKs; further events are only counted.
 inline constexpr std::size_t kMostSpanEvents = 128;
 
 struct Span {
   std::string id;      ///< 16 hexadecimal digits
-  std::string parent;  ///< the id of the span above; empty: none
+  std::string parent;  ///< the id of the parent span; empty: none
   std::string name;
   std::int64_t begin_ns = 0;  ///< since the Unix epoch
   std::int64_t end_ns = 0;

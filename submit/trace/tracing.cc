@@ -15,9 +15,9 @@
 namespace warren::submit {
 namespace {
 
-/// As in OpenTelemetry's SDKs.
+/// The default export interval of OpenTelemetry's SDKs.
 constexpr std::chrono::seconds kBetweenExports{5};
-/// A user who has stopped the job does not want to wait.
+/// Limit on the wait for the collector after the user has stopped the job.
 constexpr std::chrono::milliseconds kAfterInterrupt{500};
 
 /// 16 random hexadecimal digits.

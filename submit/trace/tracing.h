@@ -1,5 +1,5 @@
-// Traces a job if OpenTelemetry's environment variables ask for it (settings.h): a thin layer that has the
-// clock, random ids and the collector's connection for the job's trace (job_trace.h).
+// Traces a job if OpenTelemetry's environment variables request it (settings.h): a thin layer that supplies
+// the job's trace (job_trace.h) with the time and random ids, and sends its spans to the collector.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -17,23 +17,24 @@ namespace warren::submit {
 
 class Tracing {
  public:
-  /// Logs what is wrong with the variables. Returns null if they ask for no traces.
+  /// Logs problems with the variables. Returns null if they request no traces, or if tracing cannot be set
+  /// up.
   static std::unique_ptr<Tracing> FromEnvironment(boost::asio::io_context& io, const std::string& job,
                                                   Attributes attributes);
 
-  /// Throws std::runtime_error if https is impossible here.
+  /// Throws std::runtime_error if the URL is https and TLS cannot be set up.
   Tracing(boost::asio::io_context& io, TraceSettings settings, const std::string& job, Attributes attributes);
 
-  /// For the caller to report the job's events.
+  /// The trace, to which the caller reports the job's events.
   JobTrace& trace() { return trace_; }
-  /// The variables by which programs put their own spans below those of the current attempt.
+  /// The environment variables that let programs make their own spans children of the current attempt's span.
   tracker::Environment EnvironmentOfProcesses() const;
   /// "http://collector:4318/v1/traces (trace 4bf92f3577b34da6a3ce929d0e0e4736)"
   std::string Describe() const;
 
-  /// Call about once a second: sends the spans that have ended, but not each by itself.
+  /// Call about once a second. Sends the spans that have ended, at most every 5 seconds.
   void Tick(TimePoint now);
-  /// Sends the rest. Calls `done` afterwards, with a limit that is shorter if a signal has stopped the job.
+  /// Sends the remaining spans, then calls `done`. The time limit is shorter if a signal has stopped the job.
   void Finish(bool interrupted, std::function<void()> done);
 
  private:

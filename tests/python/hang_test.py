@@ -1,10 +1,13 @@
 """Whether a call of a library hangs: warren._launch.hang."""
+import os
+import pathlib
+import sys
 import threading
-import time
 import types
 import unittest
 
 from warren._launch import hang
+from warren_testing import wait_for
 
 CALL, OTHER = ("frame", 1), ("frame", 2)
 
@@ -17,10 +20,10 @@ def hangs_after(observations):
 
 class Hang(unittest.TestCase):
     def test_a_call_that_does_nothing_hangs(self):
-        self.assertEqual(hangs_after((.25 * step, .0005 * step, CALL) for step in range(100)), hang.LIMIT_S)
+        self.assertEqual(hangs_after((.25 * step, .005 * step, CALL) for step in range(100)), hang.LIMIT_S)
 
     def test_a_call_that_works_does_not(self):
-        self.assertIsNone(hangs_after((.25 * step, .0125 * step, CALL) for step in range(400)))
+        self.assertIsNone(hangs_after((.25 * step, .02 * step, CALL) for step in range(400)))
 
     def test_nor_does_one_after_the_other(self):
         self.assertIsNone(hangs_after((.25 * step, 0, OTHER if step % 30 == 29 else CALL) for step in range(400)))
@@ -31,21 +34,34 @@ class Hang(unittest.TestCase):
     def test_a_process_that_was_stopped_has_its_time_again(self):
         self.assertEqual(hangs_after((.25 * step + (60 if step > 20 else 0), 0, CALL) for step in range(100)), 60 + .25 * 21 + hang.LIMIT_S)
 
-    def test_a_thread_is_seen_in_the_call_that_it_is_in(self):
+    def observed(self, wait, *arguments):
+        """Runs the code of a function `wait` of the module library.part in a thread, and yields the thread while it waits."""
         module = types.ModuleType("library.part")
-        exec("def wait(lock):\n    with lock:\n        pass", vars(module))  # pylint: disable=exec-used
+        exec(wait, vars(module))  # pylint: disable=exec-used
+        found = []
+        thread = threading.Thread(target=lambda: (found.append(hang.Thread.current()), module.wait(*arguments)))
+        thread.start()
+        self.addCleanup(thread.join)
+        wait_for(lambda: found and sys._current_frames()[found[0].ident].f_globals["__name__"] == "library.part", 30)
+        return found[0]
+
+    def test_a_thread_is_seen_in_the_call_in_which_it_waits_for_another_one(self):
         lock = threading.Lock()
         with lock:
-            thread = threading.Thread(target=module.wait, args=[lock])
-            thread.start()
-            while hang.observe(thread.ident, ["library"]).call is None:
-                time.sleep(.001)
-            one, two = hang.observe(thread.ident, ["library.part", "other"]), hang.observe(thread.ident, ["library"])
-            self.assertEqual(one.call, two.call)
-            self.assertIsNone(hang.observe(thread.ident, ["lib", "part", "library.par"]).call)
-            self.assertIsNone(hang.observe(threading.get_ident(), ["library"]).call)
-        thread.join()
-        self.assertIsNone(hang.observe(thread.ident, ["library"]).call)
+            thread = self.observed("def wait(lock):\n    with lock:\n        pass", lock)
+            wait_for(lambda: hang.observe(thread, ["library"]).call is not None, 30)
+            self.assertEqual(hang.observe(thread, ["library.part", "other"]).call, hang.observe(thread, ["library"]).call)
+            self.assertIsNone(hang.observe(thread, ["lib", "part", "library.par"]).call)
+            self.assertIsNone(hang.observe(hang.Thread.current(), ["library"]).call)
+        wait_for(lambda: hang.observe(thread, ["library"]).call is None, 30)
+
+    def test_a_thread_that_waits_for_a_pipe_is_in_no_such_call(self):
+        reads, writes = os.pipe()
+        thread = self.observed("import os\ndef wait(pipe):\n    os.read(pipe, 1)", reads)
+        path = f"/proc/self/task/{thread.native_id}/syscall"
+        wait_for(lambda: pathlib.Path(path).read_text(encoding="ascii").split()[0].isdigit(), 30)
+        self.assertIsNone(hang.observe(thread, ["library"]).call)
+        os.close(writes)
 
 
 if __name__ == "__main__":

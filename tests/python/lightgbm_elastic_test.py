@@ -11,7 +11,7 @@ import time
 import unittest
 
 import forking
-from warren_testing import AT_NIGHT, BIN, SOURCE
+from warren_testing import AT_NIGHT, BIN, SOURCE, Tracker, wait_for
 
 PYTHON = os.environ.get("WARREN_ARROW_PYTHON", "")
 WORKER = pathlib.Path(__file__).with_name("lightgbm_elastic_worker.py")
@@ -198,6 +198,53 @@ class Elastic(unittest.TestCase):
     def test_07_random_disturbances_lose_no_round(self):
         for seed in range(FIRST_JOB, FIRST_JOB + JOBS):
             self.disturb_at_random(seed)
+
+    def test_08_a_connection_between_living_workers_that_breaks_ends_no_job(self):
+        expected = self.expected(2, ["binary", "margin"])
+        text = self.job("1:2", "train", "binary", "margin", plan=[["binary", 1, "after", 4, 0], ["margin", 0, "before", 7, 0]], WARREN_SHARED_MEMORY="off")
+        self.assertIn("generation 3 begins with 2 workers (task 0, 1)", text)
+        self.assertIn("a connection between workers broke, so they meet again (rank ", text)
+        self.assertNotIn("the model may differ", text)
+        self.check_same(expected, 2, text)
+
+    def test_09_a_line_says_that_bundled_features_may_make_the_model_differ(self):
+        self.expected(2, ["sparse"])
+        text = self.job("1:2", "train", "sparse", "not bundled", plan=[["sparse", 1, "after", 4, KILL], ["not bundled", 1, "after", 3, KILL]])
+        self.assertEqual(text.count("the model may differ"), 1, text)
+        self.assertIn("from round 6 on, the model may differ from that of an undisturbed training: LightGBM may have bundled sparse features", text)
+        self.check_same(self.expected(2, ["not bundled"]), 2, text)
+
+    def test_10_a_worker_lost_while_the_tracker_is_away_is_replaced(self):
+        expected = self.expected(2, ["binary"])
+
+        def tracker():
+            made = Tracker("--num-workers", "1:2", "--host-ip", "127.0.0.1", "--port", 0, "--state", self.folder / "state")
+            self.addCleanup(made.__exit__)
+            return made
+
+        def start(task, attempt):
+            path = self.folder / f"output-{task}-{attempt}"
+            with path.open("w", encoding="utf-8") as output:
+                made = subprocess.Popen([self.python, WORKER, "train", "binary"], cwd=self.folder, stdout=output, stderr=subprocess.STDOUT, env=environment(
+                    **first.env, DMLC_TASK_ID=str(task), DMLC_NUM_ATTEMPT=str(attempt), PLAN="[]", PAUSE_S=".1", LATE="late"))
+            self.addCleanup(lambda: made.poll() is None and made.kill() or made.wait())
+            return made, path
+
+        first = tracker()
+        (one, path), (two, _), (three, _) = start(0, 0), start(1, 0), start(1, 1)
+        reported = self.folder / "reported-binary-0-0"
+        wait_for(lambda: reported.exists() and reported.read_text(encoding="ascii").count("\n") > 2, LIMIT_S, "a round")
+        first.process.kill()
+        first.process.wait()
+        two.kill()
+        second = tracker()
+        wait_for(lambda: "has found the one that takes over" in path.read_text(encoding="utf-8"), LIMIT_S, "the tracker")
+        time.sleep(6)  # longer than a worker waits for news of a loss from a tracker that was there all the time
+        (self.folder / "late").touch()
+        text = path.read_text(encoding="utf-8")
+        self.assertEqual([one.wait(LIMIT_S), three.wait(LIMIT_S)], [0, 0], text)
+        self.assertEqual(second.finish()[0], 0)
+        self.check_same(expected, 2, text)
 
     def disturb_at_random(self, seed):
         chance = random.Random(seed)

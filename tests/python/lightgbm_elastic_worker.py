@@ -5,11 +5,13 @@
     lightgbm_elastic_worker.py refuses          prints what is refused outside of a job, and what the pure functions return
     lightgbm_elastic_worker.py other            does in an elastic job what cannot go on, and prints the errors
 
-PLAN is a JSON list of [way, worker, place, round, signal]: there the worker sends itself the signal, once."""
+PLAN is a JSON list of [way, worker, place, round, signal]: at this place the worker sends itself the signal, once. 0 instead of a signal
+breaks its connections with other workers."""
 import hashlib
 import json
 import os
 import pathlib
+import socket
 import sys
 import time
 
@@ -51,6 +53,9 @@ def make():
     rows["two"], rows["three"] = (rows.number > 0).astype("float32"), np.digitize(rows.number, [-1, 1]).astype("float32")
     rows[:1200].to_parquet("train.parquet", row_group_size=100)
     rows[1200:].to_parquet("valid.parquet", row_group_size=50)
+    sparse = pandas.DataFrame(np.where(rng.random((1200, 3)) < .1, rng.standard_normal((1200, 3)), 0).astype("float32"), columns=list("abc"))
+    sparse["two"] = (sparse.a + sparse.b > 0).astype("float32")
+    sparse.to_parquet("sparse.parquet", row_group_size=100)
 
 
 def data(label, name="train", *more, **options):
@@ -65,7 +70,21 @@ def disturb(way, place, number):
         mark = pathlib.Path(f"done-{way}-{place}-{number}-{TASK}")
         if [way, TASK, place, number] == [planned_way, str(worker), planned_place, planned_number] and not mark.exists():
             mark.touch()
-            os.kill(os.getpid(), signal)
+            if signal:
+                os.kill(os.getpid(), signal)
+            else:
+                break_connections()
+
+
+def break_connections():
+    """Shuts down all TCP connections of this process but those with the tracker."""
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            with socket.socket(fileno=os.dup(int(name))) as one:
+                if one.family == socket.AF_INET and one.getpeername()[1] != int(os.environ["DMLC_TRACKER_PORT"]):
+                    one.shutdown(socket.SHUT_RDWR)
+        except OSError:  # no socket, or not connected
+            pass
 
 
 class Reported(sinks.Sink):
@@ -159,6 +178,8 @@ def ways():
         "goes on": ({"objective": "binary"}, data("two", init_score="m"), [data("two", "valid")], {"init_model": "binary"}),
         "draws": (bagging, data("two"), [data("two", "valid")], {}),
         "goss": ({"objective": "binary", "data_sample_strategy": "goss"}, data("two"), [data("two", "valid")], {}),
+        "sparse": ({"objective": "binary"}, data("two", "sparse"), [], {}),
+        "not bundled": ({"objective": "binary", "bundle": False}, data("two", "sparse"), [], {}),
         "voting": ({"objective": "binary", "tree_learner": "voting"}, data("two"), [data("two", "valid")], {}),
     }
 
@@ -189,7 +210,7 @@ def train(names):
             rounds = 60 if name == "stops" else ROUNDS
             model = warren.lightgbm.train({**BASE, **params}, rows, rounds, valid_sets or None, elastic=True, callbacks=callbacks, **options)
             models[name] = model
-            raw = model.predict(np.arange(50, dtype="float32").reshape(10, 5) / 10 - 2, raw_score=True)
+            raw = model.predict(np.arange(50, dtype="float32").reshape(10, 5)[:, :model.num_feature()] / 10 - 2, raw_score=True)
             lines = model.model_to_string().splitlines()
             write(f"result-{name}-{TASK}.json", json.dumps([warren.lightgbm.get_world_size(), {
                 "trees": trees(model), "rounds": seen.seen, "evaluations": found, "best": [model.best_iteration, model.best_score],
@@ -235,8 +256,8 @@ def refuses():
     print("seeds", parameters.with_seeds_of(0, drawn) == drawn, parameters.with_seeds_of(9, {"seed": 4}) == {"seed": 4},
           {name: value for name, value in parameters.with_seeds_of(2, {**drawn, "random_state": 3, "bagging_fraction_seed": 5}).items() if "s" in name
            and name.endswith(("seed", "state"))})
-    print("differs", [parameters.difference(3, {}, *more) for more in ((True, 2, 2), (False, 2, 2), (False, 3, 1))])
-    print("differs", parameters.difference(3, {"boosting": "goss", "eta": .05}, True, 2, 2))
+    print("differs", [parameters.difference(3, {}, *more, False) for more in ((True, 2, 2), (False, 2, 2), (False, 3, 1))])
+    print("differs", parameters.difference(3, {"boosting": "goss", "eta": .05}, True, 2, 2, False))
 
     options = {**BASE, "objective": "binary"}
     ours = warren.lightgbm.train(options, rows, 5, [rows], elastic=True, valid_names=["training"])

@@ -520,6 +520,25 @@ TEST(Generations, AreKeptByATrackerThatTakesOver) {
               HasSubstr("it belongs to generation 1 of this job, and generation 2 has begun"));
 }
 
+TEST(Generations, OfRabitsDialectAreNotBrokenAfterATakeOverByAMemberThatLeaves) {
+  Elastic job(1, 2);
+  job.Come("0"), job.Come("1");
+  job.notes.push_back({.kind = Note::Kind::kWorld, .rank = 2});
+  for (const int rank : {0, 1}) {
+    job.notes.push_back({.kind = Note::Kind::kAssigned,
+                         .rank = rank,
+                         .task_id = fmt::format("{}@1", rank),
+                         .host = "10.0.0.1"});
+  }
+  job.notes.push_back({.kind = Note::Kind::kListens, .rank = 0, .port = 4000, .peers = {1}});
+  job.notes.push_back({.kind = Note::Kind::kLinked, .rank = 1, .peers = {0}});
+  job.notes.push_back({.kind = Note::Kind::kListens, .rank = 1, .port = 4001});
+  job.Restart();
+  const ConnectionId a = job.Return("0", 1), b = job.Return("1", 1);
+  job.Say(a, MemberWord::kLeave);
+  EXPECT_THAT(job.Heard(b), IsEmpty());
+}
+
 TEST(Generations, EndByTheLossOfAMemberWhileTheTrackerIsAway) {
   Elastic job(1, 2, 0s);
   JoinAndRestart(job);

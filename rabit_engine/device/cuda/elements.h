@@ -1,5 +1,4 @@
-// How elements of each type are combined. The same code is compiled for the kernels and, for tests, for the
-// host.
+// Combines elements of each type. The same code is compiled for the kernels and, for tests, for the host.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -14,7 +13,7 @@
 namespace warren::device {
 
 /// The type in which elements are combined: their own, or float for the short floating-point types. Results
-/// are rounded to nearest even: those of 16-bit types once (Partial), those of 8-bit types after each
+/// are rounded to nearest even: results of 16-bit types once (see Partial), results of 8-bit types after each
 /// operation.
 template <typename T>
 struct Arithmetic {
@@ -94,13 +93,13 @@ __host__ __device__ inline T Combine(T left, T right) {
   }
 }
 
-/// The last step: for kAverage, divides by the number of ranks, rounding integers towards zero.
+/// The last step: for kAverage, divides by the number of ranks, rounding integers toward zero.
 template <ReduceOp operation, typename T>
 __host__ __device__ inline T Finish(T value, int ranks) {
   if constexpr (operation == ReduceOp::kAverage) {
     using A = Arithmetic<T>;
     using Wide = typename A::Wide;
-    // Wide enough for any number of ranks.
+    // Divisor is wide enough for any number of ranks.
     using Divisor =
         std::conditional_t<!std::is_integral_v<Wide>, Wide,
                            std::conditional_t<std::is_signed_v<Wide>, std::int64_t, std::uint64_t>>;
@@ -136,8 +135,8 @@ __host__ __device__ inline T CombineInOrder(int ranks, Value&& value) {
   return Finish<operation>(Close<operation, T>(result), ranks);
 }
 
-/// Combines the values of ranks [begin, begin + size), or fewer if there are only `ranks`, in the same order.
-/// `size` is a power of two.
+/// Combines the values of ranks [begin, min(begin + size, ranks)) in the same order. `size` is a power of
+/// two.
 template <ReduceOp operation, typename T, int begin, int size>
 __host__ __device__ inline Partial<operation, T> CombineSubtree(int ranks, const T* values) {
   if constexpr (size == 1) {

@@ -18,7 +18,7 @@ namespace warren::device {
 /// A rank's description of one of its buffers, for other ranks. Trivially copyable.
 struct ExportedBuffer {
   cudaIpcMemHandle_t handle{};  ///< handle of the whole allocation
-  std::uint64_t base = 0;       ///< where the allocation begins, in its owner's address space
+  std::uint64_t base = 0;       ///< the allocation's address in its owner's address space
   std::uint64_t bytes = 0;      ///< the allocation's size
   /// Identifies the allocation: a later one at the same address has a different value.
   std::uint64_t allocation = 0;
@@ -30,10 +30,10 @@ struct ExportedBuffer {
 /// exported, e.g. because it is not from cudaMalloc.
 bool Export(const void* buffer, ExportedBuffer& exported);
 
-/// Memory of other processes, mapped into this one. Opening takes long, so a mapping stays open until the
-/// owner of the memory has another allocation at the same place (which shows that the old one was freed),
-/// there are too many mappings, or this object is destroyed. All communicators of a process share one object,
-/// since an allocation can be mapped only once. Thread-safe.
+/// Memory of other processes, mapped into this one. Opening a mapping is slow, so it stays open until the
+/// owner of the memory exports another allocation that overlaps it (which shows that the old allocation has
+/// been freed), there are too many mappings, or this object is destroyed. All communicators of a process
+/// share one object, since an allocation can be mapped only once. Thread-safe.
 class ImportedMemory {
  public:
   /// The shared object of this process; it is destroyed with its last owner.

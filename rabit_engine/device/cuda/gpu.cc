@@ -25,7 +25,7 @@ void Put(std::array<char, size>& to, std::string_view text) {
   std::copy(text.begin(), text.end(), to.begin());
 }
 
-/// A number that is equal for processes that can use each other's CUDA handles to memory and events: these
+/// A number that is equal for processes that can use each other's CUDA handles to memory and events: handles
 /// are valid within one kernel, one PID namespace and one IPC namespace.
 std::uint64_t HostNumber() {
   std::ifstream file("/proc/sys/kernel/random/boot_id");
@@ -38,8 +38,8 @@ std::uint64_t HostNumber() {
   return std::hash<std::string>()(key);
 }
 
-/// Whether the GPU's memory and events can be exported to other processes. Tries it, since not every system
-/// allows it.
+/// Whether the GPU's memory and events can be exported to other processes. Exports both to find out, since
+/// not every system allows it.
 bool CanShare(int device) {
   int supported = 0;
   Check(cudaDeviceGetAttribute(&supported, cudaDevAttrIpcEventSupport, device),

@@ -1,4 +1,4 @@
-// The GPU of this rank.
+// Selects and describes the GPU of this rank.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -13,8 +13,8 @@ namespace warren::device {
 /// calling thread's current GPU and returns its number. Throws CudaError if there is no GPU.
 int SelectGpu(int local_rank);
 
-/// Returns the GPU that holds this memory, or the current GPU if it is null. Throws CudaError for host
-/// memory.
+/// Returns the GPU that holds this memory, or the current GPU if `memory` is nullptr. Throws CudaError for
+/// host memory.
 int GpuOf(const void* memory);
 
 /// Describes `device` for the other ranks. `trouble`: why this rank cannot take part; empty if it can. `tls`:

@@ -16,7 +16,8 @@ bool IsFolder(const std::string& path) {
   return stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
 }
 
-/// Looks up the library's functions. Returns the name of the first missing one; empty if all are there.
+/// Looks up the library's functions. Returns the name of the first missing function; empty if none is
+/// missing.
 std::string FillIn(NcclLibrary& nccl, void* library) {
   std::string missing;
   const auto find = [&](auto& function, const char* name) {

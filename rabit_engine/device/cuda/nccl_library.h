@@ -1,4 +1,4 @@
-// NCCL, found and loaded when it is first needed. librabit_cuda is not linked with it: the user chooses at
+// Finds NCCL and loads it when it is first needed. librabit_cuda is not linked with it: the user chooses at
 // run time which NCCL is used; often it is the one that PyTorch or XGBoost has already loaded.
 #pragma once
 

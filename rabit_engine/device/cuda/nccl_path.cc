@@ -24,7 +24,7 @@ constexpr std::chrono::seconds kPatience{10};
 /// The first NCCL version that supports float8.
 constexpr int kFloat8Version = 22400;
 
-/// Rank 0's message to the others: NCCL's id, or the reason why NCCL gave none.
+/// Rank 0's message to the others: NCCL's unique id, or the reason why NCCL did not provide one.
 struct Ticket {
   ncclUniqueId id{};
   std::array<char, 512> trouble{};
@@ -98,8 +98,9 @@ class NcclPath final : public CollectivePath {
   void Abort() noexcept override { GiveBack(nccl_.CommAbort); }
 
  private:
-  /// NCCL waits in `end` until CUDA graphs that were captured with this communicator are destroyed, which may
-  /// never happen, so this rank waits for at most kPatience.
+  /// Frees the communicator by calling `end` on another thread. NCCL waits in `end` until CUDA graphs that
+  /// were captured with this communicator are destroyed, which may never happen, so this rank waits for at
+  /// most kPatience.
   void GiveBack(ncclResult_t (*end)(ncclComm_t)) noexcept {
     if (communicator_ == nullptr) return;
     try {

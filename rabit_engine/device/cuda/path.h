@@ -1,4 +1,4 @@
-// How collectives run once it is known which ranks use which GPU: one class for each device::Path.
+// The ways to run collectives: one class for each device::Path.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -29,7 +29,7 @@ class CollectivePath {
   virtual void Enqueue(std::span<const Operation> calls) = 0;
   /// Throws if the work in progress can no longer succeed. Does not wait.
   virtual void Look() {}
-  /// All ranks call it together at the end, so that no rank frees memory that another still uses.
+  /// A collective call at the end, so that no rank frees memory that another rank still uses.
   virtual void Finish() {}
   /// Aborts the work in progress without waiting for any rank; the destructor follows.
   virtual void Abort() noexcept {}
@@ -41,7 +41,7 @@ std::unique_ptr<CollectivePath> MakeAlonePath();
 std::unique_ptr<CollectivePath> MakeNcclPath(const WarrenDeviceHost& host);
 /// For ranks on one GPU of one host. Collective.
 std::unique_ptr<CollectivePath> MakeSharedPath(const WarrenDeviceHost& host);
-/// For any ranks. Enqueue returns when all but the last copies to the device are done.
+/// Works for any ranks. Enqueue returns when everything but the last copies to the device is done.
 std::unique_ptr<CollectivePath> MakeStagedPath(const WarrenDeviceHost& host);
 
 inline cudaStream_t StreamOf(const Operation& call) {

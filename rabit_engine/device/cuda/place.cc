@@ -8,7 +8,8 @@
 namespace warren::device {
 namespace {
 
-/// The first NCCL with all functions used here (ncclCommInitRankConfig, so that joining can be aborted).
+/// The first NCCL version that has all functions used here, in particular ncclCommInitRankConfig, with which
+/// joining can be aborted.
 constexpr int kOldestNccl = 21400;
 
 std::string Who(std::span<const Place> places, std::size_t rank) {
@@ -41,7 +42,7 @@ std::string AgainstNccl(std::span<const Place> places) {
   return "";
 }
 
-/// Why the ranks cannot work in each other's memory on one GPU; empty if they can.
+/// Why the ranks cannot access each other's memory on one GPU; empty if they can.
 std::string AgainstSharing(std::span<const Place> places) {
   if (places.size() > kMaxShared) return fmt::format("more than {} ranks", kMaxShared);
   for (std::size_t rank = 0; rank < places.size(); ++rank) {

@@ -1,5 +1,5 @@
-// Where a rank's device memory is, and by which path the ranks of a job reach each other's memory. Plain
-// values, so that the choice can be tested without a GPU.
+// The location of a rank's device memory, and the choice of the path by which the ranks of a job reach each
+// other's memory. Plain values, so that the choice can be tested without a GPU.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace warren::device {
 
-/// The path that the user wants (WARREN_DEVICE_PATH).
+/// The path requested by the user (WARREN_DEVICE_PATH).
 enum class Wish : std::int32_t { kAuto, kNccl, kShared, kStaged };
 std::optional<Wish> ReadWish(std::string_view text);
 
@@ -23,7 +23,7 @@ struct Place {
   std::int32_t nccl = 0;                ///< NCCL's version code; 0 if it could not be loaded
   std::int32_t is_mig = 0;              ///< whether the GPU is a MIG slice, which NCCL and IPC do not support
   std::int32_t shares = 0;              ///< whether the device's memory and events can be exported (CUDA IPC)
-  std::int32_t device = 0;              ///< number of the GPU in this process
+  std::int32_t device = 0;              ///< the GPU's number in this process
   std::int32_t process = 0;             ///< the process id
   std::int32_t tls = 0;                 ///< whether traffic between hosts must be encrypted
   Wish wish = Wish::kAuto;
@@ -40,8 +40,8 @@ enum class Path {
   kStaged   ///< through pinned memory and the engine's own collectives
 };
 
-/// The maximum number of ranks that can share a GPU through IPC; limited because their pointers are kernel
-/// arguments.
+/// The maximum number of ranks that can share a GPU through IPC; limited because the pointers to their
+/// buffers are kernel arguments.
 inline constexpr int kMaxShared = 64;
 
 struct Choice {

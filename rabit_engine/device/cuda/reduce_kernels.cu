@@ -17,8 +17,9 @@ struct alignas(kPackBytes) Pack {
   T of[kSize];
 };
 
-/// The values of a kernel's `most`. With kFew, the kernel serves up to kFew ranks and loads the values of all
-/// of them together; with kAnyNumber, it loads them one after the other.
+/// The largest value of a kernel's `most`, and a special value. A kernel serves up to `most` ranks and loads
+/// the values of all of them together; with kAnyNumber, it serves any number of ranks and loads their values
+/// one after the other.
 constexpr int kFew = 8;
 constexpr int kAnyNumber = 0;
 

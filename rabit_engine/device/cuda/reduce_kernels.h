@@ -10,7 +10,7 @@
 
 namespace warren::device {
 
-/// Pointers to the ranks' buffers, in rank order; a kernel argument.
+/// Pointers to the ranks' buffers, in rank order; passed as a kernel argument.
 struct Buffers {
   void* of[kMaxShared] =
       {};  // NOLINT(modernize-avoid-c-arrays): kernels read it, and std::array is for hosts

@@ -1,4 +1,4 @@
-// Owners of CUDA resources.
+// RAII wrappers for CUDA resources.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -34,7 +34,7 @@ class Event {
 
   cudaEvent_t get() const { return event_; }
   void Record(cudaStream_t stream) { Check(cudaEventRecord(event_, stream), "recording an event"); }
-  /// Work put on the stream from now on starts after the work that was recorded last.
+  /// Work enqueued on the stream from now on starts after the work that was recorded last.
   void Hold(cudaStream_t stream) const {
     Check(cudaStreamWaitEvent(stream, event_, 0), "waiting for an event");
   }

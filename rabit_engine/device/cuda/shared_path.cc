@@ -1,14 +1,15 @@
-// Ranks that share a GPU work in each other's memory, which CUDA IPC maps. A call takes two exchanges on the
-// host and no copy:
+// Ranks that share a GPU access each other's memory directly, mapped with CUDA IPC. A call takes two
+// exchanges on the host and no intermediate copy:
 //
-//   1. each rank records on its stream that its input is ready, and tells the others where its buffers are;
+//   1. each rank records on its stream that its input is ready, and sends the others handles to its buffers;
 //   2. its stream waits for the others' inputs, then does its share: in an allreduce, a slice of the
 //      elements, which it reads from all inputs, reduces, and writes to all outputs;
 //   3. each rank records that its share is done, and its stream waits for all others' shares.
 //
-// So an allreduce reads and writes each buffer once. Memory that cannot be mapped (not from cudaMalloc) is
-// copied to memory of our own before the call, or from there after it. Processes that share a GPU take turns
-// on it, so having fewer steps is more important than having smaller ones.
+// So an allreduce reads and writes each buffer once. A buffer that cannot be mapped because it is not from
+// cudaMalloc is replaced by one that this path allocates; the data is copied there before the call, or back
+// after it. Processes that share a GPU take turns on it, so fewer steps are more important than shorter
+// steps.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -35,7 +36,7 @@ struct Handles {
   cudaIpcEventHandle_t done{};
 };
 
-/// What a rank announces in the first exchange of a call.
+/// A rank's message in the first exchange of a call.
 struct Notice {
   // The call, which must be the same on all ranks:
   std::int32_t kind = 0;
@@ -104,7 +105,7 @@ class SharedPath final : public CollectivePath {
     Event ready;
     Event done;
   };
-  /// The buffers that a call works on: the caller's, or our own in their place.
+  /// The buffers that a call works on: the caller's, or replacements that this path allocates.
   struct Working {
     const void* send = nullptr;
     void* receive = nullptr;
@@ -141,7 +142,7 @@ class SharedPath final : public CollectivePath {
       held_->done.Record(stream);
       HostWaitsIfRanksMayBeLost(held_->done);
     } catch (const CudaError& error) {
-      // Tell the others before this rank fails.
+      // Report the error to the other ranks before this rank fails.
       std::strncpy(verdicts[Own()].trouble.data(), error.what(), verdicts[Own()].trouble.size() - 1);
     }
     CheckHost(host_.allgather(host_.context, verdicts.data(), sizeof(Verdict)));
@@ -165,7 +166,7 @@ class SharedPath final : public CollectivePath {
     WaitFor(host_, [&event] { return event.IsDone(); });
   }
 
-  /// Finds out whether the buffers can be mapped, and uses our own in place of those that cannot.
+  /// Exports the buffers that other ranks access, after replacing those that cannot be exported.
   void Prepare(const Operation& call, Working& working, Notice& notice) {
     notice.kind = static_cast<std::int32_t>(call.kind);
     notice.type = static_cast<std::int32_t>(call.type);

@@ -13,7 +13,8 @@
 namespace warren::device {
 namespace {
 
-/// Large enough for full speed of the bus and the engine, small enough for the three steps to overlap.
+/// The size of a piece: large enough for the full speed of the bus and the engine, small enough for the three
+/// steps to overlap.
 constexpr std::size_t kPieceBytes = std::size_t{2} << 20;
 constexpr std::size_t kPieces = 3;
 

@@ -1,4 +1,4 @@
-// Waiting for a GPU or NCCL while other ranks may die.
+// Waits for a GPU or NCCL, and notices meanwhile if other ranks die.
 #pragma once
 
 #include <sched.h>
@@ -12,9 +12,9 @@
 
 namespace warren::device {
 
-/// Returns when `done()` is true. Gives up the core while waiting: yields at first, since most waits are
-/// short, then sleeps for growing intervals of up to a millisecond. Throws HostFailed if a rank is lost or
-/// late in the meantime, and whatever `done` throws.
+/// Returns when `done()` is true. Does not occupy the core while waiting: yields at first, since most waits
+/// are short, then sleeps for growing intervals of up to a millisecond. Throws HostFailed if a rank is lost
+/// or late in the meantime, and whatever `done` throws.
 template <typename Done>
 void WaitFor(const WarrenDeviceHost& host, Done&& done) {
   using Clock = std::chrono::steady_clock;

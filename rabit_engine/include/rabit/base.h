@@ -1,6 +1,6 @@
-// Shared by all public headers: which functions are exported, and how a call learns where it was made.
+// Shared by all public headers: the export attribute, and the macros that record a call's site.
 //
-// Everything in namespace rabit is in an inline namespace `warren_v1`. Source code still says
+// Everything in namespace rabit is in an inline namespace `warren_v1`. Source code still uses the name
 // rabit::Allreduce, but the symbols differ from those of libxgboost, which contains its own rabit, so a
 // program can link both.
 #ifndef RABIT_BASE_H_
@@ -12,8 +12,8 @@
 #define RABIT_EXPORT
 #endif
 
-// Where a call was made, for error messages: the defaults of the trailing arguments of the calls in rabit.h.
-// rabit 0.1 has these macros, and wrappers around its calls use them.
+// The call site, for error messages: the default values of the trailing arguments of the functions in
+// rabit.h. rabit 0.1 has these macros, and wrappers around its calls use them.
 #ifndef RABIT_API_CALLER_SIGNATURE
 #define RABIT_API_CALLER_SIGNATURE
 #endif

@@ -1,17 +1,17 @@
 /* rabit for C, and for languages that call C. See rabit.h for what each call does.
  *
- * Errors: RabitInit and RabitFinalize print a line to standard error and return false or 0. Every other
- * call prints "rank R: RabitAllreduce: ..." to standard error and ends the process with exit code 255. Int
- * results that exist only for compatibility with XGBoost's copy of rabit are always 0.
+ * Errors: RabitInit and RabitFinalize print a line to standard error and return false or 0. Every other call
+ * that fails prints "rank R: RabitAllreduce: ..." to standard error and ends the process with exit code 255.
+ * Int results that exist only for compatibility with XGBoost's copy of rabit are always 0.
  *
- * The RabitTry functions do the same, but neither end the process nor print anything: they return 0, or -1 on
- * error; RabitGetLastError returns the message. After an error in a call with other ranks this rank is out of
- * the job: every further call returns the same error, and only RabitTryFinalize remains to be called (it
- * returns -1, too). A call that is refused because of its arguments changes nothing. After Finalize,
- * successful or not, RabitTryInit may join again.
+ * The RabitTry functions do the same work, but on an error they neither end the process nor print anything:
+ * they return -1, and RabitGetLastError returns the message. On success they return 0. After an error in a
+ * call with other ranks, this rank is out of the job: every further call that needs other ranks fails, and
+ * only RabitTryFinalize remains to be called (it also returns -1). A call that is refused because of its
+ * arguments changes nothing. After Finalize, successful or not, RabitTryInit may be called again.
  *
- * Queries such as RabitGetRank may be called at any time; everything else only between RabitInit and
- * RabitFinalize. Threads: as in rabit.h.
+ * Queries such as RabitGetRank, and RabitTrackerPrint, may be called at any time; everything else only
+ * between RabitInit and RabitFinalize. Threads: as in rabit.h.
  *
  * libxgboost.so exports these names, too. In a program that links both, put librabit first. */
 #ifndef RABIT_C_API_H_
@@ -55,7 +55,7 @@ enum RabitDataType {
 /* Joins the job. argv may contain `key=value` arguments; others are ignored. It may be NULL if argc is 0. */
 RABIT_DLL bool RabitInit(int argc, char* argv[]);
 
-/* Leaves the job. Returns 1, or 0 if that failed or an earlier error had ended the job. */
+/* Leaves the job. Returns 1, or 0 if leaving failed or an earlier error had already ended the job. */
 RABIT_DLL int RabitFinalize(void);
 
 RABIT_DLL int RabitGetRingPrevRank(void);
@@ -63,20 +63,20 @@ RABIT_DLL int RabitGetRank(void);
 RABIT_DLL int RabitGetWorldSize(void);
 RABIT_DLL int RabitIsDistributed(void);
 
-/* Shows the text to people who watch the job. */
+/* Prints the text in the tracker's output, or on standard output if there is no tracker. */
 RABIT_DLL int RabitTrackerPrint(const char* msg);
 
-/* Writes the host's name and a terminating NUL to out_name, truncated to max_len bytes including the NUL;
- * *out_len is its length without the NUL. */
+/* Writes the host's name to out_name, truncated to max_len bytes including the terminating NUL, and the
+ * number of bytes written, without the NUL, to *out_len. */
 RABIT_DLL void RabitGetProcessorName(char* out_name, rbt_ulong* out_len, rbt_ulong max_len);
 
 /* Copies `size` bytes from rank `root` to all ranks. */
 RABIT_DLL int RabitBroadcast(void* sendrecv_data, rbt_ulong size, int root);
 
-/* Collects one slice from each rank, see rabit::Allgather. Arguments, in elements of the type: the whole
- * buffer's size, where this rank's slice begins, its size (or its end, if all ranks give that), and an unused
- * number. (rabit's own version of this function multiplied by the element size twice and gathered nothing
- * useful.) */
+/* Collects one slice from each rank, see rabit::Allgather. In elements: total_size is the size of the whole
+ * buffer, beginIndex the start of this rank's slice, and size_node_slice the slice's size (or its end, if all
+ * ranks pass the end). size_prev_slice is not used. (rabit's own version of this function multiplied by the
+ * element size twice and gathered nothing useful.) */
 RABIT_DLL int RabitAllgather(void* sendrecvbuf, size_t total_size, size_t beginIndex, size_t size_node_slice,
                              size_t size_prev_slice, int enum_dtype);
 
@@ -89,9 +89,10 @@ RABIT_DLL int RabitAllgather(void* sendrecvbuf, size_t total_size, size_t beginI
 RABIT_DLL int RabitAllreduce(void* sendrecvbuf, size_t count, int enum_dtype, int enum_op,
                              void (*prepare_fun)(void* arg), void* prepare_arg);
 
-/* Loads the newest checkpoint and returns its version. 0: there is no checkpoint, and the results are NULL
- * and 0. The memory belongs to the library and stays unchanged until the thread's next call of this function.
- * Pass NULL for both out_local_model and out_local_len if there is no local model. */
+/* Loads the newest checkpoint and returns its version. If there is no checkpoint, returns 0 and sets the
+ * models to NULL and their lengths to 0. The memory belongs to the library and stays unchanged until the
+ * thread next calls this function or RabitTryLoadCheckPoint. Pass NULL for both out_local_model and
+ * out_local_len if there is no local model. */
 RABIT_DLL int RabitLoadCheckPoint(char** out_global_model, rbt_ulong* out_global_len, char** out_local_model,
                                   rbt_ulong* out_local_len);
 
@@ -99,8 +100,8 @@ RABIT_DLL int RabitLoadCheckPoint(char** out_global_model, rbt_ulong* out_global
 RABIT_DLL void RabitCheckPoint(const char* global_model, rbt_ulong global_len, const char* local_model,
                                rbt_ulong local_len);
 
-/* The same calls for callers that continue after an error: notebooks, servers, other languages. They
- * return 0 or -1. */
+/* The same calls for programs that continue after an error, such as notebooks, servers and programs in other
+ * languages. They return 0 or -1. */
 RABIT_DLL int RabitTryInit(int argc, char* argv[]);
 RABIT_DLL int RabitTryFinalize(void);
 RABIT_DLL int RabitTryTrackerPrint(const char* msg);
@@ -110,11 +111,12 @@ RABIT_DLL int RabitTryAllgather(void* sendrecvbuf, size_t total_size, size_t beg
 RABIT_DLL int RabitTryAllreduce(void* sendrecvbuf, size_t count, int enum_dtype, int enum_op,
                                 void (*prepare_fun)(void* arg), void* prepare_arg);
 /* Collects one slice from each rank into a buffer for all slices, in rank order. Rank r's slice has counts[r]
- * elements; all ranks give the same counts. This rank's slice must already be in its place. Types as in
+ * elements; all ranks pass the same counts. This rank's slice must already be in its place. Types as in
  * RabitAllreduce. */
 RABIT_DLL int RabitTryAllgatherV(void* sendrecvbuf, const size_t* counts, int enum_dtype);
-/* Reduces such a buffer over all ranks: afterwards this rank's slice holds the result, and the rest of the
- * buffer is undefined. Types and operations as in RabitAllreduce. */
+/* Reduces over all ranks a buffer with the slices that RabitTryAllgatherV describes. Afterwards this rank's
+ * slice holds its part of the result, and the rest of the buffer is undefined. Types and operations as in
+ * RabitAllreduce. */
 RABIT_DLL int RabitTryReduceScatter(void* sendrecvbuf, const size_t* counts, int enum_dtype, int enum_op);
 /* Writes the version to *out_version; 0 if there is no checkpoint. */
 RABIT_DLL int RabitTryLoadCheckPoint(int* out_version, char** out_global_model, rbt_ulong* out_global_len,
@@ -122,8 +124,8 @@ RABIT_DLL int RabitTryLoadCheckPoint(int* out_version, char** out_global_model, 
 RABIT_DLL int RabitTryCheckPoint(const char* global_model, rbt_ulong global_len, const char* local_model,
                                  rbt_ulong local_len);
 
-/* The error of this thread's last RabitTry call that returned -1. The text belongs to the library and stays
- * unchanged until the next such error. Empty if there was no error. */
+/* The error of this thread's last RabitTry call that returned -1; empty if there was no error. The text
+ * belongs to the library and stays unchanged until the thread's next error. */
 RABIT_DLL const char* RabitGetLastError(void);
 
 /* The current version: the number of checkpoints so far. */

@@ -2,28 +2,28 @@
  * Experimental: tested on one GPU, never on several. warren/c_api.h has the same calls with handles.
  *
  * If each rank has its own GPU, NCCL carries out the collectives; ranks that share a GPU access each other's
- * memory; if neither is possible, the data goes through the host. The first call finds out which applies, and
- * rank 0 prints it in one line. See docs/how-to/gpu.md. librabit loads librabit_cuda.so, and that loads NCCL,
- * when they are first needed.
+ * memory; if neither is possible, the data goes through the host. The first call determines which way is
+ * used, and rank 0 prints a line that names it. See docs/how-to/gpu.md. librabit loads librabit_cuda.so,
+ * which loads NCCL, on first use.
  *
  * Buffers must be device memory of one GPU: the GPU of the first buffer ever passed. All ranks make the same
  * calls in the same order. `stream` is a cudaStream_t (NULL: the default stream). In place:
  * sendbuf == recvbuf for RabitDeviceAllreduce and RabitDeviceBroadcast,
  * sendbuf == recvbuf + rank * count for RabitDeviceAllgather,
- * recvbuf == sendbuf + rank * count for RabitDeviceReduceScatter; otherwise the two must not overlap.
+ * recvbuf == sendbuf + rank * count for RabitDeviceReduceScatter; otherwise the two buffers must not overlap.
  *
  * Before LoadCheckPoint a call enqueues its work on its stream, after the work already there, and may return
- * before that is done. With NCCL (or with one rank), and after a first call without capture, a call can be
- * captured into a CUDA graph, by all ranks or none; the graph must be destroyed before Finalize. Otherwise
- * capture is refused. Wait with RabitDeviceSynchronize, which notices the loss of a rank, rather than with
- * cudaStreamSynchronize: after a loss the latter returns within a second with NCCL, but with arbitrary
- * results, and may not return at all on a shared GPU. After LoadCheckPoint a call returns only when its
- * result is complete and stored: ranks may be lost, and started again.
+ * before its work is done. With NCCL (or with one rank), once a first call has been made without capture, a
+ * call can be captured into a CUDA graph, by all ranks or none; the graph must be destroyed before Finalize.
+ * Otherwise capture is refused. Wait with RabitDeviceSynchronize, which notices the loss of a rank, rather
+ * than with cudaStreamSynchronize: after a loss the latter returns within a second with NCCL, but with
+ * arbitrary results, and may not return at all on a shared GPU. After LoadCheckPoint a call returns only when
+ * its result is complete and stored, so that lost ranks can be restarted.
  *
- * Errors: the C functions return 0 on success, else -1, and RabitDeviceGetLastError returns the reason;
- * the C++ functions throw dmlc::Error. After an error in a collective all further calls fail. A call that
- * is refused, because of its arguments or because its stream is captured, changes nothing, except that a
- * group that contains it is refused at its end, too. Threads: as in rabit.h. */
+ * Errors: the C functions return 0 on success, else -1, and RabitDeviceGetLastError returns the reason; the
+ * C++ functions throw dmlc::Error. After an error in a collective all further calls fail. A call that is
+ * refused, because of its arguments or because its stream is captured, changes nothing, except that a group
+ * that contains the call is also refused, at its end. Threads: as in rabit.h. */
 #ifndef RABIT_DEVICE_H_
 #define RABIT_DEVICE_H_
 
@@ -54,9 +54,9 @@ enum RabitDeviceOperation {
   RABIT_DEVICE_AVERAGE = 4 /* the sum, divided by the number of ranks */
 };
 
-/* Selects a GPU for this rank: the n-th visible one (CUDA_VISIBLE_DEVICES) for the n-th rank of a host,
- * starting over from the first if there are more ranks. Makes it the thread's current device and returns its
- * number in *device. Call it before allocating device memory, unless the program chooses a GPU itself. */
+/* Selects a GPU for this rank: the visible GPU (CUDA_VISIBLE_DEVICES) whose number is the local rank modulo
+ * the number of visible GPUs. Makes it the thread's current device and stores its number in *device, unless
+ * `device` is NULL. Call it before allocating device memory, unless the program chooses a GPU itself. */
 RABIT_DLL int RabitDeviceSelect(int* device);
 
 /* On every rank, recvbuf[i] becomes the reduction of sendbuf[i] over all ranks, for each i below `count`. */
@@ -76,8 +76,8 @@ RABIT_DLL int RabitDeviceAllgather(const void* sendbuf, void* recvbuf, size_t co
 RABIT_DLL int RabitDeviceReduceScatter(const void* sendbuf, void* recvbuf, size_t count, int type,
                                        int operation, void* stream);
 
-/* Calls between these two functions are enqueued on their streams as one group when the outermost group
- * ends: faster for many small buffers. */
+/* Calls between these two functions are enqueued on their streams as one group when the outermost group ends,
+ * which is faster for many small buffers. */
 RABIT_DLL int RabitDeviceGroupStart(void);
 RABIT_DLL int RabitDeviceGroupEnd(void);
 
@@ -85,11 +85,11 @@ RABIT_DLL int RabitDeviceGroupEnd(void);
  * meantime or did not arrive within rabit_timeout_sec (with rabit_timeout=1). */
 RABIT_DLL int RabitDeviceSynchronize(void* stream);
 
-/* Describes how collectives run, for people, e.g. "NCCL 2.28.9"; empty before the first call. Valid until the
- * thread's next call. */
+/* A human-readable description of the way in which collectives run, e.g. "NCCL 2.28.9"; empty before the
+ * first collective. Valid until the thread's next call of this function. */
 RABIT_DLL const char* RabitDeviceDescribe(void);
 
-/* The error of the last of these functions that failed on this thread; valid until the next failure. */
+/* The error of this thread's last call that failed; valid until the thread's next error. */
 RABIT_DLL const char* RabitDeviceGetLastError(void);
 
 #ifdef __cplusplus
@@ -107,7 +107,7 @@ namespace rabit {
 namespace device {
 inline namespace warren_v1 {
 
-/// The code of an element type. CUDA's own types have one only if CUDA's compiler compiles this header;
+/// The code of an element type. CUDA's own types have a code only if CUDA's compiler compiles this header;
 /// otherwise use the C functions.
 template <typename DType>
 struct TypeOf;

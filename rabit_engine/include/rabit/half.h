@@ -84,7 +84,7 @@ inline float FromBFloat16(std::uint16_t half) {
 
 inline namespace warren_v1 {
 
-/// Uninitialised by default, like a float. Conversions: engine::half::ToFloat16 and FromFloat16.
+/// Uninitialized by default, like a float. Conversions: engine::half::ToFloat16 and FromFloat16.
 class Float16 {
  public:
   Float16() = default;
@@ -103,7 +103,7 @@ class Float16 {
   std::uint16_t bits_;
 };
 
-/// Uninitialised by default. Conversions: engine::half::ToBFloat16 and FromBFloat16.
+/// Uninitialized by default. Conversions: engine::half::ToBFloat16 and FromBFloat16.
 class BFloat16 {
  public:
   BFloat16() = default;

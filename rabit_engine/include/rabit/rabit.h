@@ -3,7 +3,7 @@
 // Every process ("rank") makes the same calls in the same order. Between Init and Finalize:
 //
 //     rabit::Init(argc, argv);
-//     int version = rabit::LoadCheckPoint(&model);          // 0: nothing to load, initialise the model
+//     int version = rabit::LoadCheckPoint(&model);          // 0: nothing to load, initialize the model
 //     for (int i = version; i < rounds; ++i) {
 //       rabit::Allreduce<rabit::op::Sum>(gradient.data(), gradient.size());
 //       ...
@@ -14,15 +14,15 @@
 // Counts are in elements, sizes in bytes. Buffers are used in place and belong to the caller; counts may be
 // 0. Programs for rabit 0.1 and for the copy in XGBoost 1.7 compile unchanged, in C++11 and later.
 //
-// Errors: every call throws dmlc::Error (a std::runtime_error). The message names the rank, the call and
-// where it was made. Calls that need other ranks throw before Init and after Finalize; queries (GetRank...)
-// then return what a job of one process would return. After an error in a collective all further calls throw;
-// Finalize then only frees resources.
+// Errors are thrown as dmlc::Error (a std::runtime_error). The message names the rank, the call and the call
+// site. Calls that need other ranks throw before Init and after Finalize; queries (GetRank...) then return
+// what a job of one process would return. After an error in a collective, all further calls that need other
+// ranks throw; Finalize then only frees resources and returns false.
 //
-// Threads: each thread that calls Init has its own rank. A thread that did not call Init uses the process's
-// rank, if there is only one. Two threads must not use a rank at the same time, except for queries.
+// Threads: each thread that calls Init has its own rank. A thread that has not called Init uses the process's
+// rank if the process has only one. Two threads must not use a rank at the same time, except for queries.
 //
-// The last three arguments of some calls tell where the call was made. Leave them at their defaults.
+// The last three arguments of some calls are the call site. Leave them at their defaults.
 #ifndef RABIT_RABIT_H_
 #define RABIT_RABIT_H_
 
@@ -56,30 +56,30 @@ struct BitOR;  ///< integers only
 inline namespace warren_v1 {
 
 /// Joins the job. `key=value` arguments (rabit_tracker_uri=host, rabit_task_id=3...) take precedence over the
-/// environment (DMLC_TRACKER_URI...); other arguments are ignored. Without a tracker, the job is that of the
-/// launcher (mpirun, srun); without a launcher, it is this process alone. WARREN_BOOTSTRAP=none keeps
-/// launched processes apart. Blocks until all ranks have joined. A second call in the same thread does
-/// nothing. Returns true, or throws. A process started as a server or scheduler (DMLC_ROLE) has nothing to
-/// do: it ends with exit(0).
+/// environment (DMLC_TRACKER_URI...); other arguments are ignored. Without a tracker, the process joins the
+/// job of its launcher (mpirun, srun); without a launcher, it is a job by itself. With WARREN_BOOTSTRAP=none,
+/// each launched process is a job by itself. Blocks until all ranks have joined. A second call in the same
+/// thread does nothing. Returns true, or throws. A process started as a server or scheduler (DMLC_ROLE) has
+/// nothing to do and exits with code 0.
 inline bool Init(int argc, char* argv[]);
 
 /// Leaves the job; no call that needs other ranks may follow. Returns true, or false if an earlier error had
-/// already ended the job for this rank. Throws if the tracker cannot be informed.
+/// already ended the job for this rank. Throws if leaving fails, e.g. because the tracker cannot be reached.
 inline bool Finalize();
 
-/// This process's rank, 0 to GetWorldSize() - 1.
+/// The calling thread's rank, 0 to GetWorldSize() - 1.
 inline int GetRank();
-/// The number of processes.
+/// The number of ranks in the job.
 inline int GetWorldSize();
-/// Whether a tracker or launcher started this process as part of a job.
+/// Whether the job has a tracker or more than one rank; false before Init and after Finalize.
 inline bool IsDistributed();
 /// The rank before this one in the ring; the highest rank for rank 0.
 inline int GetRingPrevRank();
-/// The name of this host; empty before Init.
+/// The name of this host; empty before Init and after Finalize.
 inline std::string GetProcessorName();
 
-/// Shows text to people who watch the job: in the tracker's output, or in this process's if there is no
-/// tracker. Include the newline.
+/// Prints text in the tracker's output, or on this process's standard output if there is no tracker. Include
+/// the newline.
 inline void TrackerPrint(const std::string& msg);
 /// Like TrackerPrint, with printf's format; the text may have any length.
 inline void TrackerPrintf(const char* fmt, ...);
@@ -99,12 +99,13 @@ inline void Broadcast(std::string* sendrecv_data, int root, const char* _file = 
 ///
 ///     Allreduce<op::Sum>(&data[0], data.size());
 ///
-/// DType: char, int, long, long long, all of these also unsigned, float, double and 16-bit floats (Float16,
-/// BFloat16 and the compiler's, half.h) run at full speed; any other trivially copyable type that OP can
-/// combine works, too. 16-bit floats are summed as floats, and the sum is rounded once, to nearest even.
+/// DType: char, int, long, long long, their unsigned variants, float, double and 16-bit floats (Float16,
+/// BFloat16 and the compiler's own types, see half.h) run at full speed. Any other trivially copyable type
+/// that OP can combine works, too. 16-bit floats are summed as floats, and the sum is rounded once, to
+/// nearest even.
 ///
 /// `prepare_fun(prepare_arg)`, if given, is called first, to fill the buffer. It is not called if the result
-/// is already known, as in a process that was started again and has not caught up yet.
+/// is already known, as in a restarted process that has not caught up yet.
 template <typename OP, typename DType>
 inline void Allreduce(DType* sendrecvbuf, std::size_t count, void (*prepare_fun)(void*) = nullptr,
                       void* prepare_arg = nullptr, const char* _file = _FILE, const int _line = _LINE,
@@ -117,27 +118,29 @@ inline void Allreduce(DType* sendrecvbuf, std::size_t count, std::function<void(
 #endif
 
 /// Collects one slice from each rank. The buffer has `total_size` elements on every rank and consists of the
-/// ranks' slices, in rank order, without gaps; each rank contributes its own and gets the others'.
+/// ranks' slices, in rank order, without gaps; each rank contributes its own slice and receives the other
+/// ranks' slices.
 ///
-///     slice_begin        where this rank's slice begins, in elements
-///     slice_size_or_end  its size, as in rabit's code, or its end, as in rabit's documentation. All ranks
-///                        must make the same choice. The engine finds out which it is, because the slices
-///                        are contiguous for only one of the two.
+///     slice_begin        the start of this rank's slice, in elements
+///     slice_size_or_end  the slice's size, as in rabit's code, or its end, as in rabit's documentation. All
+///                        ranks must make the same choice. The engine determines which choice was made:
+///                        the slices are contiguous for only one of the two.
 ///     size_prev_slice    not used; rabit required the size of the previous rank's slice
 template <typename DType>
 inline void Allgather(DType* sendrecvbuf, std::size_t total_size, std::size_t slice_begin,
                       std::size_t slice_size_or_end, std::size_t size_prev_slice, const char* _file = _FILE,
                       const int _line = _LINE, const char* _caller = _CALLER);
 
-/// Loads the newest checkpoint and returns its version. 0: there is no checkpoint, and the models are
-/// unchanged. local_model: null, or this rank's own model; if it is given, CheckPoint needs one, too.
+/// Loads the newest checkpoint and returns its version. If there is no checkpoint, returns 0 and leaves the
+/// models unchanged. local_model: null, or this rank's own model; if it is not null, CheckPoint must also be
+/// given a local model.
 inline int LoadCheckPoint(Serializable* global_model, Serializable* local_model = nullptr);
-/// Ends a version: keeps a copy of the models in memory.
-/// global_model: the same on all ranks. local_model: null, or this rank's own. Prefer global models: a local
-/// one must be sent to other ranks to outlive this process.
+/// Ends a version: keeps a copy of the models in memory. global_model: the same on all ranks. local_model:
+/// null, or this rank's own. Prefer global models: a local model must be sent to other ranks to outlive this
+/// process.
 inline void CheckPoint(const Serializable* global_model, const Serializable* local_model = nullptr);
-/// CheckPoint without the copy: remembers the pointer and saves the model only when it is needed. The model
-/// must stay alive and unchanged until the last collective before the next checkpoint has returned.
+/// Like CheckPoint, but makes no copy: remembers the pointer and saves the model only when it is needed. The
+/// model must stay alive and unchanged until the last collective before the next checkpoint has returned.
 inline void LazyCheckPoint(const Serializable* global_model);
 /// The current version: the number of calls of CheckPoint and LazyCheckPoint so far. In a restarted process,
 /// it is the job's version once LoadCheckPoint has been called.
@@ -174,14 +177,14 @@ class Reducer {
   engine::ReduceHandle handle_;
 };
 
-/// Allreduce of objects that serialise themselves into max_nbyte bytes. DType needs a default constructor,
+/// Allreduce of objects that serialize themselves into max_nbyte bytes. DType needs a default constructor,
 /// Save(rabit::Stream&) const, Load(rabit::Stream&) and Reduce(const DType& src, size_t max_nbyte), which
-/// combines an object with one from higher ranks.
+/// combines an object with an object from higher ranks.
 template <typename DType>
 class SerializeReducer {
  public:
   SerializeReducer();
-  /// max_nbyte: the largest size of a serialised object, results included; the same on all ranks.
+  /// max_nbyte: the largest size of a serialized object, results included; the same on all ranks.
   inline void Allreduce(DType* sendrecvobj, std::size_t max_nbyte, std::size_t count,
                         void (*prepare_fun)(void*) = nullptr, void* prepare_arg = nullptr,
                         const char* _file = _FILE, const int _line = _LINE, const char* _caller = _CALLER);

@@ -1,4 +1,4 @@
-// Streams and serialisable objects, both from dmlc-core (<dmlc/io.h>).
+// Streams and serializable objects, both from dmlc-core (<dmlc/io.h>).
 #ifndef RABIT_SERIALIZABLE_H_
 #define RABIT_SERIALIZABLE_H_
 

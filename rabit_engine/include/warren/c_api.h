@@ -12,24 +12,24 @@
  *     WarrenCommFree(world);
  *     WarrenFinalize();
  *
- * Every function returns 0, or -1 on error; WarrenGetLastError returns the message. A call that all
- * ranks refuse because of its arguments leaves the communicator usable. After an error in a call with other
- * ranks the communicator is unusable: every further call on it, on any of its ranks, returns an error. A
- * process that dies ends all its communicators; ranks that wait for it, in any communicator of the job, are
- * told which rank it was.
+ * Every function returns 0, or -1 on error; WarrenGetLastError returns the message. A call that all ranks
+ * refuse because of its arguments leaves the communicator usable. After an error in a call with other ranks
+ * the communicator is unusable: every further call on it, on any of its ranks, returns an error. If a process
+ * dies, all its communicators become unusable; ranks that wait for it, in any communicator of the job, get an
+ * error that names its rank.
  *
  * All ranks of a communicator make the same calls on it in the same order, with the same counts, types,
- * operations and roots unless stated otherwise; if they do not, they get an error. (If elements are only
- * moved, their size in bytes is compared, not their type; and an average counts as a sum.) `count` is in
- * elements of `type`; it may be 0, and then pointers may be NULL. Pointers need not be aligned. `send` and
- * `recv` buffers must not overlap, unless the call is made in place as described for each function.
+ * operations and roots unless stated otherwise; calls that differ end with an error. (For calls that only
+ * move elements, sizes in bytes are compared, not types; an average counts as a sum.) `count` is in elements
+ * of `type`; it may be 0, and then pointers may be NULL. Pointers need not be aligned. `send` and `recv`
+ * buffers must not overlap, unless the call is made in place as described for each function.
  *
- * Sums and products are computed in an order that depends only on the ranks: all ranks get the same bits,
- * whatever the sizes, hosts and algorithms. Sums and products of 16-bit floats are computed in float32 and
- * rounded once.
+ * All ranks get the same bits of a sum or a product. With the native engine and WARREN_REPRODUCIBLE=1 (the
+ * defaults), the order of computation depends only on the ranks, regardless of sizes, hosts and algorithms.
+ * Sums and products of 16-bit floats are computed in float32 and rounded once.
  *
  * Threads: only one thread at a time may use a communicator; different communicators may be used
- * concurrently. A call on a communicator that another thread is using is refused.
+ * concurrently. A call on a communicator that another thread is using may be refused.
  *
  * rabit's API (rabit/rabit.h, rabit/c_api.h) uses the same engine: it may be used together with this one, and
  * its communicator is the world. Only rabit's API lets single workers rejoin after a failure: once a program
@@ -66,7 +66,7 @@ enum WarrenType {
   WARREN_BFLOAT16 = 11 /* the upper half of a float32 */
 };
 
-/* Operations. The bitwise ones are for integers, the average is for floating point. */
+/* Operations. The bitwise operations are for integers, the average is for floating point. */
 enum WarrenOp {
   WARREN_MAX = 0,
   WARREN_MIN = 1,
@@ -87,8 +87,8 @@ typedef struct WarrenCustomOp {
   int (*function)(const void* right, void* left, size_t count, void* context);
   void* context;
   size_t element_bytes;
-  /* Called once with the context when no call needs it any more, or when the call is refused; possibly on
-   * another thread. NULL: the caller keeps ownership. */
+  /* Called once, with the context, when no call needs the context anymore or when the call is refused;
+   * possibly on another thread. NULL: the caller keeps ownership. */
   void (*release)(void* context);
 } WarrenCustomOp;
 
@@ -96,10 +96,10 @@ typedef struct WarrenCustomOp {
 typedef struct WarrenComm_* WarrenComm;
 
 /* Joins the job. argv may contain `key=value` arguments; others are ignored. It may be NULL if argc is 0.
- * Without a tracker, the job is that of the launcher (mpirun, srun); a process started without a launcher
- * is a job by itself. Does nothing if the thread has already joined, through this or rabit's API. */
+ * Without a tracker, the process joins the job of its launcher (mpirun, srun); without a launcher, it is a
+ * job by itself. Does nothing if the thread has already joined, through this or rabit's API. */
 WARREN_DLL int WarrenInit(int argc, char** argv);
-/* Leaves the job, together with all other ranks. Communicators may still be freed afterwards. */
+/* Leaves the job; a collective call. Communicators may still be freed afterwards. */
 WARREN_DLL int WarrenFinalize(void);
 /* The error of this thread's last call that returned -1. Valid until the thread's next call. */
 WARREN_DLL const char* WarrenGetLastError(void);
@@ -108,24 +108,25 @@ WARREN_DLL const char* WarrenGetLastError(void);
 
 /* The communicator of all ranks of the job. */
 WARREN_DLL int WarrenCommWorld(WarrenComm* out);
-/* Makes one communicator for each color from the ranks that give it, ordered by key, then by rank. *out is
- * NULL for a negative color. All ranks of `comm` call it. */
+/* Makes one communicator per color, of the ranks that pass this color, ordered by key, then by rank. *out is
+ * NULL for a negative color. A collective call on `comm`. */
 WARREN_DLL int WarrenCommSplit(WarrenComm comm, int color, int key, WarrenComm* out);
-/* Makes a communicator of these ranks of `comm`, in this order. All ranks of `comm` call it with the same
- * list; *out is NULL on ranks that are not in it. */
+/* Makes a communicator of these ranks of `comm`, in this order. A collective call on `comm`, with the same
+ * list on all ranks; *out is NULL on ranks that are not in the list. */
 WARREN_DLL int WarrenCommCreate(WarrenComm comm, const int* ranks, size_t count, WarrenComm* out);
-/* Makes a communicator of the ranks on this host (WARREN_HOST_GROUP can split a host into several). All ranks
- * of `comm` call it. */
+/* Makes a communicator of the ranks on this host (WARREN_HOST_GROUP can split a host into several). A
+ * collective call on `comm`. */
 WARREN_DLL int WarrenCommLocal(WarrenComm comm, WarrenComm* out);
-/* Makes a communicator of the ranks that have the same index on their hosts: one rank of each host that has
- * enough ranks. All ranks of `comm` call it. */
+/* Makes a communicator of the ranks that have the same local rank: one rank of each host that has enough
+ * ranks. A collective call on `comm`. */
 WARREN_DLL int WarrenCommCross(WarrenComm comm, WarrenComm* out);
-/* Leaves the communicator. Other ranks need not do so, and may continue with calls that do not need this
- * rank. NULL is allowed. The world is left by WarrenFinalize. */
+/* Leaves and frees the communicator. Other ranks need not leave it, and may continue with calls that do not
+ * need this rank. NULL is allowed. Only WarrenFinalize leaves the job's world. */
 WARREN_DLL int WarrenCommFree(WarrenComm comm);
 
-/* Sets how many seconds each further call of this rank on `comm` may wait for a rank that is alive, unless
- * the call's options say otherwise; replaces rabit_timeout_sec. See WarrenCallOptions. */
+/* Sets the timeout of this rank's further calls on `comm`: how many seconds a call may wait for a rank that
+ * is alive, unless the call's options set a timeout. Overrides rabit_timeout_sec; 0 restores the default. See
+ * WarrenCallOptions. */
 WARREN_DLL int WarrenCommSetTimeout(WarrenComm comm, double seconds);
 WARREN_DLL int WarrenCommRank(WarrenComm comm, int* rank);
 WARREN_DLL int WarrenCommSize(WarrenComm comm, int* size);
@@ -134,16 +135,16 @@ WARREN_DLL int WarrenCommRankInWorld(WarrenComm comm, int rank, int* rank_in_wor
 
 /* --- ranks that find each other by means they already share --- */
 
-/* How ranks exchange short texts before they are linked: by a key-value store, or by a communicator of
- * another library. Initialise it with WARREN_RENDEZVOUS. */
+/* A way for ranks to exchange short records before they are linked, such as a key-value store or a
+ * communicator of another library. Initialize it with WARREN_RENDEZVOUS. */
 typedef struct WarrenRendezvous {
   size_t struct_bytes; /* sizeof(WarrenRendezvous) */
   int rank;            /* this process's rank, from 0 */
   int size;
   /* Gathers the records, up to a few KiB each, of all ranks on all ranks: calls give(records, record, bytes)
-   * once for each rank, in rank order. All ranks call it equally often, a few times, from within the function
-   * that received this struct. Returns 0; any other value ends that function with the error message written
-   * to `error`, which has room for error_bytes including the terminating null character. */
+   * once for each rank, in rank order. It is called a few times, equally often on all ranks, from within the
+   * function that received this struct. Returns 0; any other value ends that function with the error message
+   * written to `error`, a buffer of error_bytes bytes including the terminating NUL. */
   int (*allgather)(const void* record, size_t bytes,
                    void (*give)(void* records, const void* record, size_t bytes), void* records, char* error,
                    size_t error_bytes, void* context);
@@ -154,10 +155,9 @@ typedef struct WarrenRendezvous {
 
 /* Makes a communicator of the ranks that meet through `rendezvous`; needs neither WarrenInit nor a tracker.
  * It is a separate world, which each rank leaves independently with WarrenCommFree. The settings in the
- * environment apply (docs/reference/options.md), except those on how ranks meet; the engine is the native
- * one. */
+ * environment apply (docs/reference/options.md), except those on how ranks meet. The engine is native. */
 WARREN_DLL int WarrenCommMeet(const WarrenRendezvous* rendezvous, WarrenComm* out);
-/* Makes a communicator of these ranks of `comm`, in this order; only they call it. They meet through
+/* Makes a communicator of these ranks of `comm`, in this order; only these ranks call it. They meet through
  * `rendezvous`, whose ranks are the positions in the list. `name` is for messages and must be unique among
  * the job's communicators. */
 WARREN_DLL int WarrenCommGroup(WarrenComm comm, const int* ranks, size_t count, const char* name,
@@ -186,7 +186,7 @@ WARREN_DLL int WarrenReduceScatterVCustom(WarrenComm comm, const void* send, voi
                                           const WarrenCustomOp* op);
 /* Copies the root's buffer to all ranks. */
 WARREN_DLL int WarrenBroadcast(WarrenComm comm, void* buffer, size_t count, int type, int root);
-/* Concatenates the `send` of all ranks, in rank order, in the recv of all ranks: count * size elements. In
+/* Concatenates the send buffers of all ranks, in rank order, in every rank's recv (count * size elements). In
  * place: send points to this rank's slice in recv. */
 WARREN_DLL int WarrenAllgather(WarrenComm comm, const void* send, void* recv, size_t count, int type);
 /* Like WarrenAllgather, with counts[r] elements from rank r; all ranks give the same counts. */
@@ -199,18 +199,18 @@ WARREN_DLL int WarrenGather(WarrenComm comm, const void* send, void* recv, size_
  * all ranks. */
 WARREN_DLL int WarrenGatherV(WarrenComm comm, const void* send, size_t count, void* recv,
                              const size_t* counts, int type, int root);
-/* Each rank gets its slice, `count` elements, of the root's `send`, which has count * size. send of other
- * ranks is not used. In place at the root: recv points to the root's slice in send. */
+/* Each rank gets its slice, `count` elements, of the root's `send`, which has count * size elements. send of
+ * other ranks is not used. In place at the root: recv points to the root's slice in send. */
 WARREN_DLL int WarrenScatter(WarrenComm comm, const void* send, void* recv, size_t count, int type, int root);
 /* Like WarrenScatter. This rank gets `count` elements; only the root needs send and the counts of all
  * ranks. */
 WARREN_DLL int WarrenScatterV(WarrenComm comm, const void* send, const size_t* counts, void* recv,
                               size_t count, int type, int root);
 /* Slice r of send, `count` elements, goes to rank r, which stores it in the slice of its recv that belongs to
- * the sender. Not in place. */
+ * the sender. Cannot be made in place. */
 WARREN_DLL int WarrenAllToAll(WarrenComm comm, const void* send, void* recv, size_t count, int type);
-/* Sends send_counts[r] elements to rank r and receives recv_counts[r] from it; sender and receiver must
- * agree. Slices lie one after another. */
+/* Sends send_counts[r] elements to rank r and receives recv_counts[r] elements from rank r; sender and
+ * receiver must agree. The slices are contiguous, in rank order. */
 WARREN_DLL int WarrenAllToAllV(WarrenComm comm, const void* send, const size_t* send_counts, void* recv,
                                const size_t* recv_counts, int type);
 /* Returns when all ranks have called it. */
@@ -220,8 +220,8 @@ WARREN_DLL int WarrenBarrier(WarrenComm comm);
 
 /* Each message is received by one call of the same size, in the order of sending; two ranks make all calls
  * that involve both, collectives included, in the same order. Send returns when the buffer may be reused; for
- * a long message that is only after the other rank has started to receive it. Two ranks that both send first
- * therefore deadlock; SendRecv does both concurrently. */
+ * a long message, this is only after the other rank has started to receive it. Two ranks that first send each
+ * other a long message therefore deadlock; SendRecv sends and receives concurrently. */
 WARREN_DLL int WarrenSend(WarrenComm comm, const void* buffer, size_t count, int type, int to);
 WARREN_DLL int WarrenRecv(WarrenComm comm, void* buffer, size_t count, int type, int from);
 WARREN_DLL int WarrenSendRecv(WarrenComm comm, const void* send, size_t send_count, int to, void* recv,
@@ -232,16 +232,17 @@ WARREN_DLL int WarrenSendRecv(WarrenComm comm, const void* send, size_t send_cou
 /* An asynchronous operation, owned by the caller until WarrenWait or WarrenHandleFree. */
 typedef struct WarrenHandle_* WarrenHandle;
 
-/* Options of an asynchronous call. Initialise with WARREN_CALL_OPTIONS; NULL means the defaults. */
+/* Options of an asynchronous call. Initialize with WARREN_CALL_OPTIONS; NULL means the defaults. */
 typedef struct WarrenCallOptions {
   size_t struct_bytes; /* sizeof(WarrenCallOptions) */
   /* Shown in a timeline (WARREN_TIMELINE) and in errors; copied. NULL or "": only the function's name is
    * shown. */
   const char* name;
-  /* How many seconds the operation may wait for a rank that is alive, counted from when it starts to run;
-   * replaces rabit_timeout_sec; may be fractional. After that it ends with an error that names a late rank,
-   * and the communicator is unusable. 0: as rabit_timeout says. The call is refused if this is negative or
-   * NaN, or not 0 over MPI, which has no timeouts. */
+  /* How many seconds the operation may wait for a rank that is alive, counted from the start of its
+   * execution; may be fractional. After this time the operation ends with an error that names a late rank,
+   * and the communicator is unusable. 0: the timeout of WarrenCommSetTimeout or, by default,
+   * rabit_timeout_sec if rabit_timeout=1. The call is refused if the value is negative or NaN, or if it is
+   * not 0 over MPI, which has no timeouts. */
   double timeout_seconds;
 } WarrenCallOptions;
 #define WARREN_CALL_OPTIONS \
@@ -250,10 +251,10 @@ typedef struct WarrenCallOptions {
 /* The asynchronous forms of the calls above; they return immediately. The calls on one communicator,
  * synchronous ones included, run one after another in the order in which they were made, which must be the
  * same on all ranks; calls on different communicators may run concurrently, in any order. They run on a
- * thread of this library, or in WarrenWait on the waiting thread. Buffers belong to the operation until it
- * has ended, and a custom function may be called on another thread; counts are copied. Invalid arguments are
- * refused immediately, without a handle. A communicator that is freed in the meantime lives until its
- * operations have ended. `options` may be NULL. */
+ * thread of this library, or on a thread that waits for one of them, e.g. in WarrenWait. Buffers belong to
+ * the operation until the operation has ended, and a custom function may be called on another thread; counts
+ * are copied. Invalid arguments are refused immediately, without a handle. A communicator that is freed in
+ * the meantime lives until its operations have ended. `options` may be NULL. */
 WARREN_DLL int WarrenAllreduceAsync(WarrenComm comm, const void* send, void* recv, size_t count, int type,
                                     int op, const WarrenCallOptions* options, WarrenHandle* handle);
 WARREN_DLL int WarrenAllreduceCustomAsync(WarrenComm comm, const void* send, void* recv, size_t count,
@@ -302,11 +303,12 @@ WARREN_DLL int WarrenSendRecvAsync(WarrenComm comm, const void* send, size_t sen
                                    size_t recv_count, int from, int type, const WarrenCallOptions* options,
                                    WarrenHandle* handle);
 
-/* Waits until the operation has ended; returns 0, or -1 with its error. Frees the handle. NULL is allowed. */
+/* Waits until the operation has ended; returns 0, or -1 with the operation's error. Frees the handle. NULL is
+ * allowed. */
 WARREN_DLL int WarrenWait(WarrenHandle handle);
 /* Waits for all operations and frees the handles; returns 0, or -1 with the first error. */
 WARREN_DLL int WarrenWaitAll(const WarrenHandle* handles, size_t count);
-/* Sets *done to 1 if the operation has ended, with success or not, else to 0. */
+/* Sets *done to 1 if the operation has ended, successfully or not, else to 0. */
 WARREN_DLL int WarrenTest(WarrenHandle handle, int* done);
 /* Calls the function with the operation's error, or NULL, once the operation has ended: on any thread, or
  * immediately if it has already ended. The function must not wait for operations. At most one function per
@@ -319,15 +321,16 @@ WARREN_DLL int WarrenHandleFree(WarrenHandle handle);
 /* --- tagged messages --- */
 
 /* A mailbox carries any number of concurrent messages, in any order and from any thread, independent of the
- * calls on the communicator. Messages are told apart by their tags; those with the same sender, receiver and
- * tag keep their order. A thread of this library carries them over separate links. All ranks of `comm` call
- * WarrenMailboxCreate. The mailbox may be freed before or after the communicator. */
+ * calls on the communicator. Messages are distinguished by their tags; messages with the same sender,
+ * receiver and tag keep their order. A thread of this library carries them over separate links.
+ * WarrenMailboxCreate is a collective call on `comm`. The mailbox may be freed before or after the
+ * communicator. */
 typedef struct WarrenMailbox_* WarrenMailbox;
 enum { WARREN_ANY_RANK = -1 };
 WARREN_DLL int WarrenMailboxCreate(WarrenComm comm, WarrenMailbox* out);
-/* Operations in progress end with an error. NULL is allowed. */
+/* Frees the mailbox; operations in progress end with an error. NULL is allowed. */
 WARREN_DLL int WarrenMailboxFree(WarrenMailbox mailbox);
-/* Sends to another rank. The operation ends when the buffer may be reused; for a long message that is only
+/* Sends to another rank. The operation ends when the buffer may be reused; for a long message, this is only
  * after the other rank has started to receive it. */
 WARREN_DLL int WarrenMailboxSend(WarrenMailbox mailbox, const void* buffer, size_t bytes, int to,
                                  long long tag, const WarrenCallOptions* options, WarrenHandle* handle);
@@ -339,11 +342,11 @@ WARREN_DLL int WarrenMailboxRecv(WarrenMailbox mailbox, void* buffer, size_t byt
 /* --- device memory --- */
 
 /* Collectives on device memory, enqueued on `stream`, a cudaStream_t (NULL: the default stream); they may
- * still run when the call returns. docs/how-to/gpu.md describes how the data travels; rabit/device.h has more
- * rules. Unlike the functions there, these work on any communicator and return handles. `handle` may be NULL;
- * otherwise its operation ends when the work on the stream is done, with an error if another rank is lost.
- * Operations: sum, product, maximum, minimum, average. In place as for WarrenAllreduce etc.; a broadcast's
- * `send` and `recv` may be equal. */
+ * still be running when the call returns. docs/how-to/gpu.md describes how the data travels; rabit/device.h
+ * has more rules. Unlike the functions there, these work on any communicator and return handles. `handle` may
+ * be NULL; otherwise its operation ends when the work on the stream is done, with an error if another rank is
+ * lost. Operations: sum, product, maximum, minimum, average. In place as for WarrenAllreduce etc.; a
+ * broadcast's `send` and `recv` may be equal. */
 WARREN_DLL int WarrenDeviceAllreduce(WarrenComm comm, const void* send, void* recv, size_t count, int type,
                                      int op, void* stream, WarrenHandle* handle);
 WARREN_DLL int WarrenDeviceReduceScatter(WarrenComm comm, const void* send, void* recv, size_t count,
@@ -362,58 +365,58 @@ WARREN_DLL int WarrenDeviceAllgather(WarrenComm comm, const void* send, void* re
  * as without packing. */
 typedef struct WarrenCoordinator_* WarrenCoordinator;
 
-/* The values of rank 0 apply to all ranks; a negative value means the default. Initialise with
+/* The values of rank 0 apply to all ranks; a negative value means the default. Initialize with
  * WARREN_COORDINATOR_OPTIONS. */
 typedef struct WarrenCoordinatorOptions {
   size_t struct_bytes; /* sizeof(WarrenCoordinatorOptions) */
   /* The largest packed allreduce; 0: no packing; default: WARREN_FUSION_THRESHOLD, or 2 MiB. */
   long long fusion_bytes;
   int cycle_us; /* how long operations are collected; default: WARREN_CYCLE_TIME_US, or 1000 */
-  int autotune; /* 1: finds both values above by trial; default: WARREN_AUTOTUNE, or 0 */
-  /* After this time rank 0 prints to stderr which ranks an operation waits for; default:
+  int autotune; /* 1: tune both values above by trial; default: WARREN_AUTOTUNE, or 0 */
+  /* After this time, rank 0 prints a warning to stderr that names the ranks an operation waits for; default:
    * WARREN_STALL_SECONDS, or 60. */
   double stall_warning_seconds;
-  /* After this time an operation ends with an error that names the ranks it waits for. If a rank, e.g. a
-   * stopped one, does not take part at all, all operations end with an error. 0: never; default:
-   * rabit_timeout_sec if rabit_timeout=1, else never. */
+  /* After this time an operation ends with an error that names the ranks it waits for. If a rank does not
+   * take part at all, e.g. because its process is stopped, all operations end with an error. 0: never;
+   * default: rabit_timeout_sec if rabit_timeout=1, else never. */
   double stall_error_seconds;
 } WarrenCoordinatorOptions;
 #define WARREN_COORDINATOR_OPTIONS \
   { sizeof(WarrenCoordinatorOptions), -1, -1, -1, -1, -1 }
 
-/* Initialise with WARREN_ENQUEUE_OPTIONS. */
+/* Options of a named operation. Initialize with WARREN_ENQUEUE_OPTIONS. */
 typedef struct WarrenEnqueueOptions {
   size_t struct_bytes; /* sizeof(WarrenEnqueueOptions) */
   int priority;        /* operations that are ready run by descending priority; rank 0's value applies */
-  /* The operations of a group run when all group_size of them are ready everywhere. An error in one is an
-   * error in all, and then none runs. NULL: no group. */
+  /* The operations of a group run when all group_size of them are ready on all ranks. If one of them has an
+   * error, all of them end with this error and none is run. NULL: no group. */
   const char* group;
   size_t group_size;
 } WarrenEnqueueOptions;
 #define WARREN_ENQUEUE_OPTIONS \
   { sizeof(WarrenEnqueueOptions), 0, NULL, 0 }
 
-/* Creates a coordinator, which has its own communicator and thread. All ranks of `comm` call it. `options`
+/* Creates a coordinator, which has its own communicator and thread. A collective call on `comm`. `options`
  * may be NULL. */
 WARREN_DLL int WarrenCoordinatorCreate(WarrenComm comm, const WarrenCoordinatorOptions* options,
                                        WarrenCoordinator* out);
 /* Closes the coordinator for all ranks: operations that are not ready on all ranks by then end with an error
- * everywhere, so wait for the handles first. Waits for all ranks; fails if one is lost in the meantime.
+ * on all ranks, so wait for the handles first. Waits for all ranks; fails if a rank is lost in the meantime.
  * WarrenFinalize closes all coordinators that are still open. Other threads may be in calls on the
  * coordinator. */
 WARREN_DLL int WarrenCoordinatorClose(WarrenCoordinator coordinator);
 /* Closes and frees the coordinator; no other thread may be in a call on it. NULL is allowed. */
 WARREN_DLL int WarrenCoordinatorFree(WarrenCoordinator coordinator);
-/* Declares that this rank submits nothing more. Completes this rank's operations, then contributes neutral
- * elements to the other ranks' allreduces and barriers (an average still divides by the number of all ranks)
- * until all ranks have joined. Then the call returns with *last_rank (unless NULL) set to the rank of the job
- * that joined last, and all ranks may submit again. Until then, other kinds of operations and custom
+/* Declares that this rank submits no more operations. Completes this rank's operations, then contributes
+ * neutral elements to the other ranks' allreduces and barriers (an average still divides by the number of all
+ * ranks) until all ranks have joined. Then the call returns with *last_rank (unless NULL) set to the rank of
+ * the job that joined last, and all ranks may submit again. Until then, other kinds of operations and custom
  * functions end with an error. */
 WARREN_DLL int WarrenCoordinatorJoin(WarrenCoordinator coordinator, int* last_rank);
 
-/* Submit the corresponding calls by name. If ranks use one name for different operations, these end with an
- * error, and nothing else is affected. A name may be used again once its operation has ended.
- * `options` may be NULL. Buffers belong to the operation until it has ended. */
+/* Submit the corresponding calls by name. If ranks use the same name for different operations, these
+ * operations end with an error, and no others are affected. A name may be used again once its operation has
+ * ended. `options` may be NULL. Buffers belong to the operation until it has ended. */
 WARREN_DLL int WarrenEnqueueAllreduce(WarrenCoordinator coordinator, const char* name, const void* send,
                                       void* recv, size_t count, int type, int op,
                                       const WarrenEnqueueOptions* options, WarrenHandle* handle);
@@ -437,72 +440,70 @@ WARREN_DLL int WarrenEnqueueBarrier(WarrenCoordinator coordinator, const char* n
 
 /* --- other protocols --- */
 
-/* Tells the tracker, over a connection that proves the job's token (DMLC_JOB_TOKEN), that a worker of this
- * process is about to join by XGBoost's or rabit's protocol, neither of which can prove the token. That
- * worker's task id must be TASK#TICKET: TASK is `task_id` (NULL: the environment's), and TICKET is
- * `ticket`, 16 to 64 random letters and digits, valid for one worker. If `tracker_uri` is NULL, the
- * tracker is the environment's, else the one at tracker_uri:tracker_port. Blocks until the tracker has
- * answered. Works without WarrenInit. Thread-safe. */
+/* Announces to the tracker, over a connection that proves the job's token (DMLC_JOB_TOKEN), that a worker of
+ * this process is about to join by XGBoost's or rabit's protocol, neither of which can prove the token. The
+ * worker's task id must be TASK#TICKET: TASK is `task_id` (NULL: the environment's), and TICKET is `ticket`,
+ * 16 to 64 random letters and digits, valid for one worker. If `tracker_uri` is NULL, the tracker is the
+ * environment's; otherwise it is at tracker_uri:tracker_port. Blocks until the tracker has answered. Works
+ * without WarrenInit. Thread-safe. */
 WARREN_DLL int WarrenVouch(const char* tracker_uri, int tracker_port, const char* task_id,
                            const char* ticket);
 
 /* --- memberships of elastic jobs --- */
 
 /* In a job whose workers may come and go (dmlc-submit --num-workers MIN:MAX), a process keeps a membership: a
- * connection to the tracker of its environment, which forms generations of the workers that train together.
- * A member of generation G joins it with the task id TASK@G, by XGBoost's or rabit's protocol. Works without
- * WarrenInit. Only one thread at a time may call a function with a membership. */
+ * connection to the tracker named in its environment. The tracker forms generations, each a set of workers
+ * that train together. A member of generation G joins it with the task id TASK@G, by XGBoost's or rabit's
+ * protocol. Works without WarrenInit. Only one thread at a time may use a membership. */
 typedef struct WarrenMembershipState* WarrenMembership;
 
-/* What a worker tells: it has left its generation, and waits for the next one; the work of the job is done;
- * it has left its generation because it was asked to end. */
-#define WARREN_MEMBER_COMES 1
-#define WARREN_MEMBER_DONE 2
-#define WARREN_MEMBER_LEAVES 3
-#define WARREN_MEMBER_STAYS 4 /* only for WarrenMembershipBegin */
-/* What a worker hears: it is a member of this generation; a member was lost, so that the others leave and
- * come again; a worker waits, so that the members leave together and come again; the work of the job is done.
- */
-#define WARREN_GENERATION_FORMED 1
-#define WARREN_GENERATION_BROKEN 2
-#define WARREN_GENERATION_CHANGE 3
-#define WARREN_GENERATION_OVER 4
-/* The job, or this worker's place in it, is lost; `story` says why. */
-#define WARREN_GENERATION_FAILED 5
+/* The messages from a worker to the tracker. */
+#define WARREN_MEMBER_COMES 1  /* it is in no generation, or has left its own, and waits for the next one */
+#define WARREN_MEMBER_DONE 2   /* the work of the job is done */
+#define WARREN_MEMBER_LEAVES 3 /* it was asked to end, and has left its generation */
+#define WARREN_MEMBER_STAYS 4  /* it is still in its generation; only for WarrenMembershipBegin */
+/* The messages from the tracker to a worker. */
+#define WARREN_GENERATION_FORMED 1 /* the worker is a member of this generation */
+#define WARREN_GENERATION_BROKEN 2 /* a member was lost: leave the generation and rejoin (COMES) */
+#define WARREN_GENERATION_CHANGE 3 /* a worker is waiting: all members leave together and rejoin (COMES) */
+#define WARREN_GENERATION_OVER 4   /* the work of the job is done */
+#define WARREN_GENERATION_FAILED 5 /* the job, or this worker's place in it, is lost */
 
-/* Connects, and waits for the first generation (WARREN_MEMBER_COMES). */
+/* Connects to the tracker and sends WARREN_MEMBER_COMES. Does not wait for a generation. */
 WARREN_DLL int WarrenMembershipOpen(WarrenMembership* membership);
-/* The same in two steps, also for a worker whose membership has ended because the tracker died, when another
- * one takes the job over: it connects, and says what it is. This is WARREN_MEMBER_COMES if it waits,
- * WARREN_MEMBER_STAYS if it is a member of `generation`, WARREN_MEMBER_DONE if it has said in that one that
- * the work is done. */
+/* The same in two steps, also for a worker whose membership has ended because the tracker died and another
+ * tracker has taken over the job. Connect connects; Begin sends the worker's state: WARREN_MEMBER_COMES if it
+ * waits for a generation, WARREN_MEMBER_STAYS if it is a member of `generation`, WARREN_MEMBER_DONE if it has
+ * already reported in `generation` that the work is done. */
 WARREN_DLL int WarrenMembershipConnect(WarrenMembership* membership);
 WARREN_DLL int WarrenMembershipBegin(WarrenMembership membership, int word, int generation);
+/* Sends WARREN_MEMBER_COMES, WARREN_MEMBER_DONE or WARREN_MEMBER_LEAVES. */
 WARREN_DLL int WarrenMembershipTell(WarrenMembership membership, int word);
-/* Waits up to `seconds` for the tracker's next message. `*word` is what was heard, or 0 if nothing came.
- * `*generation` counts from 1, `*size` is the number of its members, and `story` receives which member was
- * lost or what failed, cut to `story_bytes` with its NUL; "" unless it is WARREN_GENERATION_BROKEN or
- * _FAILED. */
+/* Waits up to `seconds` for the tracker's next message. *word is WARREN_GENERATION_..., or 0 if no message
+ * has arrived. *generation counts from 1, and *size is the number of its members. `story` receives the reason
+ * for WARREN_GENERATION_BROKEN or _FAILED, truncated to story_bytes including the NUL; otherwise an empty
+ * string. */
 WARREN_DLL int WarrenMembershipHear(WarrenMembership membership, double seconds, int* word, int* generation,
                                     int* size, char* story, size_t story_bytes);
-/* The membership's socket, for poll: while it is readable, WarrenMembershipHear may have a message. */
+/* The membership's socket, for poll: when it is readable, a message may have arrived. */
 WARREN_DLL int WarrenMembershipDescriptor(WarrenMembership membership, int* descriptor);
-/* Ends the membership; the tracker takes a member that has not said that the work is done for lost. */
+/* Ends the membership. The tracker considers a member lost if it has sent neither WARREN_MEMBER_DONE nor
+ * WARREN_MEMBER_LEAVES. */
 WARREN_DLL int WarrenMembershipClose(WarrenMembership membership);
 
 /* --- progress reports --- */
 
 /* Reports for people who watch a job started by dmlc-submit. These functions work in any process of the job,
  * on any thread, with or without WarrenInit, and return immediately. They do nothing outside such a job, or
- * in a process forked from one that has called them or joined the job. */
+ * in a process forked from a process that has called them or joined the job. */
 
 /* Reports that the program has finished `round`, counted from 1, out of `of` rounds (0: unknown), with these
  * metrics, e.g. "train-rmse". Replaces the previous report. At most 64 metrics are shown. */
 WARREN_DLL int WarrenReportProgress(long long round, long long of, const char* const* names,
                                     const double* values, size_t count);
 /* Reports that this process has read `rows` rows and `bytes` bytes of a data set in `seconds` seconds, out of
- * the total_bytes that it will read (0: unknown). `what` is the data set's name; NULL or empty: reading has
- * ended. */
+ * the total_bytes that it will read (0: unknown). `what` is the data set's name; NULL or empty means that
+ * reading has ended. */
 WARREN_DLL int WarrenReportReading(const char* what, unsigned long long rows, unsigned long long bytes,
                                    unsigned long long total_bytes, double seconds);
 

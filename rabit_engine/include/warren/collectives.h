@@ -39,7 +39,7 @@ namespace warren {
 // this header.
 inline namespace v1 {
 
-/// The message says what went wrong, and on which rank.
+/// The message describes the error and names the rank.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -166,7 +166,7 @@ class Handle {
 
   /// Waits until the operation has ended. Throws its error.
   void Wait() { internal::Check(WarrenWait(handle_.release())); }
-  /// Whether the operation has ended, with success or not.
+  /// Whether the operation has ended, successfully or not.
   bool Test() const {
     int done = 0;
     internal::Check(WarrenTest(handle_.get(), &done));
@@ -222,7 +222,7 @@ struct CallOptions {
 
 namespace internal {
 
-/// Converts options for the C API; valid while `options` lives.
+/// Converts options for the C API. The result is valid as long as `options` exists.
 inline WarrenCallOptions InC(const CallOptions& options) {
   WarrenCallOptions wanted = WARREN_CALL_OPTIONS;
   wanted.name = options.name.c_str();
@@ -232,8 +232,8 @@ inline WarrenCallOptions InC(const CallOptions& options) {
 
 }  // namespace internal
 
-/// How ranks exchange short texts before they are linked: takes this rank's record and returns the records of
-/// all ranks, in rank order. See WarrenRendezvous.
+/// A function with which ranks exchange short records before they are linked: takes this rank's record and
+/// returns the records of all ranks, in rank order. See WarrenRendezvous.
 using AllgatherRecords = std::function<std::vector<std::string>(const std::string& record)>;
 
 namespace internal {
@@ -279,11 +279,11 @@ class Rendezvous {
 
 }  // namespace internal
 
-/// A group of ranks of the job. Copies refer to the same communicator; the last of them frees it.
-/// warren/c_api.h says which ranks and threads may make which calls, and in which order.
+/// A group of ranks of the job. Copies refer to the same communicator; the last of them frees it. For the
+/// order of calls and the threads that may make them, see warren/c_api.h.
 class Communicator {
  public:
-  /// No communicator, as returned by Split to ranks that are in no group.
+  /// An empty object: no communicator, as returned by Split to ranks that are in no group.
   Communicator() = default;
   explicit operator bool() const { return comm_ != nullptr; }
 
@@ -297,21 +297,21 @@ class Communicator {
   }
   /// The handle for functions of the C API; this object keeps ownership.
   WarrenComm get() const { return comm_.get(); }
-  /// Sets how long each further call of this rank waits for a rank that is alive, unless its options say
-  /// otherwise.
+  /// Sets how many seconds each further call of this rank may wait for a rank that is alive, unless the
+  /// call's options set a timeout.
   void SetTimeout(double seconds) const { internal::Check(WarrenCommSetTimeout(get(), seconds)); }
 
-  // --- communicators made from this communicator; all ranks call these functions unless stated otherwise ---
+  // --- communicators made from this communicator; collective calls unless stated otherwise ---
 
-  /// Makes a communicator of the ranks that give the same color, ordered by key, then by rank. Returns no
-  /// communicator for a negative color.
+  /// Makes a communicator of the ranks that pass the same color, ordered by key, then by rank. Returns an
+  /// empty object if the color is negative.
   Communicator Split(int color, int key = 0) const {
     WarrenComm made = nullptr;
     internal::Check(WarrenCommSplit(get(), color, key, &made));
     return Communicator(made);
   }
-  /// Makes a communicator of these ranks, in this order; all ranks give the same list. Returns no
-  /// communicator to ranks that are not in the list.
+  /// Makes a communicator of these ranks, in this order; all ranks pass the same list. Returns an empty
+  /// object to ranks that are not in the list.
   Communicator Create(const std::vector<int>& ranks) const {
     WarrenComm made = nullptr;
     internal::Check(WarrenCommCreate(get(), ranks.data(), ranks.size(), &made));
@@ -323,7 +323,7 @@ class Communicator {
     internal::Check(WarrenCommLocal(get(), &made));
     return Communicator(made);
   }
-  /// Makes a communicator of the ranks that have the same index on their hosts.
+  /// Makes a communicator of the ranks that have the same local rank.
   Communicator Cross() const {
     WarrenComm made = nullptr;
     internal::Check(WarrenCommCross(get(), &made));
@@ -369,7 +369,7 @@ class Communicator {
     internal::Check(WarrenReduceCustom(get(), send, recv, count, &op, root));
   }
 
-  /// Slices have `count` elements; send has count * size().
+  /// Slices have `count` elements; send has count * size() elements.
   template <typename T>
   void ReduceScatter(const T* send, T* recv, std::size_t count, Op op) const {
     internal::Check(
@@ -440,7 +440,7 @@ class Communicator {
         WarrenScatterV(get(), send, bytes.data(), recv, internal::Bytes<T>(count), WARREN_UINT8, root));
   }
 
-  /// send and recv have count * size() elements and do not overlap.
+  /// send and recv have count * size() elements each and must not overlap.
   template <typename T>
   void AllToAll(const T* send, T* recv, std::size_t count) const {
     internal::Check(WarrenAllToAll(get(), send, recv, internal::Bytes<T>(count), WARREN_UINT8));
@@ -602,7 +602,7 @@ class Communicator {
     return Begin(WarrenDeviceAllreduce, send, recv, count, internal::TypeOf<T>(), static_cast<int>(op),
                  stream);
   }
-  /// Slices have `count` elements; send has count * size().
+  /// Slices have `count` elements; send has count * size() elements.
   template <typename T>
   Handle DeviceReduceScatter(const T* send, T* recv, std::size_t count, Op op, void* stream) const {
     return Begin(WarrenDeviceReduceScatter, send, recv, count, internal::TypeOf<T>(), static_cast<int>(op),
@@ -620,7 +620,7 @@ class Communicator {
   }
 
  private:
-  /// Calls a function of the C API with the communicator, the arguments and a place for the handle.
+  /// Calls a function of the C API with the communicator, the arguments and a pointer for the handle.
   template <typename Function, typename... Arguments>
   Handle Begin(Function function, Arguments... arguments) const {
     Handle handle;
@@ -663,8 +663,8 @@ inline Communicator World() {
   return Communicator(world);
 }
 
-/// Makes a world of ranks that find each other by means they already share, such as a key-value store,
-/// without Init and without a tracker; see WarrenCommMeet. Also throws whatever `allgather` throws.
+/// Makes a world of ranks that find each other by means they already share, such as a key-value store. Needs
+/// neither Init nor a tracker; see WarrenCommMeet. Also throws whatever `allgather` throws.
 inline Communicator Meet(int rank, int size, const AllgatherRecords& allgather) {
   internal::Rendezvous rendezvous(rank, size, allgather);
   WarrenComm made = nullptr;
@@ -672,7 +672,7 @@ inline Communicator Meet(int rank, int size, const AllgatherRecords& allgather) 
   return Communicator(made);
 }
 
-/// See WarrenCoordinatorOptions. Negative: the default.
+/// See WarrenCoordinatorOptions. A negative value means the default.
 struct CoordinatorOptions {
   long long fusion_bytes = -1;  // NOLINT(google-runtime-int): as in C
   int cycle_us = -1;
@@ -763,7 +763,7 @@ class Coordinator {
   }
 
  private:
-  /// Calls a function of the C API with the coordinator, the arguments, the options and a place for the
+  /// Calls a function of the C API with the coordinator, the arguments, the options and a pointer for the
   /// handle.
   template <typename Function, typename... Arguments>
   Handle Begin(Function function, const EnqueueOptions& options, Arguments... arguments) const {

@@ -2,7 +2,7 @@
 // number concurrently, from any thread, with tags in any order.
 //
 //     warren::Mailbox mailbox(world);
-//     warren::Handle sent = mailbox.Send(row.data(), row.size(), neighbour, /*tag=*/7);
+//     warren::Handle sent = mailbox.Send(row.data(), row.size(), neighbor, /*tag=*/7);
 //     mailbox.Recv(got.data(), got.size(), warren::kAnyRank, /*tag=*/7).Wait();
 //     sent.Wait();
 //
@@ -32,7 +32,7 @@ class Mailbox {
   }
 
   /// Sends `count` elements to another rank. The operation ends when the buffer may be reused; for a long
-  /// message that is only after the other rank has started to receive it.
+  /// message, this is only after the other rank has started to receive it.
   template <typename T>
   Handle Send(const T* buffer, std::size_t count, int to, long long tag,  // NOLINT(google-runtime-int)
               const CallOptions& options = CallOptions()) const {

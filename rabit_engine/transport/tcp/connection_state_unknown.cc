@@ -1,4 +1,4 @@
-// For systems other than Linux: there, only the kernel's own probes (see PrepareLink) notice a host that does
+// For systems other than Linux, where only the kernel's own probes (see PrepareLink) detect a host that does
 // not answer.
 #include "rabit_engine/transport/tcp/connection_state.h"
 

@@ -1,21 +1,23 @@
-// The messages between two ranks when one connects to the other's listening socket. Each rank proves that it
-// knows the secret of the job before the other reveals anything. The proofs are fresh: one overheard on
-// another connection proves nothing. This file deals in bytes and values only, without any I/O.
+// The messages between two ranks when one connects to the other's listening socket. Every message proves that
+// its sender knows the secret of the job. The proofs that complete a link cover the nonces of both sides, so
+// a proof overheard on another connection is useless; a first message can be replayed. This file handles only
+// bytes and values and does no I/O.
 //
 //   connector                                  acceptor
 //   Hello: kLink, from, to, nonce         ->
 //                                         <-   Hello: kLink, from, to, nonce    proved for both nonces
 //   Proof (32 bytes) for both nonces      ->                                    now raw bytes follow
 //
-//   Hello: kAlarm, from, to, lost         ->       `from` gives up because rank `lost` is lost, or lacks
-//                                                  a resource if `shortage` is set; closes
+//   Hello: kAlarm, from, to, lost         ->       `from` gives up: rank `lost` is lost, or has run out
+//                                                  of a resource if `shortage` is set; closes
 //   Hello: kQuestion, from, to, call      ->       `from` waits in this call for `to`; closes
 //   Hello: kProbe, from, to, probe        ->       see WaitProbe; closes
-//   Hello: kDoYouWait, from, to           ->       `from` has waited long for `to`; closes
+//   Hello: kDoYouWait, from, to           ->       `from` has long been waiting for `to`; closes
 //   Hello: kIWait, from, to               ->       sent by a waiting rank that was asked, on a new
 //                                                  connection; closes
 //
-// All fields are in native byte order; a peer of another order fails at the magic.
+// All fields are in native byte order; a peer with another byte order is rejected because of the magic
+// number.
 #pragma once
 
 #include <cstddef>
@@ -41,7 +43,7 @@ enum class HelloKind : std::uint16_t {
   kIWait = 6
 };
 
-/// The message with which a handshake begins, and the answer to it; sent in its memory layout.
+/// The first message of a connection, and the answer to it; sent in its memory layout.
 struct Hello {
   static constexpr std::uint32_t kMagic = 0x4e525257;  // "WRRN"
   static constexpr std::uint16_t kVersion = 4;
@@ -60,15 +62,15 @@ struct Hello {
 };
 static_assert(sizeof(Hello) == 184);
 
-/// False if these bytes cannot begin a hello: something else has connected.
+/// Returns false if no hello begins with these bytes, because something else has connected.
 bool MayBeHello(std::span<const std::byte> bytes);
 
 /// Returns the hello with a nonce and a proof added; the hello must not change after that. `asked`: if this
 /// hello is an answer, the nonce of the hello that it answers.
 Hello Proved(Hello hello, const LinkKey& key, const wire::Nonce& asked = {});
 
-/// Returns the hello in these bytes if it is from another rank of this job, is addressed to rank `to`, and,
-/// if it is an answer, answers `asked`; otherwise nullopt.
+/// Returns the hello in these bytes if it is from another rank of this job and is addressed to rank `to`;
+/// otherwise nullopt. `asked`: if an answer is expected, the nonce of the hello that it must answer.
 std::optional<Hello> ReadHello(std::span<const std::byte, sizeof(Hello)> bytes, const LinkKey& key, int to,
                                int world_size, const wire::Nonce& asked = {});
 

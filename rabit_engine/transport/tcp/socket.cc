@@ -28,11 +28,11 @@ namespace {
 
 // A vanished host is noticed within the host timeout: probes begin after a third of it without data, and this
 // many unanswered probes take up the rest. The peer's kernel answers them, so a process that merely computes,
-// or is stopped, is never taken for dead.
+// or is stopped, is never considered dead.
 constexpr int kKeepCount = 4;
 
-// The length of the queue in which connections wait while this process is busy; the kernel caps it at its own
-// limit (somaxconn).
+// The listen backlog: how many connections may queue while this process is busy. The kernel caps it at its
+// own limit (somaxconn).
 constexpr int kBacklog = 4096;
 
 void SetOption(int fd, int level, int name, int value) {
@@ -41,7 +41,7 @@ void SetOption(int fd, int level, int name, int value) {
 }
 
 #ifdef TCP_CONGESTION
-// The algorithm that every Linux kernel has and that needs no privileges.
+// The congestion control algorithm that every Linux kernel has and that requires no privileges.
 constexpr char kPlainCongestionControl[] = "reno";
 #endif
 
@@ -63,7 +63,8 @@ Socket TryListen(int family, int port, int& error) {
   } else {
     reinterpret_cast<sockaddr_in*>(&any)->sin_port = htons(static_cast<std::uint16_t>(port));
   }
-  // A range of ports must not run out of those whose last connections are only just over.
+  // Makes ports available whose last connections have only just closed; otherwise a range could run out of
+  // ports.
   if (port != 0) SetOption(listener.fd(), SOL_SOCKET, SO_REUSEADDR, 1);
   const socklen_t length = family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
   if (bind(listener.fd(), reinterpret_cast<const sockaddr*>(&any), length) != 0 ||
@@ -80,7 +81,7 @@ bool IsLinkLocal(const Address& address) {
 }
 
 #ifdef TCP_CONGESTION
-/// True for a connection that stays on this machine. Connections between two different addresses of this
+/// Returns true if the connection stays on this machine. Connections between two different addresses of this
 /// machine are not recognized.
 bool StaysHere(int fd) {
   const Address remote = Address::Remote(fd);
@@ -176,7 +177,8 @@ std::vector<Address> Resolve(const std::string& host, int port) {
   addrinfo* found = nullptr;
   const int error = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
   if (error != 0) {
-    // Without a free descriptor for its files and sockets, the resolver claims that the name does not exist.
+    // If it has no free descriptor for its files and sockets, the resolver reports that the name does not
+    // exist.
     const int shortage = error == EAI_SYSTEM   ? errno
                          : error == EAI_MEMORY ? ENOMEM
                                                : posix::DescriptorShortage();
@@ -223,7 +225,7 @@ Socket ConnectUntil(const Address& address, std::chrono::steady_clock::time_poin
 Socket ListenAnywhere(PortRange ports) {
   int error = 0;
   const int count = ports.last - ports.first + 1;
-  // The ranks of a host begin at different places, so that they seldom try the same port.
+  // The ranks of a host start at different ports, so that they rarely try the same one.
   const int begin = static_cast<int>(getpid() % count);
   for (int i = 0; i < count; ++i) {
     const int port = ports.first + (begin + i) % count;
@@ -250,8 +252,8 @@ void ConnectFailures::Add(const Address& address, int error, const std::string& 
 }
 
 int ConnectFailures::OwnShortage(const std::vector<std::string>& own_hosts) const {
-  int refused_here = 0;  // the errno with which this host refused one of its own addresses; 0 if it did not
-  int refused_away = 0;  // the errno with which this host refused an address of another host
+  int refused_here = 0;  // errno of this host's refusal to connect to itself; 0 if none
+  int refused_away = 0;  // errno of this host's refusal to connect to another host; 0 if none
   bool failed_here = false;
   bool failed_away = false;
   for (const Failure& failure : failures_) {

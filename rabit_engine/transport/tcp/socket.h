@@ -32,7 +32,8 @@ class Address {
   int family() const { return storage_.ss_family; }
   int port() const;
   void set_port(int port);
-  /// Without the port. IPv4 addresses mapped into IPv6 are shown as IPv4.
+  /// Returns the address without the port; IPv4 addresses mapped into IPv6 are shown as IPv4. Returns "a
+  /// local socket" for other families.
   std::string host() const;
   std::string ToString() const;
 
@@ -41,12 +42,12 @@ class Address {
   socklen_t length_ = sizeof(sockaddr_storage);
 };
 
-/// Returns all addresses of a host name. Throws EngineError, which names the host, or LocalShortage if this
-/// process has no descriptor or memory left for the query.
+/// Returns all addresses of a host name. Throws EngineError, whose message names the host, or LocalShortage
+/// if this process has no descriptor or memory left for the query.
 std::vector<Address> Resolve(const std::string& host, int port);
 
-/// Begins to connect. Returns the socket, or an empty one with `error` set to the reason. Once the socket is
-/// writable, the connection has been made or has failed; ConnectError tells which.
+/// Starts connecting. Returns the socket, or an empty one with `error` set to the reason. Once the socket is
+/// writable, the connection has been made or has failed, which ConnectError reports.
 Socket StartConnect(const Address& address, int& error);
 /// Returns 0 if the connection has been made, otherwise the reason for the failure.
 int ConnectError(int fd);
@@ -54,17 +55,17 @@ int ConnectError(int fd);
 /// after the deadline).
 Socket ConnectUntil(const Address& address, std::chrono::steady_clock::time_point deadline, int& error);
 
-/// The reasons why no connection to one peer could be made, for each address tried.
+/// The reasons why no connection to a peer could be made, for each address tried.
 class ConnectFailures {
  public:
-  /// `error` 0: the connection was made, but did not lead to the peer.
+  /// `error` is 0 if the connection was made but did not lead to the peer.
   void Add(const Address& address, int error, const std::string& why);
-  /// Returns the errno with which this host keeps this process from connecting, or 0 if the peer, its host or
-  /// the network may be at fault. An address that this host refuses (ConcernsAddress) counts only if no
-  /// attempt has reached beyond this host. `own_hosts`: the addresses of this host, at which no peer on
+  /// Returns the errno of the failure on this host that keeps this process from connecting, or 0 if the peer,
+  /// its host or the network may be at fault. An address that this host refuses (ConcernsAddress) counts only
+  /// if no attempt has reached beyond this host. `own_hosts`: the addresses of this host, where no peer on
   /// another host can be reached.
   int OwnShortage(const std::vector<std::string>& own_hosts = {}) const;
-  /// "10.0.0.2:4100: Connection refused; 10.0.1.2:4100: No route to host"
+  /// Returns all failures, e.g. "10.0.0.2:4100: Connection refused; 10.0.1.2:4100: No route to host"
   std::string Text() const;
   bool empty() const { return failures_.empty(); }
   void Clear() { failures_.clear(); }
@@ -78,10 +79,10 @@ class ConnectFailures {
   std::vector<Failure> failures_;
 };
 
-/// The default host timeout: a host that is silent for this long is taken for dead.
+/// The default host timeout: a host that is silent for this long is considered dead.
 inline constexpr std::chrono::seconds kHostTimeout{30};
 
-/// The ports at which a rank may listen, both ends included; {0, 0}: the kernel chooses.
+/// An inclusive range of ports on which a rank may listen; {0, 0} lets the kernel choose.
 struct PortRange {
   int first = 0;
   int last = 0;
@@ -89,23 +90,25 @@ struct PortRange {
 /// Listens on every address of this machine, including IPv6 if available, on a free port of `ports`. Throws
 /// EngineError or LocalShortage.
 Socket ListenAnywhere(PortRange ports = {});
-/// Returns the addresses where other hosts may reach a listening socket: "address:port" for every address of
-/// this machine, `first_host` first, loopback addresses last, without link-local ones (they mean nothing on
-/// another host). Throws LocalShortage.
+/// Returns the addresses at which other hosts may reach a listening socket: "address:port" for every address
+/// of an active interface, `first_host` first, loopback addresses last, without IPv6 link-local addresses
+/// (they mean nothing on another host). Throws LocalShortage.
 std::vector<std::string> ListenAddresses(int listener, const std::string& first_host);
 
-/// Prepares any socket for use as a link: non-blocking, closed on exec, without Nagle delay if `no_delay` is
-/// set, with keepalive probes so that a vanished host is noticed within `host_timeout`. A connection that
-/// stays on this machine gets plain congestion control, whatever the system's default: there is no network to
-/// be congested, and BBR's pacing halves the speed of large messages (docs/explanation/engine.md).
+/// Prepares any socket for use as a link: non-blocking, closed on exec, without Nagle's algorithm if
+/// `no_delay` is set, with keepalive probes so that a vanished host is noticed within `host_timeout`. A
+/// connection that stays on this machine gets plain congestion control, whatever the system's default: there
+/// is no network to be congested, and BBR's pacing halves the speed of large messages
+/// (docs/explanation/engine.md).
 void PrepareLink(int fd, bool no_delay, std::chrono::seconds host_timeout = kHostTimeout);
 
 /// Sets how long sent bytes may stay unacknowledged before the connection breaks; 0 means the kernel's
 /// default, about a quarter of an hour. Only for peers that read promptly: a peer that is busy computing
-/// would be taken for dead.
+/// would be considered dead.
 void SetUserTimeout(int fd, std::chrono::seconds timeout);
 
-/// Waits for poll(2) events on one descriptor. Returns false after the deadline.
+/// Waits for poll(2) events on one descriptor. Returns false after the deadline. Throws EngineError if poll
+/// fails.
 bool WaitFor(int fd, short events, std::chrono::steady_clock::time_point deadline);
 
 /// Returns the whole milliseconds until the deadline, rounded up, at most `limit_ms`, as poll(2) expects.

@@ -35,18 +35,18 @@ class Stream {
   /// connection is not encrypted, EAGAIN if it must wait for `awaited()`, otherwise the errno of the failure.
   /// A server need not call it: Send and Receive do.
   int Handshake();
-  /// Calls Handshake until it is over. Returns 0, ETIMEDOUT, or the errno of the failure.
+  /// Calls Handshake until it completes or fails. Returns 0, ETIMEDOUT, or the errno of the failure.
   int HandshakeUntil(std::chrono::steady_clock::time_point deadline);
   /// The poll(2) event that the handshake waits for.
   short awaited() const;
 
-  /// Like sendmsg(2) of both pieces, without waiting and without a signal: returns the number of bytes taken,
-  /// or -1 with errno set. The rest must be sent next, in pieces of any size.
+  /// Like sendmsg(2) for both pieces, without waiting and without SIGPIPE: returns the number of bytes taken,
+  /// or -1 with errno set. The caller must send the rest next, in pieces of any size.
   ssize_t Send(const void* head, std::size_t head_bytes, const void* data, std::size_t bytes);
   ssize_t Send(const void* data, std::size_t bytes) { return Send(nullptr, 0, data, bytes); }
   /// Like recv(2) without waiting. Fewer bytes than asked for mean that no more have arrived.
   ssize_t Receive(void* data, std::size_t bytes);
-  /// Whether bytes may be available that poll(2) and FIONREAD do not show.
+  /// Whether there may be bytes available that poll(2) and FIONREAD do not report.
   bool has_unread() const { return session_ && session_->has_unread(); }
 
   /// Describes an errno that these calls have set or returned.

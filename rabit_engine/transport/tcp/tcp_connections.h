@@ -1,5 +1,5 @@
-// Private to TcpTransport: the connections that are not links yet, and the keys that tell which connection an
-// event is about.
+// Private to TcpTransport: the connections that are not links yet, and the keys that identify the connection
+// of an event.
 #pragma once
 
 #include <array>
@@ -73,13 +73,13 @@ struct TcpTransport::PendingConnection {
   ProofBuffer proof = {};
 };
 
-/// A link that this rank is connecting.
+/// An outgoing link that is being made.
 struct TcpTransport::Dial {
   enum class Step { kPause, kConnecting, kHandshake, kAnswer };
 
   int peer = -1;
   Step step = Step::kPause;
-  Clock::time_point deadline = kNoDeadline;  ///< for the current step
+  Clock::time_point deadline = kNoDeadline;  ///< the deadline of the current step
   std::size_t next_address = 0;
   int round = 0;  ///< number of rounds over all addresses so far
   tcp::Stream stream;

@@ -18,8 +18,8 @@
 namespace warren {
 namespace {
 
-// The most bytes of one system call: few enough that sending and receiving alternate while the data is in the
-// cache, enough that the cost of the call does not matter.
+// The most bytes per system call: few enough that sending and receiving alternate while the data is in the
+// cache, yet enough that the cost of the call does not matter.
 constexpr std::size_t kMaxCallBytes = std::size_t{1} << 20;
 // Reads of at least this size go straight to the destination.
 constexpr std::size_t kDirectBytes = 2048;
@@ -148,7 +148,7 @@ std::size_t TcpLink::Receive(void* data, std::size_t bytes) {
 
 void TcpLink::Note(std::uint32_t events) {
   if ((events & POLLOUT) != 0) {
-    // If the link had room already, the event is redundant: a peer that reads data as it arrives causes such
+    // If the link already had space, the event is redundant: a peer that reads data as it arrives causes such
     // events. Links that carry small messages are better off without them.
     if (may_send_ && watched_for_room_) owner_.WatchForRoom(*this, watched_for_room_ = false);
     may_send_ = true;
@@ -174,8 +174,8 @@ bool TcpLink::HostIsSilent(Clock::time_point now, std::chrono::seconds timeout) 
   const int unanswered = tcp::Unanswered(stream_.fd());
   if (unanswered == 0) silent_since_ = kNoDeadline;
   if (unanswered > 0 && silent_since_ == kNoDeadline) silent_since_ = now;
-  // `silent_since_` is when a check first found unanswered packets, which is later than when the silence
-  // began; hence less than the whole timeout.
+  // `silent_since_` is the time of the first check that found unanswered packets. The silence began earlier,
+  // so less than the whole timeout is required.
   return unanswered >= MaxUnanswered(timeout) && now - silent_since_ >= timeout * 5 / 6;
 }
 

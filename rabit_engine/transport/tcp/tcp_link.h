@@ -1,6 +1,6 @@
-// One TCP connection as a link. The stream is raw: nothing is added to the bytes (except TLS if asked for),
+// One TCP connection as a link. The stream is raw: nothing is added to the bytes (except TLS if requested),
 // so a large message costs only what the kernel needs for it. Therefore a rank that gives up does not use
-// this stream to tell its peers; see tcp_transport.h.
+// this stream to inform its peers; see tcp_transport.h.
 #pragma once
 
 #include <array>
@@ -15,14 +15,14 @@ namespace warren {
 
 class TcpLink final : public Link {
  public:
-  /// The transport, which knows why a connection may have ended.
+  /// The transport that owns the link and can find out why a connection ended.
   class Owner {
    public:
     /// Throws LostPeer. `seen` describes what was observed: "it closed the connection".
     [[noreturn]] virtual void ThrowLost(int peer, const std::string& seen) = 0;
     /// Called when the connection has ended but received data is still to be read.
     virtual void NoteEnd() = 0;
-    /// Turns the event that reports new room to send on or off.
+    /// Enables or disables the event that reports new space for sending.
     virtual void WatchForRoom(const TcpLink& link, bool watch) = 0;
 
    protected:
@@ -38,7 +38,7 @@ class TcpLink final : public Link {
 
   int peer() const { return peer_; }
   int fd() const { return stream_.fd(); }
-  /// The peer's end, for messages: "10.0.0.3:40112".
+  /// The peer's address, for messages: "10.0.0.3:40112".
   const std::string& address() const { return address_; }
 
   /// Notes an event, given as poll(2) event bits. Epoll reports each change only once, so the event is
@@ -61,10 +61,10 @@ class TcpLink final : public Link {
   // Totals so far.
   std::uint64_t bytes_sent() const { return bytes_sent_; }
   std::uint64_t bytes_received() const { return bytes_received_; }
-  /// Whether the peer has acknowledged everything sent so far and has no room for the data that is still
+  /// Whether the peer has acknowledged everything sent so far and has no space for the data that is still
   /// queued here.
   bool IsFull() const;
-  /// Ends sending; the peer reads the end of the stream.
+  /// Closes the sending side; the peer reads the end of the stream.
   void CloseSending();
 
  private:

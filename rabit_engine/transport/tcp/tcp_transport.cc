@@ -26,19 +26,19 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// How long to wait for an explanation after a link ends: if the peer did not die but gave up, its alarm has
+// The time to wait for an explanation after a link ends: if the peer did not die but gave up, its alarm has
 // already arrived or is about to.
 constexpr milliseconds kExplanationGrace{50};
-// How often a waiting rank checks on the others.
+// The interval at which a waiting rank checks on the others.
 constexpr milliseconds kWakeUp{200};
-// How often a waiting rank asks the kernel about hosts that do not answer.
+// The longest interval at which a waiting rank asks the kernel about hosts that do not answer.
 constexpr milliseconds kSilenceCheck{5000};
-// The time a rank that gives up has for sending all its alarms.
+// The time limit for sending all alarms when this rank gives up.
 constexpr milliseconds kAlarmLimit{1000};
 // The most addresses of a peer that are tried for an alarm. A peer rarely has more.
 constexpr std::size_t kAlarmAddresses = 4;
-// If a peer has several addresses, some may lead nowhere (another host's bridge), so the first round gives up
-// on each early.
+// The time limit for each address in the first round if a peer has several: some may lead nowhere (another
+// host's bridge).
 constexpr milliseconds kFirstRoundLimit{3000};
 // Up to this many awaited links are read directly; for more of them one epoll call is quicker.
 constexpr std::size_t kMostReadAhead = 2;
@@ -47,14 +47,14 @@ constexpr unsigned kLooksPerPoll = 8;
 constexpr milliseconds kFirstRetryPause{50};
 // The most unsent questions and probes to one rank, which may be stopped. More would add nothing.
 constexpr int kMostQuestions = 4;
-// HasEnded waits this long: a live host refuses a connection immediately if the port is closed.
+// The time limit of HasEnded: a live host refuses a connection immediately if the port is closed.
 constexpr milliseconds kProbeLimit{100};
 constexpr milliseconds kMaxRetryPause{1000};
 // The most connections that are not links yet. Beyond this the oldest unanswered one is dropped.
 constexpr std::size_t kMaxPending = 256;
 
-// Sends a handshake message on a fresh connection, whose send buffer has room for all of it. Returns false if
-// the connection is broken.
+// Sends a handshake message on a fresh connection, whose send buffer has space for all of it. Returns false
+// if the connection is broken.
 template <typename Message>
 bool SendWhole(tcp::Stream& stream, const Message& message) {
   return stream.Send(&message, sizeof message) == sizeof message;
@@ -67,8 +67,8 @@ bool BeginsTls(int fd) {
   return recv(fd, &first, 1, MSG_PEEK | MSG_DONTWAIT) == 1 && first == tls::kFirstByte;
 }
 
-/// The time until the deadline, at most kWakeUp; after the deadline a shorter interval, because some waits
-/// continue.
+/// Returns the milliseconds until the deadline, at most kWakeUp; after the deadline a shorter interval,
+/// because some waits continue.
 int MillisecondsToWait(Clock::time_point deadline) {
   const auto limit = static_cast<int>(kWakeUp.count());
   return Clock::now() < deadline ? tcp::MillisecondsUntil(deadline, limit) : limit / 4;
@@ -175,8 +175,9 @@ int TcpTransport::WhoIsLate(std::span<const Interest> awaited, Clock::time_point
   return wait_observer_ != nullptr ? wait_observer_->WhoIsLate(awaited, deadline) : FirstOf(awaited, rank_);
 }
 
-// Reading directly takes one system call if a message has come; epoll would take another one to announce it.
-// Every few calls poll anyway, because epoll also covers new connections and links that are not awaited.
+// Reading directly takes one system call if a message has arrived; epoll would take another one to announce
+// it. One in kLooksPerPoll calls polls anyway, because epoll also covers new connections and links that are
+// not awaited.
 bool TcpTransport::Look(std::span<const Interest> interests) {
   const auto is_read_ahead = [&](const Interest& interest) {
     const TcpLink* link = links_[interest.peer].get();
@@ -208,7 +209,7 @@ void TcpTransport::ThrowIfLost(std::span<const Interest> interests) {
   const auto awaited = [&](int peer) {
     return std::any_of(interests.begin(), interests.end(), [&](const Interest& i) { return i.peer == peer; });
   };
-  // Only peers without a link: the loss of a linked peer shows on its link.
+  // Only peers without a link are checked here: the loss of a linked peer shows on its link.
   for (const int peer : absent_) {
     if (!links_[peer] && awaited(peer)) {
       ThrowLost(peer,
@@ -373,8 +374,8 @@ void TcpTransport::Hear(std::uint64_t id) {
   AddLink(proved.peer, std::move(proved.stream));
 }
 
-/// Handles the first message of a connection, once it is complete. Returns true if the peer wants a link and
-/// was answered.
+/// Handles the first message of a connection, once it is complete. Returns true if the peer requested a link
+/// and was answered.
 bool TcpTransport::Answer(PendingConnection& pending) {
   const auto hello = tcp::ReadHello(pending.hello.bytes, key_, rank_, world_size());
   if (!hello) return false;
@@ -499,8 +500,8 @@ void TcpTransport::DialNext(Dial& dial) {
       Clock::now() + std::min(kMaxRetryPause, kFirstRetryPause * (1 << std::min(dial.round - 1, 5)));
 }
 
-/// The last round is over: throws LostPeer for the peer, or LocalShortage if this host has kept this rank
-/// from connecting.
+/// Called after the last round. Throws LostPeer for the peer, or LocalShortage if this host has kept this
+/// rank from connecting.
 void TcpTransport::ThrowUnreachable(const Dial& dial) {
   std::vector<std::string> own_hosts;
   for (const std::string& text : addresses_[rank_]) {
@@ -517,7 +518,7 @@ void TcpTransport::ThrowUnreachable(const Dial& dial) {
                                          dial.round, dial.failures.Text()));
 }
 
-/// `error` 0: the connection was made, but did not lead to the peer.
+/// `error` is 0 if the connection was made but did not lead to the peer.
 void TcpTransport::TryNextAddress(Dial& dial, int error, const std::string& why) {
   dial.failures.Add(dial.address, error, why);
   dial.stream.Close();
@@ -677,13 +678,13 @@ void TcpTransport::SendAlarms(int lost_rank, int shortage) {
     int peer;
   };
   std::vector<int> peers = linked_;
-  for (const auto& [rank, call] : questions_) {  // these wait for this rank without a link
+  for (const auto& [rank, call] : questions_) {  // ranks waiting for this one without a link
     if (!links_[rank]) peers.push_back(rank);
   }
-  for (const auto& [id, pending] : pending_) {  // these have an answer, and thus a link on their side
+  for (const auto& [id, pending] : pending_) {  // answered ranks, which have a link on their side
     if (pending.peer >= 0 && !links_[pending.peer]) peers.push_back(pending.peer);
   }
-  for (const int peer : awaited_) {  // these may be waiting to be accepted
+  for (const int peer : awaited_) {  // ranks that may be waiting to be accepted
     if (!links_[peer]) peers.push_back(peer);
   }
   std::sort(peers.begin(), peers.end());
@@ -692,7 +693,7 @@ void TcpTransport::SendAlarms(int lost_rank, int shortage) {
     const bool ended = links_[peer] && links_[peer]->ended();
     return peer == lost_rank || ended || (alarm_ && alarm_->from == peer);
   });
-  // Targets are taken from the back, so the likeliest address of each peer is added last.
+  // Targets are taken from the back, so the most promising address of each peer is added last.
   std::vector<Target> targets;
   for (std::size_t i = kAlarmAddresses; i-- > 0;) {
     for (const int peer : peers) {

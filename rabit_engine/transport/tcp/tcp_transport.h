@@ -1,15 +1,15 @@
 // Links over TCP: non-blocking sockets under one epoll (tcp_events_epoll.cc), or poll on systems other than
 // Linux (tcp_events_poll.cc).
 //
-// Links are made on demand. Of two ranks the lower one connects and the higher one accepts at any time, so
-// they need not be in Connect at the same time. Handshakes never block; a client that sends nothing or
-// garbage only occupies a descriptor for a while.
+// Links are made on demand. The lower of two ranks connects and the higher one accepts at any time, so they
+// need not be in Connect at the same time. Handshakes never block; a client that sends nothing or garbage
+// only occupies a descriptor for a while.
 //
-// The data stream is raw (tcp_link.h). A rank that gives up says so through a second, short connection to the
-// listening socket of each linked peer (an alarm, handshake.h). That works even in the middle of a message of
-// many GiB to a peer whose buffers are full, where a mark in the data stream would be stuck. The listening
-// socket is polled together with the links, so a waiting rank receives an alarm immediately, and its error
-// names the rank that was lost first rather than the neighbour that gave up.
+// The data stream is raw (tcp_link.h). A rank that gives up reports it over a separate, short-lived
+// connection to the listening socket of each peer (an alarm, handshake.h). That works even in the middle of a
+// message of many GiB to a peer whose buffers are full, where a mark in the data stream would be stuck. The
+// listening socket is polled together with the links, so a waiting rank receives an alarm immediately, and
+// its error names the rank that was lost first rather than the neighbor that gave up.
 #pragma once
 
 #include <poll.h>
@@ -37,29 +37,28 @@
 namespace warren {
 
 struct TcpOptions {
-  /// Send small messages without delay.
+  /// Sends small messages without delay.
   bool no_delay = true;
   /// The time limit for making one TCP connection.
   std::chrono::milliseconds connect_timeout{30'000};
-  /// The silence after which a host is taken for dead.
+  /// The time without an answer after which a host is considered dead.
   std::chrono::seconds host_timeout = tcp::kHostTimeout;
-  /// How many times all addresses of a peer are tried.
+  /// The number of times all addresses of a peer are tried.
   int connect_retry = 5;
-  /// How long to wait for a peer to make the same Connect call, which it may do only after an hour of
-  /// computing; 0: forever. If a peer dies meanwhile, the ranks linked with it notice.
+  /// The time limit for a peer to make the same Connect call; 0: none, because the peer may first compute for
+  /// an hour. If a peer dies meanwhile, the ranks linked with it notice.
   std::chrono::milliseconds answer_timeout{0};
-  /// If set, links are encrypted with it, except adopted ones.
+  /// If set, all links except adopted ones are encrypted with it.
   std::optional<tls::Context> tls;
-  /// Poll for data for a few microseconds before giving the core away. Set only if each rank has its own
-  /// core.
+  /// Polls for data for a few microseconds before yielding the core. Set only if each rank has its own core.
   bool may_spin = false;
 };
 
 class TcpTransport final : public Transport, private TcpLink::Owner {
  public:
-  /// `listener` is a listening socket, owned from now on (-1: none, so no links can be made). `addresses[r]`:
-  /// the addresses ("ip:port") where rank r listens, the likeliest first. `key` is the same on all ranks and
-  /// secret from others.
+  /// `listener` is a listening socket, owned from now on (-1: none, so no links can be accepted).
+  /// `addresses[r]`: the addresses ("ip:port") where rank r listens, the most promising first. `key`: the
+  /// same on all ranks, and secret from all other processes.
   TcpTransport(int rank, int world_size, int listener, std::vector<std::vector<std::string>> addresses,
                const tcp::LinkKey& key, const TcpOptions& options);
   ~TcpTransport() override;
@@ -87,9 +86,9 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   void Resume() override { is_interrupted_ = false; }
 
   /// Whether an address of the rank refuses connections and none accepts one, because its process has ended
-  /// or given up. Takes up to a tenth of a second; false if unknown. May be called by any thread.
+  /// or given up; false if unknown. Takes up to a tenth of a second. May be called from any thread.
   bool HasEnded(int peer) const;
-  /// Tells a peer that this rank waits for it in `call`, so that the peer notices if it is itself in a
+  /// Informs a peer that this rank is waiting for it in `call`, so that the peer notices if it is in a
   /// different call. Does not wait. If the peer refuses the connection, ThrowIfLost considers it lost from
   /// then on.
   void Ask(int peer, const CallTag& call);
@@ -99,33 +98,33 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
 
   // Like Ask, the functions that send probes, questions and answers do not wait for a reply; see WaitProbe.
   void Send(int peer, const WaitProbe& probe);
-  /// Returns and clears the probes received since the last call, only the latest from each origin.
+  /// Returns the probes received since the last call, by origin; only the latest from each origin is kept.
   std::map<int, WaitProbe> TakeProbes();
-  /// Asks a rank whether it is itself waiting in a call.
+  /// Asks a rank whether it is waiting in a call.
   void AskWhetherItWaits(int peer);
-  /// Whether the rank has said that it waits, since it was last asked.
+  /// Whether the rank has answered that it is waiting since it was last asked.
   bool SaysThatItWaits(int peer) const { return waiting_.contains(peer); }
-  /// Answers the ranks that have asked whether this one waits.
+  /// Answers the ranks that have asked whether this one is waiting.
   void SayThatThisWaits();
 
   /// Bytes handed to the link with a peer, and taken from it, so far; 0 if there is no link.
   std::uint64_t BytesSent(int peer) const { return links_[peer] ? links_[peer]->bytes_sent() : 0; }
   std::uint64_t BytesReceived(int peer) const { return links_[peer] ? links_[peer]->bytes_received() : 0; }
-  /// Whether the peer's buffers are full: it has no room for more until it reads.
+  /// Whether the peer's buffers are full: no more can be sent until it reads.
   bool IsFull(int peer) const { return links_[peer] && links_[peer]->IsFull(); }
 
   // --- for a transport that has other links as well ---
 
-  /// Throws LostPeer if a linked host has not answered for `host_timeout` though its connection is open.
+  /// Throws LostPeer if a linked host has not answered for `host_timeout` although its connection is open.
   /// Checks only every few seconds, however often it is called.
   void ThrowIfHostIsSilent();
-  /// "rank 3 at 10.0.0.7:4100", as far as known.
+  /// Returns the peer's name for messages: "rank 3 at 10.0.0.7:4100", or "rank 3" if no address is known.
   std::string PeerName(int peer) const;
   /// A descriptor that becomes readable when TakeEvents has something to do; -1 on systems without epoll.
   int descriptor() const { return events_.fd(); }
   void TakeEvents() { Poll(0); }
   /// Takes events, or reads ahead on links if only small reads are awaited; then returns AnyReady(interests).
-  /// For callers that look repeatedly.
+  /// For callers that poll in a loop.
   bool Look(std::span<const Interest> interests);
   /// True if one of the interests may make progress, according to the events taken so far. Ranks without a
   /// link here are skipped.
@@ -133,8 +132,8 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   /// Throws LostPeer if a peer is gone or a rank has given up, according to the events taken so far. Call it
   /// only if no interest is ready, because what a peer sent before it gave up may explain why.
   void ThrowIfLost(std::span<const Interest> interests);
-  /// For callers that have learnt elsewhere that a rank has ended: waits briefly for an alarm with the
-  /// reason, and throws LostPeer if one arrives.
+  /// For callers that already know that a rank has ended: waits briefly for an alarm with the reason, and
+  /// throws LostPeer if one arrives.
   void ThrowIfTold();
 
  private:
@@ -156,7 +155,7 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   // --- events, in the bits of poll ---
   static constexpr std::uint32_t kStreamEvents = POLLIN | posix::kPeerDone;
   void OpenEvents();
-  /// From now on, Poll reports each change of these events, and first those that have already occurred.
+  /// From now on, Poll reports each change of these events, starting with those that have already occurred.
   void Watch(int fd, std::uint64_t key, std::uint32_t events);
   /// Takes the events available, after waiting at most `timeout_ms` for the first.
   void Poll(int timeout_ms);
@@ -202,13 +201,13 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   std::map<std::uint64_t, PendingConnection> pending_;
   std::uint64_t next_pending_ = 0;
   std::vector<Dial> dials_;
-  std::vector<int> awaited_;  ///< peers of the current Connect, or of one that failed
+  std::vector<int> awaited_;  ///< peers of the current Connect call, or of the last one if it failed
   WaitObserver* wait_observer_ = nullptr;
   std::map<int, CallTag> questions_;
   std::map<int, WaitProbe> probes_;                  ///< by origin
-  std::set<int> those_who_ask_;                      ///< ranks that ask whether this one waits
-  std::set<int> waiting_;                            ///< ranks that have said that they wait
-  std::map<std::uint64_t, Question> own_questions_;  ///< questions not sent yet
+  std::set<int> those_who_ask_;                      ///< ranks that have asked whether this one is waiting
+  std::set<int> waiting_;                            ///< ranks that have answered that they are waiting
+  std::map<std::uint64_t, Question> own_questions_;  ///< questions, probes and answers not sent yet
   std::uint64_t next_question_ = 0;
 };
 

@@ -18,20 +18,20 @@ constexpr std::chrono::milliseconds kAskPodsSoon{500};
 constexpr std::chrono::milliseconds kAskPodsLater{5000};
 /// The pause before a log whose connection broke is followed again.
 constexpr std::chrono::milliseconds kFollowAgain{300};
-/// How long pods may take to end while their output is still read. JobRun waits longer.
+/// Time limit for pods to end while their output is still being read. JobRun waits longer.
 constexpr std::chrono::milliseconds kEndPatience{4500};
-/// How many times a deletion is tried, and the pause between tries.
+/// The maximum number of attempts to delete the objects, and the pause between attempts.
 constexpr int kDeleteTries = 5;
 constexpr std::chrono::seconds kDeletePause{2};
-/// How many times in a row reading the log of a pod that has ended may fail before the log is given up.
+/// The number of consecutive failures after which reading the log of an ended pod is given up.
 constexpr int kFollowerTries = 4;
-/// How many times the log of a pod that has ended is read if it does not contain the end of the process.
+/// The number of times that the log of an ended pod is read if it does not contain the end of the process.
 constexpr int kReadsAfterTheEnd = 2;
 /// After this many reports of a failed Job, no better explanation than the Job's is expected.
 constexpr int kAsksAboutFailure = 6;
-/// After how many failures of kubectl in a row the user is told.
+/// The number of consecutive failed queries after which the user is warned.
 constexpr int kFailedAsks = 5;
-/// How long pods may be missing before the user is told.
+/// The time after which the user is warned of missing pods.
 constexpr std::chrono::seconds kPodPatience{10};
 constexpr std::size_t kComplaintBytes = 4000;
 constexpr int kLostPod = 255;
@@ -239,8 +239,8 @@ void KubernetesController::NoteGivenUp(const KubeReport& report) {
   }
 }
 
-/// Ends the processes whose pods have ended and are not replaced, and after the end of the workers those that
-/// have no pod that runs.
+/// Ends the processes whose pods have ended and are not replaced and, once all workers have finished, the
+/// processes that have no running pod.
 void KubernetesController::EndThoseThatNeverCome(TimePoint now) {
   const bool ends_missing = workers_finished_ && asked_since_finish_;
   for (auto& [index, process] : processes_) {
@@ -263,8 +263,8 @@ void KubernetesController::EndThoseThatNeverCome(TimePoint now) {
   }
 }
 
-/// The work of all workers is done, as the tracker's pod has said, or dmlc-submit's own tracker. The pods are
-/// asked once more: those that have begun in the meantime are heard to their end.
+/// Called when all workers have finished according to the tracker, which is a pod or dmlc-submit's own. The
+/// pods are queried once more; pods that have begun in the meantime are followed to their end.
 void KubernetesController::WorkersFinished(TimePoint now) {
   if (!std::exchange(workers_finished_, true)) Changed(now);
 }
@@ -299,7 +299,7 @@ KubernetesController::Pod& KubernetesController::PodOf(const PodReport& report, 
   return pod;
 }
 
-/// The index in the plan of a process; nullopt for the tracker.
+/// The index in the plan of a process; nullopt if there is no such process, as for the tracker.
 std::optional<std::size_t> KubernetesController::IndexOf(const std::string& role, std::size_t rank) const {
   for (std::size_t i = 0; i < roles_.size(); ++i) {
     if (roles_[i] == role && rank-- == 0) return i;
@@ -319,7 +319,8 @@ void KubernetesController::OnPod(const PodReport& report, TimePoint now) {
   if (pod.ended && (pod.log_is_over || !pod.has_begun)) Settle(pod, now);
 }
 
-/// Reports each reason once: the pods of a job usually all wait for the same reason.
+/// Reports each reason once, since the pods of a job usually all wait for the same reason. Ends the job if
+/// waiting is useless.
 void KubernetesController::TellWhatItWaitsFor(const PodReport& report) {
   if (report.waits_for.empty()) return;
   const bool is_new = told_.insert(report.waits_for.substr(0, report.waits_for.find(':'))).second;
@@ -443,8 +444,9 @@ void KubernetesController::OnMessage(Pod& pod, const AgentMessage& message, Time
   }
 }
 
-/// Handles a command that its pod starts again. Logs arrive late: when the work of an elastic job is done,
-/// the command may have been lost before, and the new one decides whether the worker ends well.
+/// Handles the restart of a command in its pod. Logs arrive late: if the work of an elastic job is done by
+/// now, the command may have been lost earlier, and the restarted command decides whether the worker
+/// succeeds.
 void KubernetesController::StartedAgain(std::size_t index, const ExitStatus& status) {
   if (!work_is_done_) return EndAttempt(index, status);
   Say(Severity::kWarning,

@@ -1,21 +1,21 @@
 // Decides which actions to take on the pods of a job.
 //
-// Inputs, each with the time: the job wants a process (Start) or wants all to end (Stop, Kill); what the API
-// server reports about the pods and Jobs (Reported, NotReported); what their logs contain (LogRead,
-// FollowerExited), including the messages of the agents (scripts/pod.sh); how the commands that create and
-// delete objects ended (Applied, Deleted); time has passed (Tick). Outputs, in order, through TakeActions:
-// objects to create, query and delete, logs to follow, and reports to the job of where each process runs and
-// how it ended.
+// Inputs, most with the time: the job requests a process (Start) or the end of all processes (Stop, Kill);
+// the API server's reports on the pods and Jobs (Reported, NotReported); the contents of their logs (LogRead,
+// FollowerExited), including the messages of the agents (scripts/pod.sh); the results of making, creating and
+// deleting objects (Made, NotMade, Applied, Deleted); all workers have finished (WorkersFinished); time has
+// passed (Tick). Outputs, in order, through TakeActions: objects to create, query and delete, logs to follow,
+// and reports to the job of where each process runs and how it ended.
 //
 // A process is wanted from Start until its ProcessExited, which is sent exactly once. The script in the pod
-// restarts the process without being asked, so an attempt may end before the job asks for the attempt; the
-// result is then kept until the next Start. If Kubernetes has replaced the pod of a process, only the
-// messages of one of its pods count: the newest pod that has sent any. A pod is settled when it has ended and
-// its log has been read as far as possible.
+// restarts the process on its own, so an attempt may end before the job has asked for it; the result is then
+// kept until the next Start. If Kubernetes has replaced the pod of a process, only the messages of one of its
+// pods count: the newest pod that has sent any. A pod is settled when it has ended and its log has been read
+// as far as possible.
 //
-// In an elastic job whose tracker is a pod, lines of its log (tracker/log_lines.h) say whether the work is
+// In an elastic job whose tracker is a pod, lines of its log (tracker/log_lines.h) show whether the work is
 // done. A process that Kubernetes has not been able to start by then is not needed, and counts as succeeded.
-// A process that Kubernetes does not start again ends with ExitStatus::place_lost.
+// A process that Kubernetes does not restart ends with ExitStatus::place_lost.
 //
 // A state machine without I/O: processes and clocks are in kubernetes.h.
 #pragma once
@@ -79,7 +79,7 @@ struct KubernetesSetting {
   std::string job_name;
   std::string kube_namespace;
   std::string job_mark;
-  std::string host_role;  ///< role of the pod whose address all others are given, or empty
+  std::string host_role;  ///< role of the pod whose address all others are given; empty if there is none
   std::size_t num_workers = 0;
   std::size_t num_processes = 0;
   std::string delete_command;  ///< shown to the user
@@ -106,15 +106,15 @@ class KubernetesController {
   void FollowerExited(const std::string& pod, const ExitStatus& status, TimePoint now);
   void NotFollowed(const std::string& pod, const std::string& why);
   void Deleted(const std::string& printed, const ExitStatus& status, TimePoint now);
-  /// All workers that had joined an elastic job have ended after the work was done.
+  /// Call when the work of an elastic job is done and all workers that had joined the job have ended.
   void WorkersFinished(TimePoint now);
   void Tick(TimePoint now);
   /// When Tick must next be called, if ever.
   std::optional<TimePoint> NextDeadline() const;
 
-  /// Whether a log is followed or objects are being deleted.
+  /// Whether a log is being followed or objects are being deleted.
   bool busy() const;
-  /// Whether the tracker's pod has said that the work of an elastic job is done.
+  /// Whether the tracker's pod has reported that the work of an elastic job is done.
   bool work_is_done() const { return work_is_done_; }
 
   std::vector<KubernetesAction> TakeActions() { return std::exchange(actions_, {}); }
@@ -123,11 +123,11 @@ class KubernetesController {
   /// A process of the plan.
   struct Process {
     bool wanted = false;    ///< its end has not been reported yet
-    bool failed = false;    ///< it ended with a failure and has not been started again yet
-    bool given_up = false;  ///< Kubernetes does not start it again
+    bool failed = false;    ///< it ended with a failure and has not been restarted yet
+    bool given_up = false;  ///< Kubernetes does not restart it
     int attempt = 0;
     std::string pod = {};                 ///< the newest pod that has sent a message about it
-    int replaced = 0;                     ///< how many pods that pod has replaced
+    int replaced = 0;                     ///< number of pods that this pod has replaced
     std::optional<Started> begun = {};    ///< where the current attempt runs
     std::optional<ExitStatus> last = {};  ///< how the last attempt ended, until its output is complete
     std::deque<ExitStatus> early = {};    ///< results of attempts that the job has not asked for yet
@@ -147,7 +147,7 @@ class KubernetesController {
     bool settled = false;
     bool was_stopped = false;  ///< told to end before its process had ended
     std::optional<ExitStatus> ended;
-    std::string complaint;  ///< what the last kubectl wrote to standard error
+    std::string complaint;  ///< standard error of the last kubectl that read the log
     int failed_followers = 0;
     int reads_after_the_end = 0;
     LogReader log;

@@ -25,9 +25,9 @@ constexpr std::chrono::seconds kAskPatience{20};
 constexpr std::chrono::seconds kLastAskPatience{2};
 constexpr std::chrono::seconds kDeletePatience{10};
 constexpr std::chrono::seconds kApplyPatience{120};
-/// How many seconds pods wait for the name of the tracker's or scheduler's pod to resolve. The first value is
-/// for jobs that dmlc-submit runs, for which it creates that pod first; the second is for manifests, since a
-/// user may create that pod later.
+/// Maximum number of seconds that pods wait for the name of the tracker's or scheduler's pod to resolve. The
+/// first value is for jobs that dmlc-submit runs, for which it creates that pod first; the second is for
+/// manifests, since a user may create that pod later.
 constexpr int kSecondsToBeKnown = 20;
 constexpr int kSecondsUntilItBegins = 600;
 /// Key for the cleanup of the job's objects.

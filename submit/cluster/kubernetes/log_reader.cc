@@ -6,7 +6,7 @@
 namespace warren::submit {
 namespace {
 
-/// More than the length of the longest time, such as "2026-01-02T15:04:05.123456789+01:00".
+/// More than the length of the longest timestamp, such as "2026-01-02T15:04:05.123456789+01:00".
 constexpr std::size_t kMaxTimeBytes = 40;
 /// The line that the kubelet prints in place of a log that is gone.
 constexpr std::string_view kNoLog = "unable to retrieve container logs for containerd://";
@@ -16,8 +16,8 @@ bool IsTime(std::string_view text) {
          text[10] == 'T';
 }
 
-/// Converts a time to text with a fraction of nine digits. Within one time zone, such texts sort like the
-/// times.
+/// Converts a timestamp to a string with a fraction of nine digits. Within one time zone, such strings sort
+/// by time.
 std::string Key(std::string_view time) {
   std::string key(time.substr(0, 19));
   std::string digits;
@@ -46,8 +46,8 @@ void LogReader::Append(std::string_view bytes, const std::function<void(std::str
         if (whole && bytes.front() == ' ') bytes.remove_prefix(1);
         BeginLine();
       } else {
-        // A line without a time is not from the log. If the container is gone, the kubelet prints kNoLog,
-        // which is skipped.
+        // A line without a timestamp is not from the log. If the container is gone, the kubelet prints
+        // kNoLog, which is skipped.
         skip_line_ = begin_ == kNoLog.substr(0, kNoLog.find(' '));
         if (!skip_line_) on_text(begin_);
       }
@@ -67,8 +67,8 @@ void LogReader::Append(std::string_view bytes, const std::function<void(std::str
   }
 }
 
-/// Lines need not be in the order of their times, since two streams write one log. The known part of the log
-/// therefore ends with the line that was read last, not with the line that has the latest time.
+/// Lines need not be in the order of their timestamps, since two streams share one log. The known part of the
+/// log therefore ends with the line that was read last, not with the line that has the latest timestamp.
 void LogReader::BeginLine() {
   const std::string key = Key(begin_);
   if (catching_up_) {

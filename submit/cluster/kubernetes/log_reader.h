@@ -11,7 +11,7 @@ namespace warren::submit {
 
 class LogReader {
  public:
-  /// Passes on the new output in `bytes`, without the times.
+  /// Passes on the new output in `bytes`, without timestamps.
   void Append(std::string_view bytes, const std::function<void(std::string_view)>& on_text);
   /// Call when the next bytes come from another command.
   void Reconnect();
@@ -21,15 +21,15 @@ class LogReader {
  private:
   void BeginLine();
 
-  std::string begin_;              ///< start of a line whose time is not complete yet
-  bool in_line_ = false;           ///< the time of the line has been read
-  std::string time_;               ///< time of the last line, as it was printed
-  std::string key_;                ///< the same time in comparable form
-  std::size_t line_bytes_ = 0;     ///< how much of the last line has been passed on
-  std::size_t lines_of_time_ = 0;  ///< how many lines had the last line's time
-  std::size_t again_ = 0;          ///< how many lines with that time the current command has printed
+  std::string begin_;              ///< start of a line whose timestamp is not complete yet
+  bool in_line_ = false;           ///< the timestamp of the line has been read
+  std::string time_;               ///< timestamp of the last line, as it was printed
+  std::string key_;                ///< the same timestamp in comparable form
+  std::size_t line_bytes_ = 0;     ///< number of bytes of the last line passed on so far
+  std::size_t lines_of_time_ = 0;  ///< number of lines with the last line's timestamp
+  std::size_t again_ = 0;          ///< number of lines with that timestamp from the current command
   std::size_t skip_ = 0;           ///< number of known bytes at the beginning of the current line
-  bool catching_up_ = false;       ///< whether the next lines may be known
+  bool catching_up_ = false;       ///< whether the next lines may already have been passed on
   bool skip_line_ = false;         ///< the rest of the current line is skipped
 };
 

@@ -28,18 +28,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Leaves room for a suffix such as "-2-scheduler-10000": names may have at most 63 characters.
+/// Leaves space for a suffix such as "-2-scheduler-10000": names may have at most 63 characters.
 constexpr std::size_t kMaxNameBytes = 40;
 constexpr std::size_t kSuffixBytes = 5;
 constexpr std::size_t kMaxSecretBytes = std::size_t{1} << 20;
 constexpr int kGraceSeconds = 3;
 /// A worker of an elastic job that is told to end finishes its round first.
 constexpr int kElasticGraceSeconds = 30;
-/// How many times a killed worker of an elastic job is started again in its pod, and how many times a failed
-/// pod is replaced. Pods that Kubernetes has ended do not count.
+/// The maximum number of times that a killed worker of an elastic job is restarted in its pod, and that a
+/// failed pod is replaced. Pods that Kubernetes has ended do not count.
 constexpr int kElasticRestarts = 2;
-/// How long the tracker of an elastic job answers workers that come after the end: pods that are being
-/// replaced.
+/// Time for which the tracker of an elastic job answers workers that arrive after the end, from pods that
+/// were being replaced.
 constexpr int kLingerSeconds = 600;
 /// A job that is not deleted disappears a day after its end.
 constexpr int kKeptSeconds = 86400;
@@ -48,9 +48,11 @@ constexpr std::string_view kFilesPath = "/dmlc-submit/files";
 constexpr std::string_view kScriptName = "process.sh";
 constexpr std::string_view kReplacedVariable = "DMLC_SUBMIT_REPLACED";
 constexpr std::string_view kDisruptedVariable = "DMLC_SUBMIT_DISRUPTED";
-/// Exit codes of a container that was killed from outside: its pod is replaced. Any other failure is final.
+/// Exit codes of a container that was killed from outside. In a job that is not elastic, only pods with these
+/// codes are replaced, apart from pods that Kubernetes has ended.
 constexpr std::array<int, 2> kKilledFromOutside = {137, 143};
-/// The exit codes of a container whose process was killed by a signal, as ExitStatus knows them.
+/// Exit codes of a container whose process was killed by a signal, as in FromShellCode. Such pods are
+/// replaced in an elastic job.
 constexpr int kFirstSignalCode = 129, kLastSignalCode = 159;
 
 bool IsUtf8(std::string_view text) {
@@ -138,7 +140,8 @@ std::string TrackerCommand(const Options& options, const std::string& num_worker
       seconds(options.timeout), NameOf(options.admit), options.tls ? " --tls" : "", elastic);
 }
 
-/// The time limit in seconds, as Kubernetes needs it.
+/// Parses a time limit in seconds, the unit that Kubernetes needs. Throws UsageError if it is not a positive
+/// whole number.
 int Seconds(const std::string& time_limit) {
   int seconds = 0;
   const auto [end, error] =
@@ -197,7 +200,7 @@ class Maker {
       context.seconds_to_be_known = job_.seconds_to_be_known;
     }
     PlannedProcess one = process;
-    // The runtime sets these.
+    // The runtime sets these variables.
     one.environment = WithoutTask(std::move(one.environment));
     std::erase_if(one.environment, [](const auto& entry) {
       return entry.first.starts_with("DMLC_TRACKER_") || entry.first == "DMLC_NUM_WORKER";
@@ -263,7 +266,7 @@ class Maker {
       std::replace_if(
           key.begin(), key.end(),
           [](unsigned char c) { return std::isalnum(c) == 0 && c != '.' && c != '_' && c != '-'; }, '_');
-      if (key.size() > 200) key.erase(0, key.size() - 200);  // the end of the name says more
+      if (key.size() > 200) key.erase(0, key.size() - 200);  // the end of a name distinguishes it better
       key = fmt::format("{}-{}", files.size(), key);
       file.path = fmt::format("{}/{}", kFilesPath, key);
       files.emplace_back(key, std::move(file));
@@ -345,7 +348,7 @@ class Maker {
     return secret;
   }
 
-  /// Adds content to a Secret, as plain text if every YAML reader interprets that in the same way, else in
+  /// Adds content to a Secret, as plain text if every YAML reader interprets it in the same way, otherwise in
   /// Base64.
   static void AddContent(Json& secret, const std::string& name, const std::string& content) {
     const bool plain = std::all_of(content.begin(), content.end(), [](unsigned char c) {
@@ -431,7 +434,7 @@ class Maker {
                  {{"fieldPath", fmt::format("metadata.annotations['{}']", annotation)}});
   }
 
-  /// Adds to a Job which of its pods are replaced, and how often.
+  /// Adds the rules for replacing pods to a Job: which pods are replaced, and how often.
   void AddReplacement(Json& spec, const std::string& role) const {
     spec["backoffLimitPerIndex"] = is_elastic() ? kElasticRestarts : options_.num_restarts;
     spec["maxFailedIndexes"] = is_elastic() ? options_.num_workers - *options_.min_workers : 0;

@@ -49,7 +49,7 @@ struct KubeJob {
   int start = 0;
   int attempt = 0;
   std::string job_mark;  ///< mark of the agents' messages; if empty, they write none
-  /// How long the pods wait at most until the name of the tracker's or scheduler's pod resolves.
+  /// Maximum time that the pods wait for the name of the tracker's or scheduler's pod to resolve.
   int seconds_to_be_known = 0;
   Shipment shipment;
 };
@@ -60,7 +60,8 @@ struct KubeManifest {
   std::vector<Json> processes;  ///< a Job for each other role
 };
 
-/// Throws UsageError or std::runtime_error if Kubernetes would reject one of the objects.
+/// Throws UsageError or std::runtime_error if a template, a file to ship or an option is invalid, or if the
+/// command or the files are too big for Kubernetes.
 KubeManifest MakeKubeManifest(const KubeJob& job);
 
 /// The same job for the XGBoost runtime of Kubeflow Trainer, which gives the pods their numbers and the

@@ -14,14 +14,14 @@ struct PodReport {
   std::string name;
   std::string role;  ///< "worker", ..., "tracker"
   std::size_t rank = 0;
-  int replaced = 0;                 ///< how many earlier pods of its rank have failed
+  int replaced = 0;                 ///< number of earlier pods of its rank that failed or were disrupted
   bool has_begun = false;           ///< whether its container runs or has run, so that there is a log
   std::optional<ExitStatus> ended;  ///< how its container, or the whole pod, ended
-  std::string waits_for;      ///< "ErrImagePull: ...", "Unschedulable: ..."; empty if not worth reporting
-  bool never_begins = false;  ///< whether waiting is useless
+  std::string waits_for;            ///< the reason, such as "ErrImagePull: ..."; empty if not worth reporting
+  bool never_begins = false;        ///< whether waiting is useless
 };
 
-/// A role and a rank whose pods have failed so often that no other one follows.
+/// The role and rank of a process whose pods have failed so often that no other pod follows.
 struct GivenUp {
   std::string role;
   std::size_t rank;

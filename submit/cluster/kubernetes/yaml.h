@@ -16,9 +16,9 @@ std::string WriteYaml(const std::vector<Json>& documents);
 Json ReadYamlFile(const std::string& path);
 
 /// Merges `added` over `base` like kubectl's strategic merge for pods: objects key by key; containers,
-/// volumes and environment by name, mounts by path, ports by number. Any other value, and any other list, is
-/// replaced; null removes. Unlike in kubectl, the value of an environment variable replaces a reference, and
-/// vice versa.
+/// volumes, environment variables and image pull secrets by name; mounts and devices by path; ports by
+/// number. Any other value, and any other list, is replaced; null removes the member. Unlike in kubectl, the
+/// value of an environment variable replaces a reference, and vice versa.
 void MergeInto(Json& base, const Json& added);
 
 }  // namespace warren::submit

@@ -1,5 +1,5 @@
-# Functions for every script that runs a process of a job on another host. dmlc-submit puts two variables before them:
-# job (the mark of the job's messages) and index (the process's index in the plan).
+# Functions for every script that runs a process of a job on another host. `report` uses two variables: job (the mark of
+# the job's messages) and index (the process's index in the plan).
 
 report() { printf '\036%s %s %s\036\n' "$job" "$index" "$*" >&2; }
 
@@ -23,8 +23,8 @@ enter_environment() {
   [ -z "$python_environment" ] || [ ! -x "$python_environment/bin/python" ] || export PATH="$python_environment/bin:$PATH"
 }
 
-# missing_interpreter COMMAND...: prints an error if the command belongs to that environment and does not exist on this
-# host.
+# missing_interpreter COMMAND...: prints an error if the command belongs to $python_environment and does not exist on
+# this host.
 missing_interpreter() {
   case $1 in
     "${python_environment:-none}"/*) [ -x "$1" ] || echo "there is no '$1' on $(uname -n), but the command stands for that file" \

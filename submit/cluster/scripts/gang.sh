@@ -30,7 +30,7 @@ unpack_all || {
 }
 
 # Sets up the environment of the process, from the `attempt`, `port` and `master` (the address of worker 0's host) that
-# dmlc-submit has sent last.
+# dmlc-submit sent last.
 begin() {
   share # before `environment`, which may change PATH
   enter_environment

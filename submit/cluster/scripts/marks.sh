@@ -12,7 +12,7 @@ signal() {
   [ -n "$2" ] || [ -z "$group" ] || kill -"$1" -- "-$group" 2>/dev/null
 }
 
-# Asks all processes with the mark to end, and kills them after a grace time.
+# Asks all processes with the mark to end, and kills those that remain after a grace period.
 stop() {
   signal TERM
   signal CONT

@@ -16,7 +16,7 @@ case $rank in
     ;;
 esac
 index=$((first + rank))
-# How many times Kubernetes has replaced this pod.
+# The number of times that Kubernetes has replaced this pod.
 replaced=$((${DMLC_SUBMIT_REPLACED:-0} + ${DMLC_SUBMIT_DISRUPTED:-0}))
 unset DMLC_SUBMIT_REPLACED DMLC_SUBMIT_DISRUPTED
 attempt=$((attempt + replaced)) restarts=$((restarts - replaced))
@@ -28,7 +28,7 @@ place_files || {
   exit 1
 }
 
-# Whether the exit code is that of a command to be restarted.
+# may_restart CODE: succeeds if a command that exited with this code is to be restarted, as far as the code decides.
 may_restart() {
   [ -z "$killed_only" ] && [ "$1" -ne 0 ] || { [ "$1" -gt 128 ] && [ "$1" -lt 160 ]; }
 }

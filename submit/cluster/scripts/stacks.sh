@@ -1,4 +1,4 @@
-# Shows the stacks of a process and its descendants, for a person who wants to know why a job makes no progress. Needs
+# Shows the stacks of a process and its descendants, to help a person find out why a job makes no progress. Needs
 # usage.sh before it.
 
 stacks_seconds=10 # time limit for each tool and process: a process that waits for a dead disk may block the tool, too
@@ -134,7 +134,7 @@ stacks() {
     echo "(gdb is not installed on $(uname -n); it shows where a program is in C and C++)"
 }
 
-# limited_stacks PID: prints the stacks, cut to a readable length
+# limited_stacks PID: prints the stacks, truncated to a readable length
 limited_stacks() { stacks "$1" | tr -d '\036' | cut -b -2000 | head -c "$stacks_bytes"; }
 
 # report_stacks PID: sends each line of the stacks as a message that is short enough to pass through a pipe in one piece.
@@ -161,7 +161,7 @@ begin_stacks() {
   stacks_pid=$!
 }
 
-# is_child PID: succeeds if the process is a child of this shell and still runs
+# is_child PID: succeeds if the process is a child of this shell and is still running
 is_child() {
   [ -n "$1" ] && read -r stat <"/proc/$1/stat" && read -r own </proc/self/stat || return
   set -- ${stat##*) }

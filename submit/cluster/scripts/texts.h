@@ -1,4 +1,4 @@
-// The shell scripts of this folder as text, without comment lines that are not indented.
+// The shell scripts of this folder as strings, without unindented comment lines.
 #pragma once
 
 namespace warren::submit {

@@ -21,7 +21,7 @@ function pointsOf(evaluations, names) {
   return byName;
 }
 
-// The metrics of the job that is compared, in the colors that they have here.
+// The metrics of the job selected for comparison, in the colors of this job's metrics.
 function comparedSeries() {
   return [...pointsOf(compared.evaluations, [])].map(([name, points], i) => {
     const color = metricNames.indexOf(name);

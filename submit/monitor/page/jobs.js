@@ -1,13 +1,13 @@
-// What only those may do who have the page's own address, not the one for viewing: cancel the job, take stacks,
-// see the user's other jobs, and compare evaluations with theirs.
+// Actions that require the page's own address, not the address for viewers: canceling the job, taking stacks,
+// listing the user's other jobs, and comparing evaluations with theirs.
 
-const kJobsMs = 15000;      // between two looks at the jobs
-const kSureMs = 5000;       // within this time, the second click on the button cancels the job
-const kStackMs = 15000;     // after this time without a stack, it may be asked for again
-let known = null;           // the answer of /jobs; null: not allowed, or a kept page
+const kJobsMs = 15000;      // between two requests for the list of jobs
+const kSureMs = 5000;       // within this time, a second click on the button cancels the job
+const kStackMs = 15000;     // after this time without a stack, it may be requested again
+let known = null;           // the answer to /jobs; null: not allowed, or a kept page
 const compared = {id: '', name: '', evaluations: []};
 
-// --- cancelling, and stacks --------------------------------------------------------------------------------
+// --- canceling, and stacks ---------------------------------------------------------------------------------
 
 async function post(what) {
   const answer = await fetch(what, {method: 'POST'});
@@ -72,13 +72,13 @@ selection.listeners.push(() => {
 
 // --- the user's jobs ---------------------------------------------------------------------------------------
 
-// The record of a job as `warren jobs` understands it: with its state and its times.
+// The record of a job, with the state that `warren jobs` would show; null if it is not a valid record.
 function readRecord({id, held, curves, record}, own) {
   let values = null;
   try {
     values = JSON.parse(record);
   } catch (error) {
-    // Not written by dmlc-submit, like a text that is no object.
+    // Not written by dmlc-submit; ignored, like a record that is not an object.
   }
   if (values === null || typeof values !== 'object') return null;
   const isNear = own && (values.host === own.host || (values.boot && values.boot === own.boot));
@@ -103,7 +103,7 @@ function drawJobs() {
   $('cancel').hidden = known === null || job.over;
   drawStack([]);
   if (known === null) return;
-  // A page behind a proxy, or in a frame, has more before its own path.
+  // Behind a proxy, the path has a prefix, which is kept; in a frame, it ends with in/TOKEN/.
   const base = location.pathname.replace(/in\/[0-9a-f]+\/$/, '');
   $('view-link').href = `${location.origin}${base}?token=${known.view_token}`;
   const names = ['Job', 'State', 'Began', 'Took', 'Workers', 'Cluster'];
@@ -139,7 +139,7 @@ async function loadCompared() {
   try {
     if (id !== '') found = (await (await fetch(`jobs/${id}/evaluations`)).json()).evaluations;
   } catch (error) {
-    return;  // what is shown stays
+    return;  // keep the curves already shown
   }
   if (id !== compared.id) return;
   compared.evaluations = Array.isArray(found) ? found.filter((one) => Array.isArray(one) && one[2] !== null && typeof one[2] === 'object') : [];

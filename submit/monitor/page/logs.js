@@ -1,4 +1,4 @@
-// The output of one process or of all, with a search, and an option to follow new lines.
+// The output of one process or of all processes, with a search field and an option to follow new lines.
 
 const kMaxLines = 3000;  // when more are appended, the oldest are removed from the page
 const logs = {last: 0, oldest: 1, isLoading: false, asked: 0, kept: null, isBehind: false};
@@ -22,7 +22,7 @@ function keptLines(more) {
   return {lines: found, from: found.length === 500 ? found[0][0] : 1, last: Infinity};
 }
 
-// Removes terminal sequences, such as colours and cursor movements, and control characters.
+// Removes terminal sequences, such as colors and cursor movements, and control characters.
 const plain = (text) => text.replace(/\x1b\[[0-9;?]*[ -/]*[@-~]/g, '').replace(/[\x00-\x08\x0b-\x1f\x7f]/g, '');
 
 function marked(text) {
@@ -70,7 +70,7 @@ function appendLines(lines) {
   if ($('logs-follow').checked) logBox.scrollTop = logBox.scrollHeight;
 }
 
-// Adds the last lines of a job, which arrive with the event of its end.
+// Adds the last lines of the job, which arrive with the "end" event.
 function addLines(answer) {
   logs.kept = answer.lines;  // the server no longer answers
   if (logs.isBehind) return reloadLogs();

@@ -8,7 +8,7 @@ const timeChart = new LineChart($('over-time-chart'), {
   formatY: (value) => timeKinds[timeKind].format(value),
 });
 const kBuckets = 90;
-const kMostLines = 8;  // as many colors as there are
+const kMostLines = 8;  // the number of series colors
 let timeKind = null;
 let timeKindWasChosen = false;
 
@@ -29,7 +29,7 @@ function rates(points) {
   return out;
 }
 
-// One line for the selected worker; without a selection, for each of those that use most.
+// One line for the selected worker or, without a selection, for each of the kMostLines workers that use most.
 function linesOfWorkers(values) {
   const latest = (worker) => values[worker.i][values[worker.i].length - 1];
   const shown = selection.worker !== null ? [workers[selection.worker]]

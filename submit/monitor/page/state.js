@@ -7,7 +7,7 @@ let events = [];
 // Recorded only while the page is open: [seconds, rows per second, bytes of collectives so far].
 const history = [];
 const kMaxHistory = 3600;
-// What each worker has used (format: submit/monitor/usage_history.h).
+// The cores and memory used by each worker over time (format: submit/monitor/usage_history.h).
 let usage = {seconds: [], cores: [], mib: []};
 const kMaxUsage = 600;
 const kMaxEvents = 256;
@@ -28,7 +28,7 @@ function takeUsage(known) {
   usage = known;
 }
 
-// Adds what the workers use now. Once there are many times, every second one is dropped.
+// Adds the current usage of the workers. Beyond kMaxUsage points in time, every second one is dropped.
 function rememberUsage() {
   if (job.over || usage.cores.length !== workers.length || job.seconds <= (usage.seconds[usage.seconds.length - 1] ?? -1)) return;
   usage.seconds.push(job.seconds);

@@ -1,5 +1,5 @@
-// How each rank has spent its time: stacked bars, horizontal for few ranks and vertical for many. All parts of
-// one colour are one path, so the number of elements does not grow with the ranks.
+// The time spent by each rank, as stacked bars: horizontal for few ranks and vertical for many. All parts of
+// one color are one path, so the number of elements does not grow with the number of bars.
 
 const kLyingRanks = 16;
 const timesChart = $('times-chart');
@@ -31,8 +31,8 @@ function timesParts(ranked) {
     (sum, [collective, algorithm, , , seconds]) => sum + ((algorithm ? `${collective}, ${algorithm}` : collective) === name ? seconds : 0), 0)}));
 }
 
-// If there are more ranks than fit, several share a bar. The bar shows the rank that waited least, since other
-// ranks wait for such ranks.
+// If there are more ranks than fit, several share a bar. The bar shows the rank that waited least, since the
+// other ranks probably waited for it.
 function timesBars(ranked, parts, most) {
   const size = Math.ceil(ranked.length / most);
   const bars = [];

@@ -1,4 +1,4 @@
-// The links between ranks as a ring or a tree, with one colour per host. If there are many ranks, each node
+// The links between ranks as a ring or a tree, with one color per host. If there are many ranks, each node
 // stands for consecutive ranks of one host.
 
 const kMostNodes = 64;

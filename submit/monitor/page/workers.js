@@ -1,7 +1,7 @@
-// The workers, grouped by host: one cell per worker, coloured and marked by its state.
+// The workers, grouped by host: one cell per worker, colored and marked by its state.
 
 const kMarks = {waiting: '', starting: '', running: '', stuck: '!', succeeded: '✓', failed: '✕'};
-const kDense = 96;  // from this many workers, cells are small and show only a mark
+const kDense = 96;  // from this number of workers on, cells are small and show only a mark
 const kMostTroubles = 4;
 const cells = [];
 let layout = '';  // the hosts and workers that the cells were made for

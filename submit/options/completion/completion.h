@@ -20,12 +20,12 @@ std::string CompletionScript(const OptionTable& table, Shell shell);
 
 /// All names of an option, with their dashes.
 std::vector<std::string_view> NamesOf(const Option& option);
-/// Replaces, in a script, @JOINED@ with patterns for a letter followed by its value, such as -n?*, and
+/// Replaces @JOINED@ in a script with patterns for a one-letter option joined to its value, such as -n?*, and
 /// @NAMES_LIKE_JOINED@ with the single-dash names that match these patterns, such as -np. Patterns and names
-/// are joined with `between`, each in `quotes`.
+/// are joined with `between`; each is enclosed in `quotes`.
 std::string WithJoinedValues(const OptionTable& table, std::string_view script, std::string_view between,
                              std::string_view quotes);
-/// The option's help up to the first full stop or colon, which is left out.
+/// The option's help up to the first period or colon, which is left out.
 std::string ShortHelp(const Option& option);
 
 std::string BashCompletion(const OptionTable& table);

@@ -1,4 +1,4 @@
-// Completion in zsh, as a file in $fpath or by `source <(...)`.
+// Completion in zsh, as a file in $fpath or loaded by `source <(...)`.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -123,7 +123,7 @@ TEST_F(SupervisorTest, AJobWhoseProcessesSucceedIsOver) {
   supervisor_->Joined(2, 2, now_);
   Settle();
   Exit(0, 0);
-  EXPECT_THAT(Settle(), IsEmpty());
+  EXPECT_THAT(Settle(), testing::IsEmpty());
   Exit(1, 0);
   EXPECT_THAT(Settle(), ElementsAre("finish 0"));
   EXPECT_EQ(supervisor_->NextDeadline(), std::nullopt);
@@ -157,6 +157,32 @@ TEST_F(SupervisorTest, AnElasticJobStartsTheWorkerOfALostHostAgain) {
   status.host_lost = true;
   supervisor_->Exited(1, status, now_);
   EXPECT_THAT(Settle(), ElementsAre("report 1", "start 1", "expect 2"));
+}
+
+TEST_F(SupervisorTest, AnElasticJobIsCompleteAlthoughAWorkerWithoutAPartInItIsLost) {
+  Begin(2, Elastic(1));
+  supervisor_->Joined(2, 2, now_);
+  for (const int task : {0, 1}) supervisor_->Assigned(std::to_string(task), task, now_);
+  Kill(1, SIGKILL);
+  Settle();
+  supervisor_->Started(1, {102, "n1"}, now_);
+  view_.done = true;
+  Kill(1, SIGKILL);
+  EXPECT_THAT(Settle(), testing::IsEmpty());
+  EXPECT_EQ(said_,
+            "worker 1 (host n1, pid 102) was killed by signal 9 (SIGKILL) after the job's work was done, in "
+            "which it took no part");
+  Exit(0, 0);
+  EXPECT_THAT(Settle(), ElementsAre("finish 0"));
+}
+
+TEST_F(SupervisorTest, AnElasticJobFailsIfAWorkerWithAPartInItIsLostAfterTheWorkIsDone) {
+  Begin(2, Elastic(1));
+  supervisor_->Joined(2, 2, now_);
+  for (const int task : {0, 1}) supervisor_->Assigned(std::to_string(task), task, now_);
+  view_.done = true;
+  Kill(1, SIGKILL);
+  EXPECT_THAT(Settle(), testing::Contains("stop"));
 }
 
 TEST_F(SupervisorTest, AnElasticJobFailsByAnErrorOfItsProgram) {
@@ -526,7 +552,7 @@ TEST_F(SupervisorTest, AFailureStopsTheOthersAndIsToldWhenTheyAreGone) {
   Exit(1, 9);
   EXPECT_THAT(Settle(), ElementsAre("stop"));
   Exit(0, 143);
-  EXPECT_THAT(Settle(), IsEmpty());
+  EXPECT_THAT(Settle(), testing::IsEmpty());
   Exit(2, 143);
   EXPECT_THAT(Settle(), ElementsAre("last words 1", "finish 9"));
   EXPECT_EQ(
@@ -580,7 +606,7 @@ TEST_F(SupervisorTest, TheWholeJobBeginsAnewWhenAllOfItIsGone) {
 TEST_F(SupervisorTest, AWorkerThatWentWithoutJoiningEndsAJobInWhichOthersWaitForIt) {
   Begin(2);
   Exit(0, 0);
-  EXPECT_THAT(Settle(), IsEmpty());
+  EXPECT_THAT(Settle(), testing::IsEmpty());
   supervisor_->Joined(1, 2, now_);
   EXPECT_THAT(Settle(), ElementsAre("stop"));
   Exit(1, 0);
@@ -593,7 +619,7 @@ TEST_F(SupervisorTest, AWorkerThatWentBeforeItsLinksWereMadeIsGivenTimeUntilTheT
   Begin(2);
   Exit(0, 0);
   PassTime(kSettleTime - 1ms);
-  EXPECT_THAT(Settle(), IsEmpty());
+  EXPECT_THAT(Settle(), testing::IsEmpty());
   PassTime(1ms);
   EXPECT_THAT(Settle(), ElementsAre("stop"));
 }
@@ -603,7 +629,7 @@ TEST_F(SupervisorTest, ASecondCtrlCKills) {
   supervisor_->Signalled(SIGINT, now_);
   EXPECT_THAT(Settle(), ElementsAre("stop"));
   supervisor_->Signalled(SIGTERM, now_);
-  EXPECT_THAT(Settle(), IsEmpty());
+  EXPECT_THAT(Settle(), testing::IsEmpty());
   supervisor_->Signalled(SIGINT, now_);
   EXPECT_THAT(Settle(), ElementsAre("kill"));
   Exit(0, 137);
@@ -625,9 +651,9 @@ TEST_F(SupervisorTest, AClusterThatIsBusyGetsMoreTimeThanAProcess) {
   Exit(0, 3);
   EXPECT_THAT(Settle(), ElementsAre("stop"));
   PassTime(6s);
-  EXPECT_THAT(Settle(), IsEmpty());
+  EXPECT_THAT(Settle(), testing::IsEmpty());
   PassTime(kClusterPatience - 1s);
-  EXPECT_THAT(Settle(), IsEmpty());
+  EXPECT_THAT(Settle(), testing::IsEmpty());
   PassTime(1s);
   EXPECT_THAT(Settle(), ElementsAre("last words 0", "finish 3"));
 }
@@ -656,7 +682,7 @@ TEST_F(SupervisorTest, TheFirstThatNeverEndsIsNotWaitedForLongerThanPatienceLast
   supervisor_->Broken("1", "worker 1 failed", now_);
   for (auto passed = 0ms; passed < kPatienceWithFirst - kSettleTime; passed += kSettleTime) {
     PassTime(kSettleTime);
-    EXPECT_THAT(Settle(), IsEmpty());
+    EXPECT_THAT(Settle(), testing::IsEmpty());
   }
   PassTime(kSettleTime);
   EXPECT_THAT(Settle(), ElementsAre("stop"));

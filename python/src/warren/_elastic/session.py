@@ -10,12 +10,13 @@ from warren._launch.membership import Generation, JobIsOver, Membership
 from warren._launch.preemption import EndRequest
 from warren.data._peers import Peers
 
-#: The time to wait, after a collective call has failed, for the tracker's report that a worker was lost: for an error of the library, and for
-#: other errors.
+#: The time to wait for the tracker's report that another worker was lost: after a failed collective call, and after another error.
 _PATIENCE_S, _SHORT_PATIENCE_S = 5.0, 0.5
-#: Matches the messages of the libraries and of Warren's engine about a broken connection between workers.
-_OF_LINKS = re.compile(r"loop\.cc|channel|Encountered EOF|[Ss]ocket|Connection (reset|refused)|Broken pipe|closed the connection|has ended|"
-                       "was lost|gave up|has waited|own communication failed")
+#: The beginning of the error message of a collective call of Warren's engine.
+_OF_ENGINE = re.compile(r"rank \d+: Warren\w+: ")
+#: Matches the messages of the libraries and of Warren's engine about a broken connection between workers, or a host that does not answer.
+_OF_LINKS = re.compile(r"loop\.cc|channel|Encountered EOF|[Ss]ocket|Connection (reset|refused|timed out)|Broken pipe|closed the connection|"
+                       "has ended|was lost|lost rank|gave up|has waited|(has|does) not answer|own communication failed")
 #: The number of broken connections without progress after which the next one is an error: the network does not work.
 _MOST_BROKEN_LINKS = 5
 
@@ -110,11 +111,12 @@ class Session:
     def _require_end(self, error: BaseException) -> None:
         """Raises the error of a collective call, unless the generation is known to be ending, or a connection between workers broke (up to
         _MOST_BROKEN_LINKS times without progress)."""
-        of_library = isinstance(error, self._library.error) or (isinstance(error, RuntimeError) and str(error).startswith(self._library.name))
-        if self._membership.is_known_to_end(_PATIENCE_S if of_library else _SHORT_PATIENCE_S):
+        of_call = isinstance(error, self._library.error) or isinstance(error, RuntimeError) and (
+            str(error).startswith(self._library.name) or _OF_ENGINE.match(str(error)) is not None)
+        if self._membership.is_known_to_end(_PATIENCE_S if of_call else _SHORT_PATIENCE_S):
             return
         self._broken_links += 1
-        if not of_library or not _OF_LINKS.search(str(error)) or self._broken_links > _MOST_BROKEN_LINKS:
+        if not of_call or not _OF_LINKS.search(str(error)) or self._broken_links > _MOST_BROKEN_LINKS:
             raise error
         words = str(error).strip().splitlines()
         sys.stderr.write(f"warren: a connection between workers broke, so they meet again ({words[-1] if words else ''})\n")

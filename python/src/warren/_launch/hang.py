@@ -1,14 +1,31 @@
-"""Detects a thread that hangs in a call of a library."""
+"""Detects a thread that hangs in a library call: it is waiting for another thread of the process, which will never wake it."""
+import platform
 import sys
+import threading
 import time
 from typing import Any, NamedTuple, Optional, Sequence
 
-#: The time without activity after which a call counts as hanging.
+#: The time without any progress after which a call counts as hanging.
 LIMIT_S = 10.0
-#: The maximum processor time that a hanging process uses in that time; the watching thread uses some.
-_IDLE_S = 0.1
-#: If two observations are further apart than this, the process was stopped in the meantime, or the machine is overloaded.
+#: The maximum processor time that a hanging process uses within LIMIT_S, since its other threads may do a little work.
+_IDLE_S = 0.5
+#: The maximum time between two observations. If they are further apart, they prove nothing: the process was stopped in between, or the
+#: machine is overloaded.
 _LATE_S = 1.0
+#: The number of the system call `futex` on this architecture, as text; None if unknown.
+_FUTEX = {"x86_64": "202", "aarch64": "98"}.get(platform.machine())
+
+
+class Thread(NamedTuple):
+    """A thread of this process."""
+
+    ident: int
+    native_id: int
+
+    @staticmethod
+    def current() -> "Thread":
+        """The calling thread."""
+        return Thread(threading.get_ident(), threading.get_native_id())
 
 
 class Observation(NamedTuple):
@@ -16,27 +33,37 @@ class Observation(NamedTuple):
 
     at_s: float
     used_s: float  #: the processor time that the process has used
-    call: Any  #: identifies the library call that the thread is in; None if it is in none
+    call: Any  #: identifies the library call in which the thread is waiting for another thread; None if it is not
 
 
-def observe(thread: int, packages: Sequence[str]) -> Observation:
-    """Observes a thread of this process. It is in a call of one of the packages if its innermost Python function belongs to that package."""
-    frame = sys._current_frames().get(thread)  # pylint: disable=protected-access
+def observe(thread: Thread, packages: Sequence[str]) -> Observation:
+    """Observes a thread. The thread counts as in a call of one of the packages if its innermost Python function belongs to that package and
+    it is waiting for another thread."""
+    frame = sys._current_frames().get(thread.ident)  # pylint: disable=protected-access
     name = str(frame.f_globals.get("__name__", "")) if frame is not None else ""
-    is_inside = any(f"{name}.".startswith(f"{package}.") for package in packages)
+    is_inside = any(f"{name}.".startswith(f"{package}.") for package in packages) and _waits_for_thread(thread.native_id)
     return Observation(time.monotonic(), time.process_time(), (id(frame), frame.f_lasti, frame.f_code.co_name) if is_inside and frame else None)
+
+
+def _waits_for_thread(native_id: int) -> bool:
+    """Whether the thread is waiting for another thread, rather than for a file, a pipe or the network. False if this is unknown."""
+    try:
+        with open(f"/proc/self/task/{native_id}/syscall", encoding="ascii") as file:
+            return _FUTEX is not None and file.read().split(" ", 1)[0] == _FUTEX
+    except OSError:
+        return False
 
 
 class Watch:
     """Detects a hang in a series of observations."""
 
     def __init__(self) -> None:
-        self._first: Optional[Observation] = None  #: the first observation since the thread last did something
+        self._first: Optional[Observation] = None  # the first observation since the thread last made progress
         self._last: Optional[Observation] = None
 
     def hangs(self, now: Observation) -> bool:
-        """Whether the thread has been in the same call for LIMIT_S, while the process used almost no processor time. Observations that come
-        too late restart the time."""
+        """Whether the thread has been in the same call for LIMIT_S while the process was almost idle, according to observations at most
+        _LATE_S apart."""
         first, last = self._first, self._last
         self._last = now
         if (first is None or last is None or now.call is None or now.call != first.call or now.used_s - first.used_s > _IDLE_S

@@ -131,7 +131,7 @@ class Membership:
         """Connects, and waits for the first generation. `package`: the Python package of the library whose calls may hang."""
         self._package = package
         self._packages = (package, f"warren._{package}") if package else ()
-        self._thread = threading.get_ident()  # the one that trains
+        self._thread = _hang.Thread.current()  # the thread that trains
         self._connection = _Connection()
         self._connection.begin(_COMES, 0)
         self._changed = threading.Condition()
@@ -246,13 +246,17 @@ class Membership:
 
     # --- the generations ------------------------------------------------------------------------------------------------------------
 
-    def _wait(self, condition: Callable[[], Any], seconds: float) -> None:
-        """Waits until the condition holds, or until `seconds` have passed with a tracker; the time restarts if the tracker is lost. To be
-        called with the lock held. Raises RuntimeError if the job has failed, or if no tracker has taken over in time."""
+    def _wait(self, condition: Callable[[], Any], seconds: float, after_return_s: float = 0) -> None:
+        """Waits until the condition holds or `seconds` have passed. Time without a tracker does not count, and a tracker that takes over has
+        at least `after_return_s`. To be called with the lock held. Raises RuntimeError if the job has failed, or if no tracker has taken over
+        in time."""
         begun = time.monotonic()
         end = begun + seconds
-        while not condition() and self._failure is None and time.monotonic() < end:
-            self._changed.wait(min(_SLICE_S, max(0.0, end - time.monotonic())))
+        while not condition() and self._failure is None:
+            end = max(end, self._returned_at + after_return_s)
+            if self._loss is None and time.monotonic() >= end:
+                break
+            self._changed.wait(_SLICE_S if self._loss is not None else min(_SLICE_S, max(0.0, end - time.monotonic())))
             if self._loss is None:
                 begun = time.monotonic()
             elif time.monotonic() - begun < _TRACKER_PATIENCE_S:
@@ -271,7 +275,7 @@ class Membership:
             if self._is_over:
                 raise JobIsOver
             if self._formed is not None:
-                self._thread = threading.get_ident()
+                self._thread = _hang.Thread.current()
                 self._current, self._formed = self._formed, None
                 self._before = _sockets()
             return self._current
@@ -309,8 +313,7 @@ class Membership:
         """Waits up to this time, longer if a tracker has just taken over, for a report that a member of the generation was lost or that
         another worker is waiting. Returns whether there is one."""
         with self._changed:
-            seconds = max(seconds, self._returned_at + _TRACKER_NOTICES_S - time.monotonic())
-            self._wait(lambda: self._wants_change or self._is_broken, seconds)
+            self._wait(lambda: self._wants_change or self._is_broken, seconds, after_return_s=_TRACKER_NOTICES_S)
             return self._wants_change or self._is_broken
 
     def done(self) -> None:

@@ -1,1 +1,1 @@
-"""The commands of `warren`: their table, and those that are written in Python."""
+"""The table of `warren`'s commands, and the commands that are written in Python."""

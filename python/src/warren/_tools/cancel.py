@@ -43,7 +43,7 @@ def _cancel(one: _one_job.OneJob, options: argparse.Namespace) -> int:
 
 
 def _cancel_kept(one: _one_job.OneJob, kept: Sequence[_one_job.Kept]) -> int:
-    """Ends what the cluster keeps of a job whose launcher is gone."""
+    """Ends everything that the cluster keeps of a job whose launcher is gone. Returns the exit code: 1 if any part could not be ended."""
     failed = 0
     for found in kept:
         code, said = _one_job.run_kept(one, found.cancel)
@@ -54,5 +54,5 @@ def _cancel_kept(one: _one_job.OneJob, kept: Sequence[_one_job.Kept]) -> int:
 
 
 def run(words: Sequence[str]) -> int:
-    """Runs `warren cancel ...`; returns the exit code: 0 if the job has ended or, with --no-wait, was asked to."""
+    """Runs `warren cancel ...`; returns the exit code: 0 if the job has ended or, with --no-wait, was asked to, else 1."""
     return _one_job.run(parser(), words, _cancel)

@@ -43,7 +43,7 @@ def _data(words: Sequence[str]) -> int:
     return int(importlib.import_module("warren.data._commands").main(words))
 
 
-#: Command names of similar programs, each with the text that tells a user what to type instead.
+#: Command names of similar programs, each with a text about the command to use instead.
 ELSEWHERE = {
     "list": "warren jobs lists running and past jobs",
     "ps": "warren jobs lists running and past jobs",

@@ -53,9 +53,9 @@ class Job:
     """A job. `values` are the fields of its file."""
     id: str
     began: datetime.datetime
-    state: str  # one of _ENDS, "running", "killed", or "unknown" if only another host can tell
+    state: str  # one of _ENDS, "running", "killed", or "unknown" if it cannot be determined on this host
     values: Dict[str, Any]
-    restarted: bool = False  # the machine was restarted since a "killed" job began
+    restarted: bool = False  # whether the machine was restarted since a "killed" job began
 
     @property
     def seconds(self) -> Optional[float]:
@@ -100,7 +100,7 @@ def read(name: str, text: str, here: Tuple[str, str], is_held: IsHeld) -> Job:
 
 
 def _are_kept_jobs(found: Any) -> bool:
-    """Whether `found` is a list of objects with a name, and with commands that ask about it (perhaps none) and cancel it."""
+    """Whether `found` is a list of objects, each with a name, a command `ask`, which may be empty, and a command `cancel`."""
     def is_command(words: Any) -> bool:
         return isinstance(words, list) and all(isinstance(word, str) for word in words)
 
@@ -158,7 +158,7 @@ def _by(job: Job) -> str:
 
 
 def lost(job: Job) -> str:
-    """Why a "killed" job has no end in its record."""
+    """The reason why the record of a "killed" job has no end."""
     return "this machine was restarted since" if job.restarted else "the launcher (dmlc-submit) was killed"
 
 
@@ -197,7 +197,7 @@ def page(job: Job) -> Optional[str]:
 
 
 def lines(rows: Iterable[Tuple[str, Any]]) -> str:
-    """Formats names and values, one pair per line, without the pairs that have no value."""
+    """Formats names and values, one pair per line, and omits pairs without a value."""
     return "".join(f"{name:10} {printable(str(value))}\n" for name, value in rows if value not in (None, "", "-"))
 
 
@@ -214,8 +214,8 @@ def folder_of(log_dir: Optional[str]) -> pathlib.Path:
 
 
 def _text_of(file: pathlib.Path) -> str:
-    """Returns the file's text, without blocking: anyone who may write to the folder may have put a pipe there. Raises BrokenRecord or
-    OSError."""
+    """Returns the file's text, without blocking: anyone who may write to the folder could have put a pipe there. Raises BrokenRecord if it is
+    not a regular file or is too large, or OSError."""
     opened = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         mode = os.fstat(opened).st_mode
@@ -241,7 +241,7 @@ def read_file(file: pathlib.Path) -> Job:
     job = read(file.name, _text_of(file), here, functools.partial(_locks.is_held, file))
     if job.state != "killed":
         return job
-    # The job may have ended after its text was read and before its lock was: its file was then replaced by one with the end.
+    # The job may have ended after the record was read and before its lock was checked: the file was then replaced by one that records the end.
     return read(file.name, _text_of(file), here, functools.partial(_locks.is_held, file))
 
 

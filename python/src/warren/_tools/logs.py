@@ -1,4 +1,4 @@
-"""`warren logs`: the output of a job or of one of its workers."""
+"""`warren logs`: shows the output of a job or of one of its workers."""
 import argparse
 import os
 import pathlib
@@ -23,14 +23,14 @@ def parser() -> argparse.ArgumentParser:
 
 
 def last_lines(file: pathlib.Path, count: int) -> List[str]:
-    """The last lines of a file. A line longer than 64 kB is cut at its beginning."""
+    """Returns up to `count` last lines of a file. Only the last 64 KiB are read, so there may be fewer, and the first may lack its beginning."""
     with open(file, "rb") as binary:
         binary.seek(max(0, os.fstat(binary.fileno()).st_size - _PIECE_BYTES))
         return binary.read(_PIECE_BYTES).decode(errors="replace").splitlines()[-count:]
 
 
 class Tail:
-    """Reads a growing file. A file that was truncated, or replaced by another of its name, is read from its beginning."""
+    """Reads a growing file. After the file is truncated, or replaced by another file of the same name, reading starts at the beginning again."""
 
     def __init__(self, path: pathlib.Path) -> None:
         self._path = path
@@ -41,7 +41,7 @@ class Tail:
         os.close(self._fd)
 
     def new(self) -> Iterator[bytes]:
-        """Everything written since the last call."""
+        """Yields everything written since the last call."""
         yield from self._rest()
         if self._reopened():
             yield from self._rest()
@@ -65,11 +65,11 @@ class Tail:
 
 
 def follow(file: pathlib.Path, record: Optional[pathlib.Path]) -> Iterator[bytes]:
-    """Yields the contents of `file` and, if `record` is given, what is added to it while a process holds the lock on `record`."""
+    """Yields the contents of `file` and, if `record` is given, everything appended while a process holds the lock on `record`."""
     tail = Tail(file)
     try:
         while True:
-            goes_on = record is not None and _locks.is_held(record)  # first, so that the last output is read after it
+            goes_on = record is not None and _locks.is_held(record)  # checked first, so that the last output is read after the job's end
             yield from tail.new()
             if not goes_on:
                 return

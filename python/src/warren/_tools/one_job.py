@@ -1,4 +1,4 @@
-"""Shared by the commands for a single job: its record, its launcher (the process of dmlc-submit), and the files of its output."""
+"""The common part of the commands for a single job: its record, its launcher (the dmlc-submit process), and its output files."""
 import argparse
 import dataclasses
 import os
@@ -17,7 +17,7 @@ from warren._tools import jobs as _jobs
 
 _NAME = "the job: its ID, a prefix of it, the pid of its dmlc-submit, or the --jobname of the only running job, else of the newest"
 
-#: How long a command that asks or ends what a cluster keeps may take.
+#: The time limit, in seconds, for a command that asks about or ends a Kept.
 _ASK_S = 20
 
 
@@ -26,10 +26,10 @@ class OneJob:
     """A job and the file of its record."""
     job: _jobs.Job
     record: pathlib.Path
-    is_own: bool = False  # in the folder of jobs that only the user writes
+    is_own: bool = False  # whether the record is in the user's own folder of jobs, not in that of a --log-dir
 
     def again(self) -> "OneJob":
-        """The job as its record is now. Raises BrokenRecord or OSError."""
+        """Reads the record once more. Raises BrokenRecord or OSError."""
         return dataclasses.replace(self, job=_jobs.read_file(self.record))
 
 
@@ -60,7 +60,7 @@ def run(parser: argparse.ArgumentParser, words: Sequence[str], act: Callable[[On
 
 
 def outcome(job: _jobs.Job) -> str:
-    """How the job ended, or that it runs, e.g. 'failed with exit code 3 after 1:23: worker 3 exited with code 3'."""
+    """Describes how the job ended, or that it is running, e.g. 'failed with exit code 3 after 1:23: worker 3 exited with code 3'."""
     values = job.values
     if job.state == "running":
         return "is running"
@@ -87,32 +87,34 @@ def exit_code(job: _jobs.Job) -> int:
 
 
 class Kept(NamedTuple):
-    """What a cluster keeps of a job, also without its launcher: `name`, and the commands that ask about it (perhaps none) and end it."""
+    """A part of a job that the cluster keeps even without the job's launcher. `ask`, which may be empty, is the command that shows its state,
+    and `cancel` the command that ends it."""
     name: str
     ask: List[str]
     cancel: List[str]
 
     def how(self) -> str:
-        """What a person can type."""
+        """The commands that a user can type, as text."""
         return (f"`{shlex.join(self.ask)}` asks about it, " if self.ask else "") + f"`{shlex.join(self.cancel)}` ends it"
 
 
 def kept_jobs(one: OneJob) -> List[Kept]:
-    """What the cluster may keep of a job whose launcher is gone, or is on another host."""
+    """The parts that the cluster may keep of a job whose launcher is gone or in an unknown state; none for other jobs."""
     if one.job.state not in ("killed", "unknown"):
         return []
     return [Kept(kept["name"], kept["ask"], kept["cancel"]) for kept in one.job.values.get("kept_jobs", [])]
 
 
 def runs_kept(one: OneJob) -> bool:
-    """Whether the commands of the job's record may be run: it is in the user's own folder of jobs, which nobody else writes, and the job's
-    launcher is gone."""
+    """Whether the commands in the job's record may be run: the record is in the user's own folder of jobs, nobody else can have written it, and
+    the job's launcher is gone. Raises OSError."""
     status = one.record.lstat()
     return one.is_own and one.job.state == "killed" and status.st_uid == os.geteuid() and not status.st_mode & 0o022
 
 
 def run_kept(one: OneJob, words: Sequence[str]) -> Tuple[int, str]:
-    """Runs a command of a Kept in the job's directory. Returns its exit code and what it printed, or why it did not run."""
+    """Runs a command of a Kept, in the job's directory if this exists. Returns the exit code and the output, or 1 and an error message if the
+    command cannot be run or takes too long."""
     directory = one.job.values["directory"]
     try:
         done = subprocess.run(words, cwd=directory if os.path.isdir(directory) else None, stdin=subprocess.DEVNULL,
@@ -123,11 +125,11 @@ def run_kept(one: OneJob, words: Sequence[str]) -> Tuple[int, str]:
 
 
 class Launcher:
-    """The dmlc-submit of a running job on this machine, identified by the record that it has open, so that no other process with its pid can
-    get the signal."""
+    """The dmlc-submit of a running job on this machine. It is identified by the record that it has open, so that no other process with its pid
+    receives the signal."""
 
     def __init__(self, one: OneJob) -> None:
-        """Raises ValueError if the launcher cannot be identified from here, with what to do instead."""
+        """Raises ValueError if the launcher cannot be identified from here; the message says why, and what to do instead if anything helps."""
         job, values = one.job, one.job.values
         here = values["host"] == socket.gethostname() or values.get("boot") == _locks.boot() != ""
         if not here:
@@ -135,7 +137,7 @@ class Launcher:
         self.pid = int(values["pid"])
         self._pidfd: Optional[int] = None
         try:
-            self._pidfd = os.pidfd_open(self.pid)  # before the check: the pid cannot be reused without the check noticing
+            self._pidfd = os.pidfd_open(self.pid)  # opened before the check below, which detects a reused pid
         except (AttributeError, OSError):
             pass  # an old kernel, another system, or no such process
         try:
@@ -160,7 +162,7 @@ class Launcher:
             pass
 
     def wait(self) -> None:
-        """Waits until the process has exited, where the system can tell."""
+        """Waits until the process has exited; returns at once on a system without pidfds."""
         if self._pidfd is not None:
             select.select([self._pidfd], [], [])
 
@@ -188,7 +190,8 @@ def launcher_here(one: OneJob) -> Optional[Launcher]:
 
 
 def log_file(one: OneJob, rank: Optional[int]) -> pathlib.Path:
-    """The file with the output of a rank, or of the launcher, which combines them. Raises ValueError if that was not kept."""
+    """Returns the file with the output of a rank or, for None, with the launcher's output, which combines that of all ranks. Raises ValueError
+    if this output was not kept, was replaced by that of later jobs, or is missing."""
     job, values = one.job, one.job.values
     if not values.get("log_dir"):
         raise ValueError(f"the output of job {job.id} was not kept: start jobs with --detach, or with --log-dir DIR")

@@ -1,4 +1,4 @@
-"""`warren status`: how a job is doing, on one screen."""
+"""`warren status`: shows how a job is doing, on one screen."""
 import argparse
 import datetime
 import json
@@ -21,7 +21,8 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _last_output(one: _one_job.OneJob) -> Tuple[str, List[str]]:
-    """A line about the output, and its last lines: of the whole job, or of rank 0 if only each process's was kept."""
+    """Returns a heading or an error message, and the last lines of the job's combined output, or of rank 0's output if only the output of
+    single processes was kept."""
     combined = one.job.values.get("detached") is True or not one.job.values.get("log_dir")
     what = "output" if combined else "output of rank 0"
     try:
@@ -32,7 +33,8 @@ def _last_output(one: _one_job.OneJob) -> Tuple[str, List[str]]:
 
 
 def _kept(one: _one_job.OneJob) -> List[Tuple[str, str]]:
-    """The names of what the cluster may keep of the job, each with what the cluster says of it, or with how to ask it."""
+    """Returns the names of the parts that the cluster may keep of the job, each with the cluster's answer about it, or with the commands for the
+    user to type."""
     runs = _one_job.runs_kept(one)
     return [(kept.name, kept.how() if not runs else _one_job.run_kept(one, kept.ask)[1] if kept.ask else "it may still run")
             for kept in _one_job.kept_jobs(one)]

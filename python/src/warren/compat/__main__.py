@@ -25,8 +25,8 @@ def _horovod_has_failed(_: Any, error: Any, __: Any) -> None:
 
 
 def main() -> None:
-    """Runs the script named by the arguments. Any exception propagates: the tracker learns of it, and the exit code is the one with which
-    Python ends after that exception, or 130 for KeyboardInterrupt."""
+    """Runs the script named by the arguments. Exceptions propagate, so that the tracker notices the failure, and the exit code is Python's usual
+    one for the exception, or 130 for KeyboardInterrupt."""
     if len(sys.argv) < 2 or sys.argv[1:] == ["-m"]:
         sys.exit("usage: python -m warren.compat SCRIPT [ARGUMENT...]\n       python -m warren.compat -m MODULE [ARGUMENT...]")
     is_module = sys.argv[1] == "-m"

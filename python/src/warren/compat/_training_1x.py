@@ -46,7 +46,7 @@ class EarlyStopException(Exception):
 
 
 def _named(order: Sequence[str], args: Sequence[Any], options: Dict[str, Any]) -> Dict[str, Any]:
-    """Returns all arguments by name."""
+    """Returns all arguments by name. Raises TypeError if there are too many, or if one is given twice."""
     if len(args) > len(order):
         raise TypeError(f"expected at most {len(order)} arguments, found {len(args)}")
     twice = [name for name in order[:len(args)] if name in options]
@@ -173,7 +173,7 @@ def _adapt(original: Callable[..., Any], options: Dict[str, Any]) -> Dict[str, A
         feval = options.pop("feval")
         if feval is not None:
             options["custom_metric"] = _Feval(feval)
-    # False was the default and meant the metric's known direction; None means that now.
+    # False was the default, which stood for the metric's known direction; now None stands for it.
     options["maximize"] = options.get("maximize") or None
     rounds = options.get("num_boost_round", 10)
     rates = options.pop("learning_rates", None)
@@ -217,7 +217,7 @@ def _functional_callbacks() -> None:
 
 
 def _trees_of_a_round(booster: Any) -> int:
-    """Returns num_parallel_tree."""
+    """Returns the number of trees that a round adds for each class (num_parallel_tree)."""
     def find(config: Any) -> Optional[int]:
         if not isinstance(config, dict):
             return None
@@ -237,7 +237,8 @@ def _rounds_of(booster: Any, ntree_limit: int) -> Tuple[int, int]:
 
 @contextlib.contextmanager
 def _whole_map(booster: Any, fmap: Any) -> Iterator[str]:
-    """Completes a feature map: it may lack the last features, as the map for the mushroom data in XGBoost's own tutorial does."""
+    """Yields the path of a complete feature map: the given one may lack the last features, as the map for the mushroom data in XGBoost's own
+    tutorial does."""
     path = os.fspath(fmap)
     lines = []
     if path and os.path.exists(path):
@@ -381,7 +382,7 @@ def _scikit_learn() -> None:
 
 
 def install() -> None:
-    """Installs everything. Called once per process."""
+    """Installs all of these functions and methods in XGBoost. Called once per process."""
     _functional_callbacks()
     _train_and_cv()
     _booster()

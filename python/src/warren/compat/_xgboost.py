@@ -16,13 +16,13 @@ import xgboost as xgb
 from warren import xgboost as wxgb
 from warren.compat import _training_1x
 
-#: From this version on, XGBoost needs to be told the format, or does not read text at all.
+#: From this version on, XGBoost reads text only if the format is given, or not at all.
 _TEXT_WAS_READ_BEFORE = (2, 0)
 #: From this version on, `xgboost.rabit` is a remnant over `xgboost.collective`, or missing.
 _COLLECTIVE_SINCE = (1, 7)
 #: From this version on, callbacks must be objects; other features were removed later.
 _ALL_WAS_THERE_BEFORE = (1, 6)
-#: The first bytes of a file written by DMatrix.save_binary.
+#: The magic number of a file written by DMatrix.save_binary.
 _SAVED_MATRIX = b"\x01\xab\xff\xff"
 
 
@@ -36,8 +36,8 @@ class _Op(enum.IntEnum):
 
 
 def _init(args: Optional[Iterable[Union[str, bytes]]] = None) -> None:
-    """Joins the job. From XGBoost 2.1 on, `key=value` arguments take precedence over the environment; before, only the tracker's address is
-    taken from them, if the environment has none."""
+    """Joins the job. From XGBoost 2.1 on, `key=value` arguments take precedence over the environment; in earlier versions, only the tracker's
+    address is taken from the arguments, and only if the environment has none."""
     names = {"DMLC_TRACKER_URI": "dmlc_tracker_uri", "DMLC_TRACKER_PORT": "dmlc_tracker_port",
              "DMLC_TASK_ID": "dmlc_task_id", "rabit_tracker_uri": "dmlc_tracker_uri",
              "rabit_tracker_port": "dmlc_tracker_port", "rabit_task_id": "dmlc_task_id"}
@@ -60,7 +60,7 @@ def _allreduce(data: NDArray[Any], op: int, prepare_fun: Optional[Callable[[NDAr
         bits = np.unpackbits(np.ascontiguousarray(data).view(np.uint8))
         whole: NDArray[Any] = np.packbits(xgb.collective.allreduce(bits, operations.MAX))
         return whole.view(data.dtype).reshape(data.shape)
-    # Bitwise or has a different number in newer versions.
+    # Bitwise OR has a different number in newer versions.
     wanted = operations.BITWISE_OR if int(op) == _Op.OR else operations(int(op))
     result: NDArray[Any] = xgb.collective.allreduce(data, wanted)
     return result
@@ -96,8 +96,8 @@ def _rabit() -> types.ModuleType:
 
 
 def _text(data: Any) -> Any:
-    """Returns the name of the data set if `data`, the argument of DMatrix, names text, and not a matrix saved by XGBoost; else None. A Path
-    is one file, whatever characters its name contains."""
+    """Returns the name of the data set if `data`, the argument of DMatrix, is a name other than that of a matrix saved by XGBoost; else None. A
+    Path is one file, whatever characters its name contains."""
     if not isinstance(data, (str, os.PathLike)):
         return None
     name, cache, file_name = data, "", os.fspath(data)

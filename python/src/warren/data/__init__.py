@@ -17,8 +17,8 @@ __all__ = ["Rows", "SameRowsWarning", "Table", "Wanted", "batches", "current_pee
 
 
 def main() -> NoReturn:
-    """Runs `rabit-data` with this process's arguments: in this process for files with named columns, else by replacing this process with
-    the program."""
+    """The entry point of `rabit-data`. Handles files with named columns in this process, and exits; for text, the native program replaces this
+    process."""
     from warren.data import _commands  # pylint: disable=import-outside-toplevel
 
     sys.exit(_commands.main(sys.argv[1:]))

@@ -1,4 +1,4 @@
-"""A table of each worker's share of a data set, printed before training starts."""
+"""Summarizes each worker's share of a data set in a printed table, before training starts."""
 import os
 import sys
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
@@ -10,14 +10,14 @@ from warren._system.printable import printable
 from warren.data._peers import Peers
 from warren.data._table import Table
 
-#: Set by `dmlc-submit --check-data`.
+#: The environment variable that `dmlc-submit --check-data` sets.
 VARIABLE = "WARREN_CHECK_DATA"
 #: The maximum number of columns that are shown; further ones are only counted.
 _MOST_COLUMNS = 60
 
 
 class Range(NamedTuple):
-    """The range of a column's values, without missing ones."""
+    """The range, sum and number of a column's values, without missing ones."""
 
     least: float
     greatest: float
@@ -50,11 +50,11 @@ class Summary(NamedTuple):
     weight: Optional[Range]
     queries: Optional[int]
     columns: List[Tuple[str, str, Range]]  #: the name, type and range of each column; empty for text with too many columns
-    entries: int  #: values that are not missing
+    entries: int  #: the number of values that are not missing
 
 
 def summary(table: Table) -> Summary:
-    """Returns the summary of a table. Reads all values once."""
+    """Returns the summary of a table. Reads all values."""
     rows, width = table.features.shape
     names = table.names or [str(column) for column in range(width)]
     types = table.types or ["q"] * width
@@ -73,7 +73,7 @@ def summary(table: Table) -> Summary:
 
 
 def added(before: Summary, more: Summary) -> Summary:
-    """The summary of the rows of both summaries, which belong to one worker. A query that continues in `more` is counted in both."""
+    """Returns the summary of two consecutive parts of one worker's share. A query that continues in the second part is counted twice."""
     def both(one: Optional[Range], other: Optional[Range]) -> Optional[Range]:
         return None if one is None or other is None else one.joined(other)
 
@@ -84,7 +84,7 @@ def added(before: Summary, more: Summary) -> Summary:
 
 
 def report(uri: str, width: int, workers: List[Summary], categories: Dict[str, List[Any]]) -> str:
-    """The table as text. Pure."""
+    """Formats the table to be printed. Pure."""
     rows = sum(one.rows for one in workers)
     lines = [f"{uri}: {rows:,} rows, {width:,} features, {len(workers)} worker{'s' if len(workers) > 1 else ''}"]
     cells = [["worker", "rows", "share", "values", "label", "weight", "queries"]]
@@ -127,12 +127,13 @@ def wanted(check: Optional[bool]) -> bool:
 
 
 def show(uri: str, table: Table, peers: Peers) -> None:
-    """Prints the table on rank 0's standard error. A collective call."""
+    """Prints the summary of a data set on rank 0's standard error; `table` is this worker's share. A collective call if `peers` are connected;
+    otherwise each rank prints the summary of its own share."""
     tell(uri, int(table.features.shape[1]), summary(table), peers, table.categories)
 
 
 def tell(uri: str, width: int, ours: Summary, peers: Peers, categories: Dict[str, List[Any]]) -> None:
-    """Like `show`, for a summary that exists already."""
+    """Like `show`, but takes the summary of this worker's share."""
     workers = peers.allgather(ours, objects=True) if peers.connected else [ours]
     if peers.rank == 0 or not peers.connected:
         print(report(uri, width, workers, categories), file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""warren data inspect|validate|convert|shard: rabit-data's commands, which are for text, extended to Parquet, Arrow and CSV."""
+"""warren data inspect|validate|convert|shard: extends the commands of rabit-data, which handle text, to Parquet, Arrow and CSV."""
 import argparse
 import contextlib
 import itertools
@@ -62,7 +62,8 @@ def _wanted(given: argparse.Namespace, uri: str) -> _load.Wanted:
 
 
 def is_columns(words: Sequence[str]) -> bool:
-    """Whether these arguments of rabit-data read or write files with named columns. Looks at the files."""
+    """Whether a command with these arguments reads or writes files with named columns. May list the data set's files and read their first
+    bytes."""
     paths = [word for word in words[1:] if not word.startswith("-")]
     if any(word.split("=")[0] in ("--label", "--format", "--features", "--exclude") for word in words):
         return True
@@ -125,7 +126,8 @@ def _inspect(given: argparse.Namespace, wanted: _load.Wanted) -> int:
 
 
 def _tables(wanted: _load.Wanted, peers: _peers.Peers) -> Tuple[Iterator[_table.Table], Callable[[], _table.Table]]:
-    """The tables of a share, and a function that makes an empty table with the same columns."""
+    """Returns the tables of a share, and a function that makes an empty table with the same columns. Raises ValueError if text has too many
+    columns for a table."""
     if wanted.is_text:
         table = wanted.text(peers)
         if table.features.shape[1] > _MOST_COLUMNS:
@@ -145,8 +147,8 @@ def _tables(wanted: _load.Wanted, peers: _peers.Peers) -> Tuple[Iterator[_table.
 
 
 def _validate(given: argparse.Namespace, wanted: _load.Wanted) -> int:
-    """Checks the columns of all files, and then all values, and reports every problem instead of only the first."""
-    findings: Dict[str, None] = {}  # a dict removes duplicates: a problem of all files is found once per file
+    """Checks the columns of all files, and then all values. Prints up to --most problems instead of only the first. Returns the exit code."""
+    findings: Dict[str, None] = {}  # an ordered set, since the same problem may be found several times
     count = 0
 
     def note(error: Exception) -> None:
@@ -163,7 +165,7 @@ def _validate(given: argparse.Namespace, wanted: _load.Wanted) -> int:
     files = _files.find(wanted.uri, storage_options=wanted.options.storage_options)
 
     def alone(file: _files.File) -> Source:
-        """A single file of the data set, whose folder columns have the same types as in the whole data set."""
+        """Opens a single file of the data set; its folder columns have the same types as in the whole data set."""
         return wanted.source(_peers.Alone(), files=[file], of_all=files)
 
     good: List[_files.File] = []
@@ -228,8 +230,8 @@ def _looked_through(source: Source, note: Callable[[Exception], None]) -> int:
 
 
 def _rows(wanted: _load.Wanted, peers: _peers.Peers, kind: str) -> Iterator[Any]:
-    """Yields a share in the form from which a file of this kind is written: pyarrow tables, with columns as they are stored if they have
-    names; tables of numbers for LibSVM text. Yields at least one table, without rows if the share has none."""
+    """Yields a share as tables to be written to a file of this kind: Tables for LibSVM text, else pyarrow tables, whose columns keep their
+    stored types unless the data set is text. Yields at least one table, which is empty if the share has no rows."""
     if kind == "libsvm" or wanted.is_text:
         tables, empty = _tables(wanted, peers)
         first = next(tables, None)
@@ -332,8 +334,8 @@ def _written(path: str, kind: str, rows: Iterator[Any]) -> None:
 
 
 def _arrow(table: _table.Table) -> Any:
-    """Returns a pyarrow table. The columns `label`, `weight`, `qid` and `base_margin` come before the features; missing values are null,
-    and categories are words again."""
+    """Returns a pyarrow table. The columns `label`, `weight`, `qid` and `base_margin` come before the features, with `_of_row` appended to a
+    name that is also a feature's. Missing values are null, and categorical features become dictionary columns."""
     import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
     columns: Dict[str, Any] = {}
@@ -365,7 +367,7 @@ def _arrow(table: _table.Table) -> Any:
 
 
 def _libsvm(table: _table.Table) -> str:
-    """Returns the rows as text; categories are written as their codes. Missing values are left out; other values have the digits that
+    """Returns the rows as text. Categories are written as their codes, missing values are left out, and other values have as many digits as
     float32 needs."""
     import scipy.sparse  # pylint: disable=import-outside-toplevel
 
@@ -388,8 +390,8 @@ def _libsvm(table: _table.Table) -> str:
 
 
 def main(words: Sequence[str]) -> int:
-    """Runs `warren data ...`, or the package's rabit-data, and returns the exit code. Replaces this process with the program rabit-data if
-    the data are text."""
+    """Runs `warren data ...`, or the package's rabit-data, and returns the exit code. For text, and for the help of rabit-data, replaces this
+    process with the native program."""
     try:
         of_text = os.path.basename(sys.argv[0]).startswith("rabit-data")
         asks = not words or any(word in ("-h", "--help") for word in words)

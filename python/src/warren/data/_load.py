@@ -44,9 +44,10 @@ def _in_full(name: str) -> str:
 
 
 class Wanted:
-    """A checked request: the arguments that the functions of this module share."""
+    """A checked request: the arguments that the functions of this module share. The constructor raises TypeError or ValueError for invalid
+    arguments. It may list the data set's files and read their first bytes, to detect the format."""
 
-    #: Their names, without that of the data set.
+    #: The names of these arguments, except `uri`.
     ARGUMENTS = ("label", "weight", "qid", "base_margin", "features", "exclude", "categorical", "categories", "filters", "shuffle", "format",
                  "delimiter", "storage_options", "nthread")
 
@@ -56,7 +57,7 @@ class Wanted:
                  shuffle: Optional[int] = None, format: Optional[str] = None,  # pylint: disable=redefined-builtin
                  delimiter: Optional[str] = None, storage_options: Optional[Mapping[str, Any]] = None, nthread: int = 0) -> None:
         self.uri, self.categories, self.nthread = _paths(uri), categories, nthread
-        #: All arguments except the data set's name.
+        #: All arguments except `uri`.
         self.given = {name: value for name, value in locals().items() if name not in ("self", "uri")}
         for what, name in (("weight", weight), ("qid", qid)):
             if name is not None and not (isinstance(name, str) and name):
@@ -115,8 +116,8 @@ class Wanted:
         return False
 
     def text(self, peers: Peers) -> Table:
-        """Returns this worker's share of a text data set. All of `peers` call it. Raises ValueError with the file, line and column of the
-        problem, the same on all of them."""
+        """Returns this worker's share of a text data set. A collective call of `peers`. Raises ValueError with the file, line and column of the
+        problem, the same on all workers."""
         if self.request != Request() or self.options.filters is not None or self.categories is not None:
             raise ValueError(f"{shown_uri(self.uri)}: LibSVM and libfm text contains its labels, weights and queries, and its features "
                              "have numbers: leave label, weight, qid, features, filters and categories out")
@@ -149,14 +150,14 @@ class Wanted:
         return _table.of_rows(rows)
 
     def table(self, peers: Peers, *, check: Optional[bool], progress: bool, whole: bool = False) -> Table:
-        """Returns this worker's share, or all rows if `whole`, in memory. All of `peers` call it together."""
+        """Returns this worker's share, or all rows if `whole`, in memory. A collective call of `peers`, unless `whole`."""
         readers = _peers.Alone() if whole else peers
         if self.is_text:
             table = self.text(readers)
         else:
             with contextlib.closing(self.source(readers)) as source, contextlib.closing(bar(source, progress)) as shown:
                 table = _converter.loaded(_converter.Converter(source, self.categories), shown)
-        # All ranks that read the whole data set have the same rows, which are shown once, as one worker's.
+        # With `whole`, all ranks have the same rows. Rank 0 prints them once, as the share of a single worker.
         if _check.wanted(check) and not (whole and peers.rank > 0):
             _check.show(shown_uri(self.uri), table, readers)
         return table
@@ -169,7 +170,7 @@ class Wanted:
 
 def peers_of(rank: Optional[int], world: Optional[int]) -> Peers:
     """Returns the job of this process, or the given rank of the given world. Raises ValueError if only one of the two is given, or if
-    `rank` is not a rank of `world`."""
+    `rank` is not a rank of `world`; TypeError if they are not whole numbers; and RuntimeError as `_peers.current` does."""
     if (rank is None) != (world is None):
         raise ValueError(f"rank and world are {rank!r} and {world!r}: expected both, or neither to use those of this process's job")
     if rank is None or world is None:
@@ -178,7 +179,7 @@ def peers_of(rank: Optional[int], world: Optional[int]) -> Peers:
 
 
 def whole_number(name: str, value: Any, meaning: str) -> int:
-    """Returns the argument as an int. Raises TypeError for anything but a whole number, including True."""
+    """Returns the argument as an int. Raises TypeError for anything but a whole number; a bool is not one."""
     try:
         if not isinstance(value, bool):
             return operator.index(value)
@@ -208,14 +209,15 @@ def load(uri: Uri, *, rank: Optional[int] = None, world: Optional[int] = None, c
     communicator, Warren's, torch.distributed's), or the whole data set outside a job. Shares are about equal in bytes; concatenated they
     are the data set, each row once, in the same order for any number of workers. Queries are never split. A share may have no rows. All
     shares have the same columns, and either all or none have labels, weights and queries. Workers of a job agree on these; if `rank` and
-    `world` are given, `categories` must be given too, and a text data set is read as a whole once more.
+    `world` are given, with more than one share, `categories` must be given if there are categorical columns, and a text data set is read as a
+    whole once more.
 
     `check`: prints a table of each worker's share on rank 0's standard error (None: if dmlc-submit was started with --check-data).
     `progress`: shows the progress on rank 0's terminal, if it has one; in a job that dmlc-submit started, dmlc-submit shows the progress of
     all workers.
 
-    All workers of a job call it, with the same arguments. Raises ValueError or OSError with the file, row group, column and row of the
-    problem, the same on all workers. Workers exchange information about files and columns in messages sealed with the job's token: raises
+    A collective call in a job; all workers pass the same arguments. Raises ValueError or OSError with the file, row group, column and row of
+    the problem, the same on all workers. Workers exchange information about files and columns in messages sealed with the job's token: raises
     RuntimeError for a message that is not sealed. In a job without a token the messages are pickles, and the other workers are trusted."""
     return Wanted(uri, **wanted).table(peers_of(rank, world), check=check, progress=progress)
 
@@ -227,15 +229,16 @@ def bar(source: Source, progress: bool) -> _progress.Progress:
 
 def batches(uri: Uri, batch_rows: int = 65536, *, kind: str = "numpy", rank: Optional[int] = None, world: Optional[int] = None,
             drop_last: bool = False, **wanted: Any) -> Iterator[Any]:
-    """Yields this worker's share, `batch_rows` rows at a time, read ahead by a thread; needs memory for a few batches and one row group.
-    The arguments are those of `load`.
+    """Yields this worker's share, `batch_rows` rows at a time. A thread reads ahead; memory is needed for a few batches and one row group. Text
+    is an exception: the share is read as a whole. The arguments are those of `load`.
 
     `kind`: "numpy" yields Tables; "torch" the same with tensors instead of arrays (dense ones for text); "arrow" pyarrow.Tables with the
     columns as they are stored, including those of labels, weights and queries. `drop_last`: leaves out a last batch with fewer rows. With
-    `shuffle`, pass another seed for each epoch. The number of batches may differ between ranks. All workers call it. A problem with the
-    data set's columns is raised immediately and on all of them; a problem with a value is raised during the iteration, on the worker that
-    reads it. If the rows of a query are not contiguous in a share, an error is raised instead of the last batch; a query that also occurs
-    in another worker's share is not detected here (`load` detects it)."""
+    `shuffle`, pass another seed for each epoch. The number of batches may differ between ranks.
+
+    A collective call. A problem with the data set's columns is raised immediately and on all workers; a problem with a value is raised during
+    the iteration, on the worker that reads it. If the rows of a query are not contiguous in a share, an error is raised after the last full
+    batch, except with "arrow"; a query that also occurs in another worker's share is not detected here (`load` detects it)."""
     if kind not in ("numpy", "torch", "arrow"):
         raise ValueError(f"kind is {kind!r}, expected numpy, torch or arrow")
     batch_rows = whole_number("batch_rows", batch_rows, "rows")

@@ -1,11 +1,11 @@
-"""How much memory a worker may use, and which form of a data set fits into it."""
+"""The memory that a worker may use, and the form of a data set that fits into it."""
 import os
 import pathlib
 from typing import Dict, List, Mapping, NamedTuple, Optional
 
-#: A cgroup's limit above this value means that there is no limit.
+#: A cgroup's limit of at least this many bytes means that there is no limit.
 _NO_LIMIT = 1 << 60
-#: The share of the limit available to data; the rest is for histograms, predictions and the program.
+#: The fraction of the limit that is available to data; the rest is for histograms, predictions and the program.
 SHARE_FOR_DATA = 0.6
 
 
@@ -27,7 +27,8 @@ class Need(NamedTuple):
 
 
 def choice(need: Need, limit: int, quantile: bool) -> str:
-    """Returns what to make: "matrix" (rows in memory first), "quantile" (a QuantileDMatrix from batches) or "external" (pages on disk)."""
+    """Returns the form that fits into `limit` bytes: "matrix" (made from all rows in memory), "quantile" (a QuantileDMatrix made from batches)
+    or else "external" (pages on disk). `quantile`: whether a "matrix" would be a QuantileDMatrix, too."""
     room = int(limit * SHARE_FOR_DATA)
     whole = need.matrix if not quantile else need.matrix * 5 // 13  # without the intermediate DMatrix
     return "matrix" if whole <= room else "quantile" if need.quantile <= room else "external"
@@ -73,7 +74,7 @@ def _text(path: str) -> str:
 
 
 def workers_here() -> int:
-    """The number of workers that share this host's memory, or 1 if the launcher does not tell."""
+    """The number of workers that share this host's memory, or 1 if the launcher does not set it."""
     for name in ("LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"):
         if os.environ.get(name, "").isdigit() and int(os.environ[name]) > 0:
             return int(os.environ[name])

@@ -1,8 +1,8 @@
 """The communication that the data package needs, over the library by which this process has joined a job: XGBoost, Warren,
 torch.distributed.
 
-Collective calls: all ranks make the same ones in the same order. A rank's next step depends only on information that all ranks have, never
-on its own information alone; `agree` passes an error of one rank on to the others. Not thread-safe."""
+All ranks make the same collective calls in the same order. A rank's next step depends only on information that all ranks have, never on its
+own information alone; `agree` passes an error of one rank on to the others. Not thread-safe."""
 import ctypes
 import os
 import sys
@@ -306,8 +306,9 @@ def _of_torch() -> Optional[Peers]:
 
 def current() -> Peers:
     """Returns the job of this process: XGBoost's communicator, else Warren's, else torch.distributed's default group, else Alone. Only
-    libraries that have been imported are considered. Raises RuntimeError if this process is one of several workers of a job, or one of
-    several processes started by mpirun, srun or torchrun, and has not joined the job: it would otherwise take all rows as its own."""
+    libraries that have been imported are considered. Raises RuntimeError if this process has left its job, and also if it is one of several
+    workers of a job, or one of several processes started by mpirun, srun or torchrun, and has not joined the job: it would otherwise take all
+    rows as its own."""
     for found in (_of_xgboost(), _of_warren(), _of_torch()):
         if found is not None:
             return found
@@ -335,7 +336,7 @@ _KINDS = {kind.__name__: kind for kind in (ValueError, TypeError, FileNotFoundEr
 
 
 def _told(error: BaseException) -> Tuple[str, str]:
-    """The name of the error's nearest class in _KINDS, else RuntimeError, and the message."""
+    """Returns the name of the error's nearest class in _KINDS, or else "RuntimeError", and the message."""
     for kind in type(error).__mro__:
         if _KINDS.get(kind.__name__) is kind:
             return kind.__name__, str(error) or kind.__name__
@@ -343,8 +344,8 @@ def _told(error: BaseException) -> Tuple[str, str]:
 
 
 def agree(peers: Peers, error: Optional[BaseException]) -> None:
-    """Ends a step that may fail on some ranks. A collective call: each rank passes its error, or None. Raises the error of the lowest
-    failed rank on all ranks, with the same text; its class is the nearest one in _KINDS, else RuntimeError."""
+    """Ends a step that may fail on some ranks. A collective call: each rank passes its error, or None. If any rank has failed, raises the
+    error of the lowest failed rank on all ranks, with the same text; its class is the nearest one in _KINDS, or else RuntimeError."""
     found = peers.allgather(None if error is None else _told(error))
     for rank, told in enumerate(found):
         if told is not None:
@@ -356,8 +357,8 @@ def agree(peers: Peers, error: Optional[BaseException]) -> None:
 
 
 def together(peers: Peers, work: Callable[[], T]) -> T:
-    """Returns the result of `work`. If `work` fails on any rank, raises the error of the lowest failed rank on all ranks. All ranks call
-    it."""
+    """Returns the result of `work`. If `work` fails on any rank, raises the error of the lowest failed rank on all ranks. A collective call,
+    unless the ranks are not connected: a rank then raises only its own error."""
     failure: Optional[Exception] = None
     try:
         result = work()
@@ -371,8 +372,9 @@ def together(peers: Peers, work: Callable[[], T]) -> T:
 
 
 def with_greatest(peers: Peers, work: Callable[[Greatest], T]) -> T:
-    """Returns the result of `work`. `work` receives a function for the elementwise maximum over all workers, and calls it once. If `work`
-    fails before that call, the error of the lowest such rank is raised on all ranks. All ranks call it."""
+    """A collective call. Returns the result of `work`, which receives a function for the elementwise maximum over all workers, and calls it
+    once. If `work` fails before that call, the error of the lowest such rank is raised on all ranks; a later error is raised only on the rank
+    where it occurs."""
     asked = False
 
     def greatest(values: NDArray[Any]) -> NDArray[Any]:

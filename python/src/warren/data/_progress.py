@@ -1,4 +1,4 @@
-"""The progress of reading: drawn on a terminal, or reported to anyone who watches the job."""
+"""Shows the progress of reading on a terminal, or reports it to the observers of the job."""
 import os
 import sys
 import time
@@ -6,14 +6,14 @@ from typing import Any, Callable, Optional
 
 from warren._engine import reporting as _reporting
 
-#: The time between two updates.
+#: The minimum time between two updates, in seconds.
 _EVERY_S = 0.1
 #: The width assumed for a terminal that does not report its width.
 _WIDTH = 80
 
 
 def line(what: str, rows: int, size: int, seconds: float, total_rows: Optional[int], total_bytes: int, width: int) -> str:
-    """The text to show: rows, bytes, speed, and the time left. Pure."""
+    """Formats the progress: rows, bytes, speed, and the time left, in fewer than `width` characters. Pure."""
     of_rows = f" of {total_rows:,}" if total_rows is not None else ""
     speed = size / seconds if seconds > 0 else 0.0
     left = f", {_time((total_bytes - size) / speed)} left" if speed > 0 and size < total_bytes else ""
@@ -48,7 +48,7 @@ class Progress:
         self._start = self._last = clock()
 
     def __call__(self, rows: int, size: int) -> None:
-        """Adds rows and bytes."""
+        """Adds rows and bytes, and updates the display or report if `_EVERY_S` has passed."""
         self._rows, self._bytes = self._rows + rows, self._bytes + size
         now = self._clock()
         if not (self._draws or self._reports) or now - self._last < _EVERY_S:

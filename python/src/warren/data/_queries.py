@@ -16,11 +16,12 @@ def repeated(queries: NDArray[Any]) -> Optional[Any]:
 
 
 def require_together(peers: Peers, ours: Mapping[Key, NDArray[Any]], refuse: Callable[[Key, Any], None]) -> None:
-    """Calls `refuse`, on all workers, with a file and one of its queries that several workers have. Shares are cut between queries, so each
-    query belongs to one worker if its rows are contiguous. `ours`: this worker's distinct queries by file. All workers call it."""
+    """A collective call. For each file with a query that several workers have, calls `refuse` on all workers with the file and the query.
+    Shares are cut between queries, so each query belongs to one worker if its rows are contiguous. `ours`: this worker's distinct queries by
+    file."""
     if peers.world == 1 or not peers.connected:
         return
-    # If workers share sorted files, the ranges of their queries already show that no query occurs twice.
+    # For files sorted by query, the ranges of the workers' queries already show that no query occurs twice.
     spans = peers.allgather({file: (queries.min(), queries.max()) for file, queries in ours.items() if len(queries)}, objects=True)
     shared = {file for of_one in spans for file in of_one if _overlap([one[file] for one in spans if file in one])}
     if not shared:

@@ -15,7 +15,7 @@ class Table:
 
     features: Any  #: float32, (rows, features), with NaN for missing values; for LibSVM, libfm and CSV text a scipy.sparse.csr_matrix
     names: Optional[List[str]]  #: names of the features, or None if they are numbered
-    types: Optional[List[str]]  #: XGBoost's letters: "q" number, "int" whole number, "i" true or false, "c" category
+    types: Optional[List[str]]  #: types of the features, as in XGBoost: "q" number, "int" whole number, "i" Boolean, "c" category; None for text
     label: Optional[NDArray[Any]]  #: float32, (rows) or (rows, labels)
     weight: Optional[NDArray[Any]]  #: float32, (rows)
     qid: Optional[NDArray[Any]]  #: the query of each row, int64, counted from 0 in this share
@@ -29,7 +29,7 @@ class Table:
 
     @property
     def query_weight(self) -> Optional[NDArray[Any]]:
-        """The weight of each query, which all of its rows have; None without weights or queries."""
+        """The weight of each query, which is that of its rows; None without weights or queries."""
         if self.qid is None or self.weight is None:
             return None
         return self.weight[np.unique(self.qid, return_index=True)[1]]
@@ -54,8 +54,8 @@ def of_rows(rows: _text.Rows) -> Table:
 
 
 def resized(tables: Iterator[Table], rows: int, drop_last: bool, whole_queries: bool = False) -> Iterator[Table]:
-    """Yields the same rows in tables of exactly `rows` rows; the last one may have fewer. With `whole_queries`, each table ends at the end
-    of a query, and has more rows if a query is longer."""
+    """Yields the same rows in tables of exactly `rows` rows, and the remaining rows in a last table, unless `drop_last`. With `whole_queries`,
+    each table ends at the end of a query: it has at most `rows` rows, or consists of one longer query."""
     waiting: List[Table] = []
     count = 0
     for table in tables:
@@ -89,14 +89,14 @@ def _end_of_query(qid: NDArray[Any], begin: int, end: int) -> int:
 
 
 def cut_out(table: Table, begin: int, end: int) -> Table:
-    """Returns some rows of a table, without a copy."""
+    """Returns rows `begin` to `end` of a table. Arrays are not copied; a sparse matrix is."""
     def of_one(array: Any) -> Any:
         return None if array is None else array[begin:end]
     return dataclasses.replace(table, features=table.features[begin:end], **{name: of_one(getattr(table, name)) for name in OF_ROWS})
 
 
 def concatenated(tables: Sequence[Table]) -> Table:
-    """Concatenates the tables."""
+    """Returns the rows of all tables as one table; the table itself if there is only one."""
     first = tables[0]
     if len(tables) == 1:
         return first

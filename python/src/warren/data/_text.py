@@ -93,7 +93,7 @@ class _Owner:
         self._free(self._handle)
 
     def array(self, address: Optional[int], count: int, kind: Any, dtype: str) -> NDArray[Any]:
-        """Returns an array on the library's memory at `address`, without a copy. `kind` is a simple ctypes type."""
+        """Returns an array that refers to the library's memory at `address`. `kind` is a simple ctypes type."""
         if not address or count == 0:
             return np.empty(0, dtype)
         memory = (kind * count).from_address(address)
@@ -110,8 +110,8 @@ class _OpenFile:
 
 
 class _OpenFiles:
-    """Opens files when they are first read. Keeps up to `most` of them open, the most recently used ones, besides those in use.
-    Thread-safe."""
+    """Opens files when they are first read. Keeps at most `most` of them open, unless more are in use; closes the least recently used ones
+    first. Thread-safe."""
 
     def __init__(self, open_one: Callable[[Any], Any], most: int) -> None:
         self._open_one = open_one
@@ -164,11 +164,11 @@ class _RemoteFiles:
         self.callbacks = _Files(None, _LIST(self._list), _READ_AT(self._read_at))
 
     def stop(self) -> None:
-        """May be called from any thread."""
+        """Makes further calls fail. May be called from any thread."""
         self._stopped = True
 
     def close(self) -> None:
-        """To be called when the reader is done."""
+        """Closes all files. Call it when the reader is done."""
         self._open_files.close()
 
     def _try(self, action: Callable[[], None]) -> int:
@@ -284,7 +284,7 @@ def read(uri: Uri, part: Optional[int] = None, parts: Optional[int] = None, *, o
 
 def read_share(uri: Uri, part: int, parts: int, *, options: str, threads: int, allreduce_max: Optional[_AllreduceMax],
                storage_options: Optional[Mapping[str, Any]]) -> Tuple[Rows, Dict[str, NDArray[Any]]]:
-    """Returns the result of `read`, and the queries of the rows, uint64, by file name."""
+    """Like `read` for one part. Also returns the queries of its rows, uint64, by file name."""
     for name, number in (("part", part), ("parts", parts)):
         if not -2**31 <= operator.index(number) < 2**31:
             raise ValueError(f"{name} is {number}, which is not a number of parts")
@@ -385,9 +385,9 @@ def _rows(library: ctypes.CDLL, handle: ctypes.c_void_p, named: _Named) -> Rows:
 
 def _in_another_thread(work: Callable[[Optional[_AllreduceMax]], T], allreduce_max: Optional[_AllreduceMax],
                        stop: Callable[[], None]) -> T:
-    """Runs `work(allreduce_max)` in another thread and returns its result. This thread makes the calls of `allreduce_max` for it, since
+    """Runs `work` in another thread and returns its result. The function that `work` receives calls `allreduce_max` in this thread, since
     communicators belong to threads. A signal's exception (KeyboardInterrupt) is raised immediately: `stop` asks `work` to end, and the
-    process waits for that only when it exits."""
+    process waits for this only when it exits."""
     asked: "queue.SimpleQueue[Any]" = queue.SimpleQueue()  # arrays to reduce, and None at the end
     answers: "queue.SimpleQueue[Any]" = queue.SimpleQueue()  # arrays, or an exception
     results: List[T] = []

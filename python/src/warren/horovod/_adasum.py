@@ -5,7 +5,7 @@ For two vectors it is
     Adasum(a, b) = (1 - a.b / (2 |a|^2)) a + (1 - a.b / (2 |b|^2)) b
 
 which is their sum if they are orthogonal and their mean if they are parallel. For 2^k vectors it is the Adasum of the Adasums of the two
-halves, in the order in which Horovod computes it: neighbours first.
+halves, in the order in which Horovod computes it: neighbors first.
 
 Implementation: every partial result is a linear combination of the ranks' vectors, so its inner products are combinations of the inner
 products of the vectors. An all-to-all sends each rank its share of the elements of all vectors, from which it computes partial inner
@@ -19,7 +19,8 @@ from warren._engine.calls import Array
 
 #: The number of elements that are converted to float64 at a time.
 _BLOCK = 1 << 16
-#: A partial result smaller than its operands by this factor consists of rounding errors only, and is added without scaling.
+#: A partial result consists only of rounding errors, and is added without scaling, if its squared norm is at most this fraction of the squared
+#: sum of the norms of its terms.
 _ROUNDING = 1e-14
 
 

@@ -1,7 +1,7 @@
-"""hvd.elastic: jobs of `dmlc-submit --num-workers MIN:MAX` that go on when workers are lost or come. See docs/how-to/elastic.md.
+"""hvd.elastic: jobs of `dmlc-submit --num-workers MIN:MAX`, which continue when workers are lost or join. See docs/how-to/elastic.md.
 
-In such a job `hvd.init` waits until this process is a member of a generation of workers (_session.py), and joins it. A function that `run`
-decorates is called again in each further generation, with the state that its first rank has committed."""
+In such a job `hvd.init` waits until this process is a member of a generation of workers (_session.py), and joins it. A function decorated with
+`run` is called again in each further generation, with the state of that generation's rank 0."""
 import contextlib
 import copy
 import functools
@@ -20,8 +20,8 @@ T = TypeVar("T")
 
 
 class State:
-    """What ranks have in common, for `run`: a base class. `save` keeps the state in memory, `restore` goes back to what was kept, `sync`
-    copies that of rank 0 to all ranks, `reset` prepares for other ranks."""
+    """The base class for the state that ranks share in `run`. `save` keeps a copy of the state in memory, `restore` returns to that copy,
+    `sync` copies the state of rank 0 to all ranks, and `reset` adapts the state to changed ranks."""
 
     def __init__(self, bcast_object: Callable[[Any], Any] = broadcast_object, get_rank: Callable[[], int] = rank) -> None:
         self._bcast_object, self._rank = bcast_object, get_rank
@@ -38,12 +38,13 @@ class State:
             callback()
 
     def commit(self) -> None:
-        """Saves the state, and then checks whether workers come or are asked to end. All ranks call it."""
+        """Saves the state, and then calls `check_host_updates`. A collective call."""
         self.save()
         self.check_host_updates()
 
     def check_host_updates(self) -> None:
-        """Raises HostsUpdatedInterrupt on all ranks if another worker waits for a place, or one has been asked to end. All ranks call it."""
+        """A collective call. Raises HostsUpdatedInterrupt on all ranks if any of them has been notified that another worker is waiting or that
+        a member was lost, or has been asked to end. Does nothing in a job with a fixed number of workers."""
         ours = session()
         if ours is None:
             return
@@ -62,11 +63,11 @@ class State:
         raise NotImplementedError
 
     def reset(self) -> None:
-        """Does nothing."""
+        """Does nothing; subclasses may override it."""
 
 
 class ObjectState(State):
-    """A state of Python objects, which are attributes: `ObjectState(epoch=0, batch=0)`."""
+    """A state of Python objects, which are its attributes: `ObjectState(epoch=0, batch=0)`."""
 
     def __init__(self, bcast_object: Callable[[Any], Any] = broadcast_object, get_rank: Callable[[], int] = rank, **kwargs: Any) -> None:
         super().__init__(bcast_object, get_rank)
@@ -75,16 +76,16 @@ class ObjectState(State):
             setattr(self, name, value)
 
     def save(self) -> None:
-        """Keeps copies of the attributes."""
+        """Saves copies of the attributes."""
         self._saved_state = {name: copy.deepcopy(getattr(self, name)) for name in self._saved_state}
 
     def restore(self) -> None:
-        """Sets the attributes to copies of what was kept."""
+        """Sets the attributes to copies of the saved values."""
         for name, value in self._saved_state.items():
             setattr(self, name, copy.deepcopy(value))
 
     def sync(self) -> None:
-        """Sets the attributes to what rank 0 has kept."""
+        """Sets the attributes to rank 0's saved values."""
         if self._saved_state:
             self._saved_state = self._bcast_object(self._saved_state)
             self.restore()
@@ -98,8 +99,9 @@ def _next_generation(ours: Session) -> None:
 
 
 def run_fn(func: Callable[..., T], reset: Optional[Callable[[], Any]] = None) -> Callable[..., T]:
-    """Returns a function of a State and other arguments that calls `func` in each generation of workers, until it has returned on all
-    ranks. `reset` is what Horovod's modules pass; it is not needed here."""
+    """Returns a function of a State and other arguments. It calls `func` in each generation of workers, until `func` has returned on all ranks;
+    in a job with a fixed number of workers, it calls `func` once. A HorovodInternalError that no change of the workers explains is raised.
+    `reset` is ignored; Horovod's modules pass it."""
     del reset
 
     @functools.wraps(func)
@@ -129,9 +131,10 @@ def run_fn(func: Callable[..., T], reset: Optional[Callable[[], Any]] = None) ->
 
 
 def run(func: Callable[..., T]) -> Callable[..., T]:
-    """Decorates the function that trains. Its first argument is a State; it commits it now and then, and begins where the state stands. If
-    a worker is lost, the others go back to the last commit, and call the function again together with the worker that replaces it, as they
-    do at a commit when another worker has come. Operations outside of the function would be missed by workers that come later.
+    """Decorates a training function, whose first argument is a State. The function starts from that state, and commits it at intervals. If a
+    worker is lost, the others return to the last commit, and call the function again in the next generation, with the worker's replacement if
+    this starts in time. If another worker is waiting at a commit, they call the function again together with that worker. All operations must
+    be inside the function, since workers that join later would miss those outside.
 
     In a job with a fixed number of workers, the function is called once."""
     return run_fn(func)

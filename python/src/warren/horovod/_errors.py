@@ -6,7 +6,7 @@ class HorovodInternalError(RuntimeError):
 
 
 class HostsUpdatedInterrupt(RuntimeError):
-    """Raised on all ranks of an elastic job when the workers are about to change. `skip_sync` is always false: ranks that come need the
+    """Raised on all ranks of an elastic job when the workers are about to change. `skip_sync` is always false, since new ranks need the
     state."""
 
     skip_sync = False

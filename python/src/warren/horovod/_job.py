@@ -35,14 +35,15 @@ class ProcessSet:
         return None if self.process_set_id is None or self.ranks is None else len(self.ranks)
 
     def rank(self) -> Optional[int]:
-        """Returns this process's rank within the set; None until the set is part of the job. Operations take a root as a
-        rank of the job, not of the set."""
+        """Returns this process's rank within the set; None until the set is part of the job. Operations take a root as a rank of the job, not
+        of the set. Raises ValueError if this process does not belong to the set."""
         if self.process_set_id is None:
             return None
         return self.named("rank").rank
 
     def included(self) -> Optional[bool]:
-        """Whether this rank belongs to the set; None for the set of all ranks before `hvd.init`."""
+        """Whether this rank belongs to the set; None for the set of all ranks before the first `hvd.init`. Raises ValueError for other sets if
+        Horovod is not initialized."""
         return rank() in self.ranks if self.ranks else None
 
     def has_others(self, what: str) -> bool:
@@ -92,7 +93,7 @@ class Job:
     """The state between init and shutdown."""
 
     def __init__(self, world: Communicator, order: int) -> None:
-        """Ranks are numbered by `order`, and those of the same order as the engine does it."""
+        """Ranks are sorted by `order`; ranks with the same `order` keep the engine's order."""
         self.world = world.split(0, order)
         here = self.world.local()
         self.local = _place(here.split(0, self.world.rank))  # ordered by the ranks in self.world
@@ -153,7 +154,8 @@ def _number(name: str) -> Optional[float]:
 
 
 def _coordinator_options() -> Dict[str, Any]:
-    """Returns the options set by Horovod's variables; the rest are left to Warren's variables and defaults."""
+    """Returns the options set by Horovod's variables. Warren's variables and defaults determine the others. Raises ValueError for a variable
+    that is not a number."""
     options: Dict[str, Any] = {}
     fusion_bytes, cycle_ms, autotune = (_number(f"HOROVOD_{name}") for name in ("FUSION_THRESHOLD", "CYCLE_TIME", "AUTOTUNE"))
     if fusion_bytes is not None:
@@ -181,9 +183,11 @@ def _begin_timeline() -> None:
 # --- Horovod's functions ---
 
 def init(comm: Optional[Sequence[int]] = None, process_sets: Union[None, str, Sequence[ProcessSet]] = None) -> None:
-    """Joins the job started by dmlc-submit, mpirun or srun; without a launcher, makes a job of one rank. A second call does nothing.
-    `process_sets` are added to the job. Ranks are ordered by HOROVOD_RANK if the launcher has set it; HOROVOD_RANK and HOROVOD_SIZE, and
-    the corresponding variables with LOCAL_ and CROSS_, are set in the environment. Raises RuntimeError if the job cannot be joined."""
+    """Joins the job started by dmlc-submit, mpirun or srun; without a launcher, makes a job of one rank. Does nothing if Horovod is initialized
+    already. `process_sets` are added to the job. Ranks are ordered by HOROVOD_RANK if the launcher has set it; HOROVOD_RANK and HOROVOD_SIZE,
+    and the corresponding variables with LOCAL_ and CROSS_, are set in the environment. Raises RuntimeError if the job cannot be joined, and
+    ValueError if `comm` contains only some of the ranks, or for an invalid process set or Horovod variable. In an elastic job, raises
+    SystemExit if the work is done, or if this process has been asked to end."""
     global _job  # pylint: disable=global-statement
     if _job is not None:
         return
@@ -226,7 +230,7 @@ def _leave_at_exit() -> None:
 
 
 def _leave() -> None:
-    """Leaves the job at exit, unless the process fails with an exception: the other ranks must then learn that it is lost."""
+    """Leaves the job at exit, unless the process has failed with an exception: the other ranks must then notice that it is lost."""
     if _process != os.getpid() or getattr(sys, "last_type", None) is not None:
         return
     elastic = session()
@@ -240,7 +244,7 @@ def _leave() -> None:
 
 
 def abandon() -> None:
-    """Prevents this process from leaving the job at exit, because it has failed."""
+    """Marks this process as failed, so that it does not leave the job at exit."""
     global _process  # pylint: disable=global-statement
     _process = 0
 
@@ -310,15 +314,16 @@ def stop_timeline() -> None:
 
 
 def add_process_set(process_set: Union[ProcessSet, Sequence[int]]) -> ProcessSet:
-    """Adds a process set. All ranks of the job call it. Raises ValueError if a set with the same ranks exists."""
+    """Adds a process set. A collective call of the job. Raises ValueError before `hvd.init`, if the ranks are not a non-empty subset of the
+    job's ranks without duplicates, or if a set with the same ranks exists."""
     made = process_set if isinstance(process_set, ProcessSet) else ProcessSet(process_set)
     _begun().add(made)
     return made
 
 
 def remove_process_set(process_set: ProcessSet) -> bool:
-    """Removes a process set; returns whether the set existed. All ranks of the job call it; pending operations of the set end with an
-    error."""
+    """Removes a process set. A collective call of the job; pending operations of the set end with an error. Returns whether the set was
+    removed: the set of all ranks cannot be, nor can a set that is not part of the job."""
     if process_set.process_set_id is None or process_set is global_process_set:
         return False
     _begun().remove(process_set)
@@ -326,7 +331,7 @@ def remove_process_set(process_set: ProcessSet) -> bool:
 
 
 def barrier(process_set: ProcessSet = global_process_set) -> None:
-    """Returns when all ranks of the set have called it."""
+    """Returns when all ranks of the set have called it. Raises HorovodInternalError if it fails."""
     named = process_set.named("barrier")
     try:
         named.barrier(named.name_of("barrier", None)).wait()

@@ -25,7 +25,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 @unique
 class ReduceOp(IntEnum):
-    """How a reduction combines the elements of all ranks, with Horovod's numbers."""
+    """The operations that combine the elements of all ranks, with Horovod's numbers."""
 
     Average = 0
     Sum = 1
@@ -67,7 +67,8 @@ def is_integer(dtype: str) -> bool:
 
 
 def reduction(op: int, dtype: str, what: str) -> Tuple[int, int]:
-    """Returns the engine's type and operation. For an average of integers the operation is the sum, and the caller divides."""
+    """Returns the engine's type and operation. For an average of integers the operation is the sum, and the caller divides. Raises
+    NotImplementedError for Adasum, and ValueError for a type that cannot be reduced."""
     if op == ReduceOp.Adasum:
         raise NotImplementedError(f"{what}: Adasum is only for allreduce; use op=hvd.Average or op=hvd.Sum")
     kind = _c.TYPES.get(dtype)
@@ -79,7 +80,7 @@ def reduction(op: int, dtype: str, what: str) -> Tuple[int, int]:
 
 
 def op_of(op: Optional[int], average: Optional[bool]) -> ReduceOp:
-    """The operation given by `op` or by `average`; Horovod accepts either, but not both."""
+    """The operation given by `op` or by `average`, by default the average. Raises ValueError if both are given."""
     if op is not None and average is not None:
         raise ValueError("`op` and `average` both choose the reduction: give only `op`")
     if op is None:
@@ -138,8 +139,8 @@ class Pending(Generic[T]):
 
 
 class _Steps(Generic[T]):
-    """Operations in steps: those of a step start, in any thread, when all operations of the previous step have succeeded. The result is
-    that of the last step. Thread-safe."""
+    """Operations in steps. The operations of a step are started, by any thread, once all operations of the previous step have succeeded. The
+    result is that of the last step. Thread-safe."""
 
     def __init__(self, first: "Handle[Any]", begins: Sequence[Callable[[], Sequence["Handle[Any]"]]], end: Callable[[], None]) -> None:
         """Each of `begins` starts one further step. `end` is called once, when all steps have ended or can no longer start."""

@@ -12,12 +12,12 @@ from warren.collectives import Communicator
 
 T = TypeVar("T")
 
-#: How long a worker whose operation has failed waits to hear from the tracker that another one is lost.
+#: The time, in seconds, for which a worker whose operation has failed waits for the tracker to report that another worker was lost.
 _PATIENCE_S = 5.0
 
 
 class Session:
-    """See above."""
+    """This process's membership, and its current generation."""
 
     def __init__(self) -> None:
         self._end = EndRequest()
@@ -29,8 +29,10 @@ class Session:
         self.is_in_generation = False
 
     def join(self, make: Callable[[Communicator, int], T], rank_of: Callable[[T], int]) -> T:
-        """Joins the next generation, and returns what `make` makes of its communicator and this process's place among the ranks. Ends the
-        program if the job has no work left, or if this process has been asked to end."""
+        """Joins the next generation. Returns the result of `make`, which is called with the generation's communicator and a number by which
+        ranks are sorted. `rank_of` returns this process's rank, given that result. If the generation breaks before this process has joined it,
+        joins the following one. Raises SystemExit if the job's work is done, or if this process has been asked to end; and RuntimeError for
+        any other failure."""
         while True:
             try:
                 generation = self._membership.next_generation(lambda: not self._end.is_there)
@@ -44,7 +46,7 @@ class Session:
                 entered_again()
                 collectives.init([f"DMLC_TASK_ID={os.environ.get('DMLC_TASK_ID', '')}@{generation.number}",
                                   f"DMLC_NUM_WORKER={generation.size}"])
-                # Members of the last generation come first: rank 0, from which states are copied, has one.
+                # Members of the last generation come first, so that rank 0, from which the state is copied, has a state.
                 found = make(collectives.world(), generation.size if self._order is None else self._order)
                 self._membership.joined()
             except RuntimeError as error:
@@ -58,12 +60,12 @@ class Session:
             return found
 
     def require_loss(self, error: Exception) -> None:
-        """Raises the error of an operation unless the tracker says that a worker was lost."""
+        """Raises the error of an operation, unless the tracker reports that a worker was lost or that another one is waiting."""
         if not self._membership.is_known_to_end(_PATIENCE_S):
             raise error
 
     def _leave_generation(self) -> None:
-        """Leaves the communicator of this generation. Ranks that were lost make no difference."""
+        """Leaves the communicator of this generation. Errors caused by lost ranks are ignored."""
         self.is_in_generation = False
         with contextlib.suppress(RuntimeError):
             collectives.finalize()
@@ -75,29 +77,30 @@ class Session:
             raise SystemExit(EndRequest.STATUS)
 
     def leave_generation(self) -> None:
-        """Leaves this generation, before `join` joins the next one. Ends the program if this process has been asked to end."""
+        """Leaves this generation, before `join` joins the next one. Raises SystemExit if this process has been asked to end."""
         self._leave_generation()
         self._leave_job_if_asked()
         self._membership.come_again()
 
     def begin_work(self) -> bool:
-        """To be called when a training begins. Returns whether to leave this generation: the work has been said to be done before."""
+        """To be called when a training run begins. Returns whether this process must first leave its generation, because it has reported the
+        work as done in it."""
         self._end.may_wait = True
         was_done, self._is_done = self._is_done, False
         return was_done
 
     def end_work(self) -> None:
-        """To be called when a training has ended on all ranks: the work is done, unless another training begins."""
+        """To be called when a training run has ended on all ranks. Reports the work as done; another training run may still begin."""
         self._end.may_wait = False
         self._membership.done()
         self._is_done = True
 
     def wants_change(self) -> bool:
-        """Whether this process has heard that another worker waits, or has been asked to end."""
+        """Whether this process has been notified that another worker is waiting or that a member was lost, or has been asked to end."""
         return self._membership.wants_change() or self._end.is_there
 
     def close(self) -> None:
-        """To be called when the process ends, and has done its work."""
+        """To be called when the process ends after its work is done. Reports the work as done if `end_work` has not."""
         self._leave_generation()
         if not self._is_done:
             with contextlib.suppress(RuntimeError):
@@ -109,7 +112,7 @@ _session: Optional[Session] = None
 
 
 def session() -> Optional[Session]:
-    """The session of this process, which the first call makes in an elastic job; None in other jobs."""
+    """The session of this process, created by the first call in an elastic job; None in other jobs."""
     global _session  # pylint: disable=global-statement
     if _session is None and _membership.is_elastic() and os.environ.get("DMLC_TRACKER_URI"):
         _session = Session()

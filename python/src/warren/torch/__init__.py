@@ -8,7 +8,7 @@
 
 Start it with `dmlc-submit --num-workers 4 python train.py`, torchrun, mpirun or srun, or by itself. DistributedDataParallel, FSDP, DTensor
 and everything else that calls torch.distributed run on it unchanged. Ranks of one host share memory; sums have the same bits on all ranks.
-If a rank dies, the ranks waiting for it name it within a second. See docs/how-to/frameworks.md for more.
+If a rank dies, the ranks waiting for it report its number within a second. See docs/how-to/frameworks.md for more.
 
 The module also has TorchMPI's features, over `warren.collectives`: `synchronize_parameters`, `synchronize_gradients`, `AllReduceSGDEngine`,
 `ParameterServer`, `Downpour`, `EASGD`.

@@ -18,7 +18,7 @@ from warren.torch._work import keep, let_go
 
 
 class DeviceWork(C10dWork):  # type: ignore[misc]
-    """A call enqueued on a stream."""
+    """The work for a call enqueued on a stream."""
 
     def __init__(self, handle: "Handle[Any]", result: List[Tensor]) -> None:
         super().__init__()
@@ -62,7 +62,7 @@ class DeviceWork(C10dWork):  # type: ignore[misc]
 
 
 def has(*tensors: Any) -> bool:
-    """Whether all arguments are tensors on GPUs."""
+    """Whether all arguments are tensors on CUDA GPUs."""
     return all(isinstance(tensor, Tensor) and tensor.is_cuda for tensor in tensors)
 
 

@@ -1,6 +1,6 @@
-"""Makes init_process_group work if neither torchrun nor dmlc-submit has set RANK and MASTER_ADDR: the engine knows how the ranks of mpirun,
-srun and a tracker find each other, and sets the variables that torchrun would have set. A program started without a launcher is a single
-rank."""
+"""Makes init_process_group work if neither torchrun nor dmlc-submit has set RANK and MASTER_ADDR: the engine connects ranks that were started by
+mpirun or srun, or that have a tracker, and the variables that torchrun would have set are set here. A program started without a launcher is a
+single rank."""
 import functools
 import os
 import socket
@@ -40,7 +40,7 @@ def _free_port() -> int:
 
 
 def _find_each_other() -> None:
-    """Sets RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT unless they are set already."""
+    """A collective call. Sets those of RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT that are not set yet."""
     world = communicator_or_world(None, "init_process_group")
     local = world.local()
     place = np.zeros(_LONGEST_PLACE, np.uint8)

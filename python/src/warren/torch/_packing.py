@@ -1,4 +1,4 @@
-"""A module's tensors, packed into one row of elements for each type, and reductions of such rows."""
+"""Packs a module's tensors into one row of elements for each type, and reduces and broadcasts such rows."""
 from typing import Any, Dict, Iterable, List, Sequence
 
 import torch
@@ -37,7 +37,8 @@ def parts_of(row: Tensor, tensors: Sequence[Tensor]) -> List[Tensor]:
 
 
 def allreduce_call(communicator: Communicator, tensor: Tensor, op: int, what: str) -> "collectives.Call[Tensor]":
-    """An in-place allreduce of a contiguous tensor; a complex tensor needs a sum or an average."""
+    """Returns the call for an in-place allreduce of a contiguous tensor. Complex tensors can only be summed or averaged. Raises TypeError for
+    a type that cannot be reduced, and RuntimeError unless the tensor is dense and in host memory."""
     check_on_host(tensor, what)
     parts = torch.view_as_real(tensor) if tensor.dtype in PARTS else tensor
     if parts.dtype not in TYPES:

@@ -23,8 +23,8 @@ from warren.torch._tensors import (Staging, check, is_async, kind_of, materializ
                                    row_bytes, seconds_of, sizes)
 from warren.torch._work import Callbacks, Done, Receive, Several, Work
 
-#: PyTorch 2.0 and later warn unless told whether to check the indices of a sparse tensor; our indices were checked when the ranks' tensors
-#: were made.
+#: PyTorch 2.0 and later warn unless the caller chooses whether the indices of a sparse tensor are checked. Ours were checked when the ranks'
+#: tensors were made.
 _UNCHECKED = {"check_invariants": False} if hasattr(torch.sparse, "check_sparse_tensor_invariants") else {}
 
 
@@ -97,7 +97,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
 
     @property
     def _device_types(self) -> List[torch.device]:
-        # Before the group is in this map, torch.distributed would take its devices for those of C++ backends, and install hooks in them.
+        # No devices until the group is in this map: torch.distributed would treat them as devices of C++ backends, and install hooks in these.
         return [torch.device("cpu")] if self in dist.distributed_c10d._world.pg_map else []
 
     def _get_backend(self, device: Any) -> "ProcessGroup":  # pylint: disable=unused-argument
@@ -117,7 +117,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         return self._store
 
     def set_timeout(self, timeout: datetime.timedelta) -> None:
-        """Sets how long calls wait for a rank that is alive."""
+        """Sets the time for which calls wait for a rank that is alive."""
         self._timeout = timeout
         self._seconds = max(0.0, timeout.total_seconds())
         self._communicator.set_timeout(self._seconds)
@@ -170,7 +170,8 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         return self._run("WarrenAllreduce", (at, at, count, kind, op), list(tensors), opts, staging, kept)
 
     def _sparse_allreduce(self, tensor: Tensor, opts: Any) -> C10dWork:
-        """The sum of sparse tensors: elements of all ranks, added up if their indices are equal. Blocks the caller."""
+        """Replaces the tensor with the sum of all ranks' sparse tensors. Blocks the caller. Raises RuntimeError for layouts other than COO, and
+        for operations other than the sum."""
         if tensor.layout != torch.sparse_coo:
             raise RuntimeError(f"allreduce: sparse tensors must be torch.sparse_coo, but this one is {tensor.layout}; give it "
                                "tensor.to_sparse_coo()")
@@ -374,7 +375,8 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         return Receive(handle, [tensor], staging, lambda: self._ranks.index(found.value))
 
     def _tag(self, tag: int) -> int:
-        """Groups share the mailbox of the default group, so each has its own range of tags."""
+        """Returns the mailbox's tag for a tag of this group: groups share the mailbox of the default group, so each has its own range of tags.
+        Raises ValueError unless `tag` is from 0 to 2^31 - 1."""
         if not 0 <= tag < 1 << 31:
             raise ValueError(f"tag {tag}: expected 0 to {(1 << 31) - 1}")
         return self._tags << 31 | tag
@@ -398,7 +400,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
     reduce_scatter_single_coalesced = reduce_scatter_tensor_coalesced
 
     def allgather_coalesced(self, outputs: List[List[Tensor]], sources: List[Tensor], opts: Any = None) -> C10dWork:
-        """outputs[r] are rank r's tensors."""
+        """`outputs[r]`: the tensors of rank r."""
         lists = list(zip(*outputs))
         if len(outputs) != self._size or len(lists) != len(sources):
             raise ValueError(f"allgather_coalesced: {len(outputs)} lists of tensors for {len(sources)} tensors of each of "
@@ -408,8 +410,8 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
     # --- methods that c10d expects of its built-in backends ---
 
     def monitored_barrier(self, timeout: Any = None, wait_all_ranks: bool = False) -> None:
-        """A barrier over the store: rank 0 finds out which ranks are missing, and the group stays usable. If ranks are missing, raises
-        RuntimeError on all ranks that have called it."""
+        """A barrier over the store: rank 0 detects missing ranks, and the group stays usable. If ranks are missing, raises RuntimeError on all
+        ranks that have called it; the message names all missing ranks with `wait_all_ranks`, else only the first one."""
         number, self._num_monitored = self._num_monitored, self._num_monitored + 1
         timeout = timeout if timeout is not None else self._timeout
         name = f"monitored_barrier/{number}"

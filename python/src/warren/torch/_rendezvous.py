@@ -1,4 +1,4 @@
-"""How the ranks of a process group find each other: through the store that torch.distributed provides."""
+"""Connects the ranks of a process group, which find each other through the store that torch.distributed provides."""
 import datetime
 import struct
 import weakref
@@ -49,7 +49,7 @@ def _unpack(data: bytes, count: int) -> List[bytes]:
 
 
 def create(options: Any, _: Any = None) -> ProcessGroup:
-    """Called by torch.distributed on the ranks of a new group, with the store that they share."""
+    """Returns a new group. Called by torch.distributed on the group's ranks, with the store that they share."""
     global _default  # pylint: disable=global-statement
     rank, size, timeout = options.group_rank, options.group_size, options.timeout
     ranks = list(options.global_ranks_in_group)

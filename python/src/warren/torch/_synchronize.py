@@ -1,4 +1,4 @@
-"""Makes parameters and gradients of modules the same on all ranks: all of them together, or each gradient as soon as it is ready."""
+"""Makes the parameters or gradients of modules the same on all ranks: all at once, or each gradient as soon as it is ready."""
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import torch
@@ -13,8 +13,8 @@ from warren.torch._tensors import Staging, check_on_host
 
 def synchronize_parameters(module: Module, root: int = 0, average: bool = False,
                            communicator: Optional[Communicator] = None) -> None:
-    """Copies rank `root`'s parameters and buffers to all ranks or, with `average`, averages the parameters over all ranks. All ranks call
-    it, with equal modules. `communicator` defaults to the world, which is joined if necessary."""
+    """Copies rank `root`'s parameters and buffers to all ranks or, with `average`, averages the parameters over all ranks, but not the buffers.
+    A collective call, for modules of the same structure. `communicator` defaults to the world, which is joined if necessary."""
     comm = communicator_or_world(communicator, "synchronize_parameters")
     tensors = list(module.parameters()) + ([] if average else list(module.buffers()))
     for group in by_type(tensors):
@@ -28,7 +28,7 @@ def synchronize_parameters(module: Module, root: int = 0, average: bool = False,
 
 def synchronize_gradients(module: Module, average: bool = True, communicator: Optional[Communicator] = None) -> None:
     """Replaces the gradients with their averages (or sums) over all ranks, with one allreduce for each type. A gradient missing on a rank
-    counts as zeros; one missing on all ranks stays None. All ranks call it, with equal modules."""
+    counts as zeros; one missing on all ranks stays None. A collective call, for modules of the same structure."""
     comm = communicator_or_world(communicator, "synchronize_gradients")
     parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
     for group in by_type(parameters):
@@ -47,8 +47,8 @@ def _presence(parameters: List[Tensor]) -> Tensor:
 
 
 def _when_accumulated(parameter: Tensor, function: Callable[[], None]) -> Tuple[Any, Any]:
-    """Calls `function` each time autograd has finished the parameter's gradient. Returns an object that must be kept alive for that, and
-    the hook's handle."""
+    """Makes autograd call `function` each time it has finished the parameter's gradient. Returns an object that must be kept alive for this, or
+    None, and the hook's handle."""
     if hasattr(parameter, "register_post_accumulate_grad_hook"):  # from PyTorch 2.1 on
         return None, parameter.register_post_accumulate_grad_hook(lambda _: function())
     # The node that accumulates the gradient must be kept alive.
@@ -57,8 +57,8 @@ def _when_accumulated(parameter: Tensor, function: Callable[[], None]) -> Tuple[
 
 
 class GradientsInFlight:
-    """Starts the allreduce of each gradient as soon as the backward pass has computed it. All ranks create it, with equal modules, and
-    close it. One backward pass runs between `begin` and `finish`. The gradients may become ready in a different order on each rank."""
+    """Starts the allreduce of each gradient as soon as the backward pass has computed it. All ranks create and close it together, for modules of
+    the same structure. One backward pass runs between `begin` and `finish`. The gradients may become ready in a different order on each rank."""
 
     def __init__(self, module: Module, average: bool, communicator: Communicator) -> None:
         self._parameters = {name: parameter for name, parameter in module.named_parameters() if parameter.requires_grad}
@@ -74,7 +74,7 @@ class GradientsInFlight:
         self._is_begun = True
 
     def finish(self) -> None:
-        """Returns when all gradients are averaged or summed."""
+        """Returns when all gradients are averaged or summed. A gradient missing on a rank counts as zeros; one missing on all ranks stays None."""
         self._is_begun = False
         presence = torch.tensor([name in self._under_way for name in self._parameters], dtype=torch.int32)
         anywhere = self._enqueue(" presence", presence, Op.SUM)
@@ -96,7 +96,7 @@ class GradientsInFlight:
         self._coordinator.close()
 
     def detach(self) -> None:
-        """Removes the hooks from the module. The other ranks need not do so; they get an error if they still need this rank."""
+        """Removes the hooks from the module. The other ranks need not do the same; they get an error if they still wait for this rank's gradients."""
         for _, hook in self._hooks:
             hook.remove()
         self._hooks = []

@@ -15,7 +15,7 @@ TYPES = {
     torch.int64: _c.TYPES["int64"], torch.float32: _c.TYPES["float32"], torch.float64: _c.TYPES["float64"],
     torch.float16: _c.TYPES["float16"], torch.bfloat16: _c.TYPES["bfloat16"],
 }
-#: Complex types, each with the type of its real and imaginary parts. Complex numbers are reduced as pairs of these.
+#: Complex types, each with the type of its real and imaginary parts. Complex numbers are reduced as pairs of these parts.
 PARTS = {torch.complex32: torch.float16, torch.complex64: torch.float32, torch.complex128: torch.float64}
 _OPS = {
     "SUM": Op.SUM, "AVG": Op.AVG, "PRODUCT": Op.PROD, "MIN": Op.MIN, "MAX": Op.MAX, "BAND": Op.BITAND, "BOR": Op.BITOR,
@@ -81,7 +81,7 @@ def check_on_host(tensor: Any, what: str) -> Tensor:
 
 
 def one(tensors: Any, what: str) -> Tensor:
-    """The tensor itself, or the only tensor of a list."""
+    """Returns the tensor itself, or the only tensor of a list. Raises ValueError if the list has none or several, and errors as `check` does."""
     if isinstance(tensors, Tensor):
         return check(tensors, what)
     if len(tensors) != 1:
@@ -112,12 +112,12 @@ def row_bytes(tensor: Tensor) -> int:
 
 
 def is_async(opts: Any) -> bool:
-    """Whether the caller does not wait. Options before PyTorch 2.7 do not contain this, so the result is then true."""
+    """Whether the caller continues without waiting. Before PyTorch 2.7, options do not contain this, and the result is true."""
     return getattr(opts, "asyncOp", True)
 
 
 def seconds_of(timeout: Optional[datetime.timedelta]) -> Optional[float]:
-    """The timeout in seconds; None means the group's timeout."""
+    """The timeout in seconds; None, for no or a zero timeout, means the group's timeout."""
     return timeout.total_seconds() if timeout is not None and timeout.total_seconds() > 0 else None
 
 
@@ -132,9 +132,9 @@ def materialized(tensor: Tensor) -> Tensor:
 
 
 class Staging:
-    """Provides contiguous memory for tensors that are not contiguous, for a list of tensors, or for tensors in other memory, and copies
-    results back to the tensors. `on_device`: the memory is on the tensors' device instead of in host memory. Copies between the two are
-    synchronous."""
+    """Provides contiguous memory for tensors that are not contiguous, for a list of tensors, or for GPU tensors that are needed in host memory,
+    and copies results back to the tensors. `on_device`: the memory is on the tensors' device instead of in host memory. Copies between device
+    and host are synchronous."""
 
     def __init__(self, on_device: bool = False) -> None:
         self._on_device = on_device
@@ -148,7 +148,8 @@ class Staging:
         return made if self._there(tensor) else made.cpu()
 
     def target(self, tensor: Tensor, keeps: bool = False) -> Tensor:
-        """Returns memory for the tensor's result. `keeps`: the tensor's current contents are needed, too."""
+        """Returns memory for a result that `copy_back` copies to the tensor; the tensor itself if its memory can be used. `keeps`: the memory
+        must also contain the tensor's current contents."""
         there = self._there(tensor)
         if there and is_plain(tensor):
             return tensor
@@ -175,8 +176,8 @@ class Staging:
         return torch.cat([materialized(tensor if self._there(tensor) else tensor.cpu()).reshape(-1) for tensor in tensors])
 
     def sources(self, tensors: Sequence[Tensor]) -> Tuple[int, Any]:
-        """The address of memory that contains all tensors, one after the other, and an object that must stay alive while the address is
-        used."""
+        """Returns the address of memory that contains all tensors, one after the other, and an object that must stay alive while the address
+        is used."""
         at = self._joined(tensors)
         if at is not None:
             return at, tensors

@@ -13,7 +13,7 @@ from torch.futures import Future
 from warren.collectives import Handle
 from warren.torch._tensors import Staging
 
-#: Up to PyTorch 2.6, C++ callers keep only the C++ part of a work. Its Python part is kept here until they have waited for it.
+#: Up to PyTorch 2.6, C++ callers keep only the C++ part of a work alive. Its Python part is kept here until they have waited for the work.
 _of_callers_in_cpp: Optional[Set[Any]] = None if hasattr(dist.AllreduceOptions, "asyncOp") else set()
 
 
@@ -80,7 +80,7 @@ class Work(C10dWork):  # type: ignore[misc]
         keep(self)
 
     def _finish(self, wait: Callable[[], Any]) -> None:
-        """Calls `wait`, and then copies the results back. Does nothing when called again."""
+        """Calls `wait`, and then copies the results back; records an error. Does nothing when called again."""
         with self._lock:
             if self._is_finished:
                 return
@@ -168,7 +168,7 @@ class Work(C10dWork):  # type: ignore[misc]
 
 
 class Receive(Work):
-    """A receive, which also knows the sender."""
+    """A receive, which also provides the sender's rank."""
 
     def __init__(self, handle: "Handle[Any]", result: List[Tensor], staging: Staging, source: Callable[[], int]) -> None:
         super().__init__(handle, result, staging)
@@ -181,7 +181,7 @@ class Receive(Work):
 
 
 class Done(C10dWork):  # type: ignore[misc]
-    """An operation that has ended; its caller has waited for it."""
+    """An operation that ended before the caller received this work."""
 
     def __init__(self, result: List[Tensor]) -> None:
         super().__init__()

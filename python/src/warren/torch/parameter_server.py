@@ -63,7 +63,7 @@ class ParameterServer:
 
 
 class _Row:
-    """All parameters of one type, in one row, and their server."""
+    """All parameters of one type, in one row, and their parameter server."""
 
     def __init__(self, parameters: List[Tensor], communicator: Communicator, servers: Optional[int]) -> None:
         self.parameters = parameters
@@ -73,12 +73,12 @@ class _Row:
         self.sent: Optional[Handle[None]] = None
 
     def fetch(self) -> None:
-        """Requests the servers' values, which include everything that this rank has sent before."""
+        """Waits until the servers have applied the last send, and requests their values."""
         self.settle()
         self.fetched = self.server.receive(self.values)
 
     def take(self) -> Tensor:
-        """Returns the fetched values."""
+        """Returns the requested values; requests them now if `fetch` has not been called."""
         if self.fetched is None:
             self.fetch()
         assert self.fetched is not None
@@ -96,13 +96,13 @@ class _Row:
 
 
 class Update:
-    """The common part of Downpour and EASGD: decides when the servers are created and asked, and when their answers are used."""
+    """The common part of Downpour and EASGD: decides when the servers are created, and when their parameters are requested and used."""
 
     def __init__(self, module: Module, update_frequency: int = 10, init_delay: int = 100, prefetch: int = 0,
                  servers: Optional[int] = None, communicator: Optional[Communicator] = None) -> None:
         """`init_delay`: the step at which the servers are created, from the current parameters of the ranks: each rank serves a part of its
         own parameters. From then on, the servers' parameters are used every `update_frequency` steps, and requested `prefetch` steps before
-        that."""
+        that. Raises ValueError for values out of range."""
         if update_frequency < 1 or init_delay < 0 or not 0 <= prefetch <= update_frequency:
             raise ValueError(f"update_frequency {update_frequency}, init_delay {init_delay}, prefetch {prefetch}; expected one "
                              "from 1 on, one from 0 on, and one from 0 to update_frequency")
@@ -142,7 +142,7 @@ class Update:
             unpack(row.server.receive().wait(), row.parameters)
 
     def close(self) -> None:
-        """Ends the servers once they have applied everything that was sent. All ranks call it."""
+        """A collective call. Ends the servers once they have applied everything that was sent."""
         self.settle()
         for row in self._rows:
             row.server.free()

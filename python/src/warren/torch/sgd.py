@@ -4,7 +4,7 @@
     engine.hooks.on_forward_criterion = lambda state: print(state.t, state.loss.item())
     engine.train(network, torch.nn.CrossEntropyLoss(), batches, lr=0.1, max_epochs=5)
 
-All ranks train on their own batches, the same number on each; the loss that is minimized is the mean over all ranks."""
+Each rank trains on its own batches; all ranks have the same number of batches. The minimized loss is the mean over all ranks."""
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Callable, Iterable, Iterator, List, Optional, Union
@@ -84,7 +84,7 @@ class SGDEngine:
     def train(self, network: Module, criterion: Any, batches: Batches, lr: Optional[float] = None, max_epochs: int = 1,
               optimizer: Any = None) -> State:
         """Trains by plain SGD with learning rate `lr`, or with a torch.optim optimizer. `criterion(output, target)` is the loss. Returns
-        the final state."""
+        the final state. Raises ValueError unless exactly one of `lr` and `optimizer` is given."""
         if (lr is None) == (optimizer is None):
             raise ValueError("train takes either a learning rate `lr` or an `optimizer`")
         if optimizer is None:
@@ -145,8 +145,8 @@ class SGDEngine:
 
 
 class AllReduceSGDEngine(SGDEngine):
-    """Trains on all ranks: the parameters start as rank 0's, and each step uses the gradients averaged over all ranks. So the parameters
-    are the same on all ranks, bit for bit, after each step, whether or not the gradients are reduced asynchronously."""
+    """Trains on all ranks: the parameters start as rank 0's, and each step uses the gradients averaged or summed over all ranks. The parameters
+    are thus the same on all ranks, bit for bit, after each step, whether or not the gradients are reduced asynchronously."""
 
     def __init__(self, asynchronous: bool = False, average: bool = True, prefetch: bool = False,
                  communicator: Optional[Communicator] = None) -> None:

@@ -1,8 +1,8 @@
 // The interface between the inline functions of rabit.h and the library. Programs include rabit.h; this
-// header is for the few that call the engine directly.
+// header is for the few programs that call the engine directly.
 //
 // Counts are in elements unless a name says bytes. Errors are thrown as dmlc::Error; the message names the
-// rank, the call and where it was made. The trailing arguments tell where: leave them at their defaults.
+// rank, the call and the call site. The trailing arguments are the call site: leave them at their defaults.
 #ifndef RABIT_INTERNAL_ENGINE_H_
 #define RABIT_INTERNAL_ENGINE_H_
 
@@ -60,17 +60,17 @@ class IEngine {
   virtual std::string GetHost() const = 0;
   virtual void TrackerPrint(const std::string& msg) = 0;
 
-  /// Allgather of rabit.h, whose fourth argument is either the size of the slice or its end; the ranks find
-  /// out together which it is. Sizes are in elements of type_nbytes bytes.
+  /// Allgather of rabit.h, whose fourth argument is either the size of the slice or its end; the ranks
+  /// determine together which of the two it is. Sizes are in elements of type_nbytes bytes.
   virtual void AllgatherSlice(void* sendrecvbuf, std::size_t type_nbytes, std::size_t total_size,
                               std::size_t slice_begin, std::size_t slice_size_or_end,
                               const char* _file = _FILE, const int _line = _LINE,
                               const char* _caller = _CALLER) = 0;
 };
 
-/// rabit::Init.
+/// Implements rabit::Init.
 RABIT_EXPORT bool Init(int argc, char* argv[]);
-/// rabit::Finalize.
+/// Implements rabit::Finalize.
 RABIT_EXPORT bool Finalize();
 /// Returns this thread's engine: never null, valid until the process ends. Before Init and after Finalize,
 /// queries return defaults (rank 0, world size 1, not distributed, version 0), and calls that need other
@@ -82,10 +82,10 @@ RABIT_EXPORT IEngine* GetEngine();
 namespace mpi {
 inline namespace warren_v1 {
 
-/// The operations the engine knows.
+/// The built-in operations.
 enum OpType : int { kMax = 0, kMin = 1, kSum = 2, kBitwiseOR = 3 };
 
-/// The element types the engine knows.
+/// The built-in element types.
 enum DataType : int {
   kChar = 0,
   kUChar = 1,
@@ -106,7 +106,7 @@ enum DataType : int {
 
 inline namespace warren_v1 {
 
-/// GetEngine()->Allgather.
+/// Calls GetEngine()->Allgather.
 RABIT_EXPORT void Allgather(void* sendrecvbuf, std::size_t total_size, std::size_t slice_begin,
                             std::size_t slice_end, std::size_t size_prev_slice, const char* _file = _FILE,
                             const int _line = _LINE, const char* _caller = _CALLER);

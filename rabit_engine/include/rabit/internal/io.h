@@ -64,7 +64,7 @@ struct MemoryFixSizeBuffer : public SeekStream {
   std::size_t at_;
 };
 
-/// A stream over a caller-owned string, which must outlive the stream and grows as it is written.
+/// A stream over a caller-owned string, which must outlive the stream and grows as the stream is written.
 struct MemoryBufferStream : public SeekStream {
  public:
   explicit MemoryBufferStream(std::string* buffer) : buffer_(buffer), at_(0) {}

@@ -19,7 +19,7 @@ namespace engine {
 namespace mpi {
 inline namespace warren_v1 {
 
-/// The engine's code for a type. Fails to compile if the engine does not know the type.
+/// The engine's code for a type. Fails to compile if the type has no code.
 template <typename DType>
 inline DataType GetType() {
   static_assert(half::IsFloat16<DType>::value || half::IsBFloat16<DType>::value,
@@ -297,7 +297,7 @@ inline SerializeReducer<DType>::SerializeReducer() {
   handle_.Init(SerializeReducerFunction_<DType>, sizeof(DType));
 }
 
-/// The prepare function of a SerializeReducer: calls the caller's prepare function, then serialises all
+/// The prepare function of a SerializeReducer: calls the caller's prepare function, then serializes all
 /// objects into the buffer.
 template <typename DType>
 struct SerializeToBuffer_ {

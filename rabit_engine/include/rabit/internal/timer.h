@@ -1,4 +1,4 @@
-// Wall-clock time, for programs that time themselves.
+// A monotonic clock, for programs that measure their own run time.
 #ifndef RABIT_INTERNAL_TIMER_H_
 #define RABIT_INTERNAL_TIMER_H_
 
@@ -10,7 +10,7 @@ namespace rabit {
 namespace utils {
 inline namespace warren_v1 {
 
-/// Seconds since some fixed point in time; never runs backwards.
+/// Seconds since an arbitrary fixed point in time; never decreases.
 inline double GetTime() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }

@@ -21,7 +21,8 @@
 namespace rabit {
 namespace utils {
 
-// A program that defines RABIT_CUSTOMIZE_MSG_ must define these three. The first two must not return.
+// A program that defines RABIT_CUSTOMIZE_MSG_ must define these three functions. The first two must not
+// return.
 #ifdef RABIT_CUSTOMIZE_MSG_
 void HandleAssertError(const char* msg);
 void HandleCheckError(const char* msg);
@@ -30,7 +31,7 @@ void HandlePrint(const char* msg);
 
 inline namespace warren_v1 {
 
-/// Messages were once cut at this length, in bytes; they no longer are.
+/// The length in bytes at which messages were once truncated; they no longer are.
 const int kPrintBuffer = 1 << 12;
 
 #ifndef RABIT_CUSTOMIZE_MSG_
@@ -66,7 +67,7 @@ inline int CompareStringsCaseInsensitive(const char* s1, const char* s2) {
   return strcasecmp(s1, s2);
 }
 
-/// Returns true for "true" in any case and for numbers other than 0.
+/// Returns true for "true" in any case and for text that begins with an integer other than 0.
 inline bool StringToBool(const char* s) {
   return CompareStringsCaseInsensitive(s, "true") == 0 || std::atoi(s) != 0;
 }

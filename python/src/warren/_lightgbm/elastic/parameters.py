@@ -115,9 +115,15 @@ def with_seeds_of(rounds: int, params: Mapping[str, Any]) -> Dict[str, Any]:
     return {**_without(params, "seed", *_SEEDS), **{name: (one + _STEP * rounds) % 2**31 for name, one in {"seed": seed, **explicit}.items()}}
 
 
-def difference(rounds: int, params: Mapping[str, Any], is_same_place: bool, before: int, now: int) -> str:
+def bundles(params: Mapping[str, Any]) -> bool:
+    """Whether LightGBM may bundle sparse features."""
+    return value(params, "enable_bundle") is None or _is_on(value(params, "enable_bundle"))
+
+
+def difference(rounds: int, params: Mapping[str, Any], is_same_place: bool, before: int, now: int, is_bundled: bool) -> str:
     """Returns the reasons why the model may differ from that of an undisturbed training run with `before` workers, if `now` workers continue
-    after these rounds; empty if there are none. `is_same_place`: whether each rank holds the rows that it held at the beginning."""
+    after these rounds; empty if there are none. `is_same_place`: whether each rank holds the rows that it held at the beginning.
+    `is_bundled`: whether LightGBM may have bundled features."""
     reasons = []
     if before != now:
         reasons.append(f"{now} worker{'s' * (now > 1)}, not {before}, add{'s' * (now == 1)} up histograms, and LightGBM "
@@ -129,6 +135,9 @@ def difference(rounds: int, params: Mapping[str, Any], is_same_place: bool, befo
         reasons.append(f"random numbers ({', '.join(drawn)}) are drawn with other seeds")
     if uses_goss(params):
         reasons.append(f"goss takes all rows for {int(1 / float(value(params, 'learning_rate', 0.1)))} rounds, as at the beginning")
+    if is_bundled:
+        reasons.append("LightGBM may have bundled sparse features, and then ignores some of their values in training, but not in predictions, "
+                       "from which rows start after a loss; enable_bundle=False avoids this")
     if not reasons:
         return ""
     return f"from round {rounds + 1} on, the model may differ from that of an undisturbed training: {'; '.join(reasons)}"

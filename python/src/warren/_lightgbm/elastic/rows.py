@@ -75,6 +75,14 @@ class Rows(Files):
     def __len__(self) -> int:
         return sum(len(table) for _, table in self._pieces)
 
+    def may_be_bundled(self) -> bool:
+        """Whether LightGBM may bundle features of this worker's rows: the two features with the fewest nonzero values have at most about as
+        many of them as there are rows. LightGBM tolerates a few rows in which both features are nonzero, and ignores one of the two
+        values."""
+        count = len(self)
+        found = sum(np.asarray((table.features != 0).sum(axis=0)).ravel() for _, table in self._pieces)
+        return count > 0 and bool(np.sort(found)[:2].sum() <= count * (1 + 1e-4)) and np.size(found) > 1
+
     def make(self, params: Mapping[str, Any], reference: Optional["lightgbm.Dataset"]) -> None:
         """Makes the Dataset: with the bins and parameters of `reference`, or, without one, with `params` and with bins on which the workers
         agree in a collective call."""

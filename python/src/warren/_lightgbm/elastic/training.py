@@ -9,6 +9,7 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Seq
 
 import lightgbm
 import lightgbm.callback
+import numpy as np
 from lightgbm.basic import _LIB, _safe_call
 from lightgbm.callback import CallbackEnv, EarlyStopException
 
@@ -290,7 +291,9 @@ class _Training:
                 model.add_valid(rows.dataset, self._name_of(rows))
         model.best_iteration = 0
         if rounds:
-            differs = _parameters.difference(rounds, params, self._is_same_place, len(common.places), peers.world)
+            is_bundled = _parameters.bundles(params) and self._rows.may_be_bundled()
+            is_bundled = bool(peers.greatest(np.array([is_bundled], np.uint64))[0])
+            differs = _parameters.difference(rounds, params, self._is_same_place, len(common.places), peers.world, is_bundled)
             if differs:
                 say(differs)
         self._model = model

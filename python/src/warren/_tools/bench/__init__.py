@@ -1,4 +1,4 @@
-"""`warren bench`: allreduce and broadcast on this machine or a cluster, against the memory and network limits measured in the same job."""
+"""`warren bench`: measures allreduce and broadcast on this machine or a cluster, against memory and network limits measured in the same job."""
 import argparse
 import json
 import os
@@ -46,7 +46,7 @@ def size_of(text: str) -> int:
 
 
 def command_of(options: argparse.Namespace, rest: Sequence[str]) -> List[str]:
-    """The dmlc-submit command that runs the benchmark."""
+    """Returns the dmlc-submit command that runs the benchmark. Raises ValueError for an invalid size."""
     counts = any(word in ("-n", "--num-workers") or word.startswith(("-n=", "--num-workers=")) for word in rest)
     elsewhere = "DMLC_SUBMIT_CLUSTER" in os.environ or any(word.startswith(("--cluster", "--launcher")) for word in rest)
     number = [] if counts or elsewhere else ["--num-workers", str(max(2, own_cores()))]
@@ -59,7 +59,7 @@ def command_of(options: argparse.Namespace, rest: Sequence[str]) -> List[str]:
 
 
 def _measured(command: Sequence[str]) -> "tuple[int, Optional[Dict[str, Any]]]":
-    """Runs the job; returns its exit code and the figures of its first rank. All other output goes to standard error."""
+    """Runs the job. Returns its exit code, and the figures that its first rank printed, or None. All other output goes to standard error."""
     figures = None
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, errors="replace") as job:
         assert job.stdout is not None
@@ -73,7 +73,8 @@ def _measured(command: Sequence[str]) -> "tuple[int, Optional[Dict[str, Any]]]":
 
 
 def run(words: Sequence[str]) -> int:
-    """Runs `warren bench ...`; returns the exit code: dmlc-submit's, 2 for invalid options, or 1 if the job printed no results."""
+    """Runs `warren bench ...`; returns the exit code: dmlc-submit's, 2 for invalid options, or 1 if the job printed no results, which is not an
+    error with --dry-run."""
     options, rest = parser().parse_known_args(words)
     try:
         command = command_of(options, rest)

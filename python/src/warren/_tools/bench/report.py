@@ -2,7 +2,7 @@
 import math
 from typing import Any, Dict, List
 
-#: Precedes the figures in the output of the first rank.
+#: The text that precedes the figures in the output of the first rank.
 MARK = "WARREN-BENCH "
 SMALLEST = 8
 _STEP = 8
@@ -24,10 +24,9 @@ def factor(collective: str, ranks: int) -> float:
 
 
 def with_limits(figures: Dict[str, Any]) -> Dict[str, Any]:
-    """Adds `bus_bytes_per_s`, `limit_s` and `part_of_limit` to each row. The limit is the time of log2(hosts) messages, rounded up (one
-    message on a single host), plus the time to move the row's bytes, times `factor`, at the measured bandwidth. With several hosts that is
-    the network bandwidth, which the ranks of a host share; on one host it is the bandwidth of memory copies by all ranks at the same
-    time."""
+    """Adds `bus_bytes_per_s`, `limit_s` and `part_of_limit` to each row. The limit is the latency of ceil(log2(hosts)) messages (one message on
+    a single host), plus the time to move `factor` times the row's bytes at the measured bandwidth. With several hosts, this is the network
+    bandwidth, which the ranks of a host share; on one host, it is the bandwidth of memory copies by all ranks at the same time."""
     hosts = len(figures["hosts"])
     ranks = sum(host["ranks"] for host in figures["hosts"])
     between = figures.get("between_hosts")

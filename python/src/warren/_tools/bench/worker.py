@@ -13,7 +13,7 @@ from warren import collectives
 from warren._tools.bench import report
 from warren._tools.bench.cores import own_cores
 
-#: The approximate duration of a sample: faster calls are repeated within it.
+#: The approximate duration of a sample, in seconds. Within a sample, faster calls are repeated.
 _SAMPLE_S = 0.01
 _MOST_CALLS = 500
 _COPY_BYTES = _MESSAGE_BYTES = 32 << 20
@@ -44,7 +44,7 @@ def _timed(world: collectives.Communicator, call: Callable[[], Any], samples: in
 
 
 def _hosts(world: collectives.Communicator) -> Tuple[List[str], List[Dict[str, Any]]]:
-    """Returns the host of each rank, and each host with its numbers of ranks and cores."""
+    """A collective call. Returns the host name of each rank, and the name, rank count and core count of each host."""
     own = np.zeros(256, np.uint8)
     record = json.dumps([socket.gethostname()[:200], own_cores()]).encode()
     own[:len(record)] = np.frombuffer(record, np.uint8)
@@ -63,7 +63,7 @@ def _copy(world: collectives.Communicator, samples: int) -> float:
 
 
 def _messages(world: collectives.Communicator, partner: int, samples: int) -> Dict[str, float]:
-    """Measures messages between rank 0 and its partner; the other ranks wait."""
+    """A collective call. Measures messages between rank 0 and its partner, while the other ranks wait."""
     small, large, answer = np.zeros(1), np.ones(_MESSAGE_BYTES // 8), np.zeros(1)
 
     def there_and_back(data: Any) -> None:

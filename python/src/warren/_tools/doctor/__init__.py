@@ -19,8 +19,8 @@ from warren._tools.doctor.model import Asked, Link, Survey
 #: The maximum number of hosts examined concurrently.
 _AT_ONCE = 64
 _ROUND_TRIPS = 9
-#: How long to wait until a host has reported which connections work. A second is added for each connection: 16 are tried concurrently, and
-#: each may take three seconds to connect, and as long to be answered (probe.py).
+#: The time, in seconds, to wait for a host to report which connections work. A second is added for each connection: 16 are tried concurrently,
+#: each of which may take three seconds to connect, and three more to be answered (probe.py).
 _CONNECT_PATIENCE_S = 60.0
 
 
@@ -45,9 +45,9 @@ def parser() -> argparse.ArgumentParser:
 
 
 def offset_of(trips: Sequence[Tuple[float, float, float]]) -> Tuple[float, float]:
-    """Returns the offset of another host's clock, and the uncertainty, from round trips (sent, answered, received): the times of sending
-    and receiving by this machine's clock, and of answering by the other host's. The shortest trip is the most accurate (NTP's filter, RFC
-    5905)."""
+    """Returns the offset of another host's clock and the uncertainty, in seconds. Each round trip is (sent, answered, received): the times of
+    sending and receiving by this machine's clock, and of answering by the other host's clock. The shortest trip is the most accurate (NTP's
+    filter, RFC 5905)."""
     sent, answered, back = min(trips, key=lambda trip: trip[2] - trip[0])
     return answered - (sent + back) / 2, (back - sent) / 2
 

@@ -72,7 +72,7 @@ def _login(host: Host) -> str:
 
 
 def real_name(host: Host, options: Sequence[str]) -> str:
-    """The name to which ssh's configuration resolves the host, and by which other hosts reach it."""
+    """Returns the name to which ssh's configuration resolves the host, and by which other hosts reach it; `host.name` if ssh fails."""
     try:
         shown = subprocess.run([*ssh_words(host, options), "-G", "--", _login(host)],
                                check=True,
@@ -86,7 +86,7 @@ def real_name(host: Host, options: Sequence[str]) -> str:
     return next((line.split()[1] for line in shown.splitlines() if line.startswith("hostname ")), host.name)
 
 
-#: Texts in ssh's messages, and the kind of error that they indicate.
+#: Phrases in ssh's messages, each with the kind of error that it indicates.
 _SAID = (("Could not resolve hostname", "name"), ("Name or service not known", "name"), ("Host key verification failed", "key"),
          ("REMOTE HOST IDENTIFICATION", "key"), ("Permission denied", "permission"),
          ("Too many authentication failures", "permission"), ("Connection refused", "refused"), ("timed out", "timeout"),
@@ -106,9 +106,10 @@ def pythons_of(executable: str, prefix: str, base_prefix: str) -> List[str]:
 
 
 class Probe:
-    """A probe running on a host, which answers one request after the other. Not thread-safe."""
+    """A probe running on a host, which answers one request at a time. Not thread-safe."""
     def __init__(self, host: Host, options: Sequence[str] = (), pythons: Sequence[str] = ("python3",)) -> None:
-        """Starts the probe, with the first of `pythons` that the host has. Raises HostError."""
+        """Starts the probe, with the first of `pythons` that the host has; on this machine, with this process's interpreter. Raises
+        HostError."""
         self.host = host
         self.wanted = pythons[0] if host.name else sys.executable
         began = time.monotonic()
@@ -146,7 +147,8 @@ class Probe:
             raise
 
     def ask(self, what: str, *, patience_s: float = _PATIENCE_S, **values: Any) -> Any:
-        """Sends a request and returns the answer. Raises HostError."""
+        """Sends a request and returns the answer. Raises HostError if the probe fails, is lost, or does not answer within `patience_s`
+        seconds."""
         self._write(json.dumps({"do": what, **values}) + "\n")
         line = self._line(patience_s)
         try:

@@ -8,7 +8,7 @@ TRACKER_PORTS = (9091, 9999)
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """One line of the table. `hosts` are those concerned; empty means all."""
+    """One line of the table. `hosts`: the hosts concerned; empty means all."""
     level: str
     subject: str
     text: str
@@ -80,7 +80,7 @@ def differing(values: Dict[Any, List[str]], shown: Callable[[Any], str] = str) -
 
 
 def grouped(findings: Sequence[Finding]) -> List[Finding]:
-    """Merges findings that say the same about several hosts."""
+    """Merges findings that differ only in their hosts."""
     groups: Dict[Tuple[str, str, str, str], List[str]] = {}
     for one in findings:
         groups.setdefault((one.level, one.subject, one.text, one.advice), []).extend(one.hosts)

@@ -47,7 +47,7 @@ def _lacks_environment(host: Asked) -> bool:
 
 
 def _pip_of(hosts: Sequence[Asked]) -> str:
-    """The pip command for the interpreters that were used, if it is the same for all."""
+    """The pip command of the hosts' interpreters if they all have the same path, else "pip"."""
     paths = {host.facts["python_path"] for host in hosts}
     return f"{paths.pop()} -m pip" if len(paths) == 1 else "pip"
 
@@ -63,7 +63,7 @@ def _packages(hosts: Sequence[Asked]) -> List[Finding]:
 
         def version(host: Asked, package: str = package) -> Optional[str]:
             packages: Dict[str, Optional[str]] = host.facts["packages"]
-            program = str(host.facts["dmlc_submit"] or "").rpartition(" ")[2] if package == "warren-train" else ""  # without a wheel
+            program = str(host.facts["dmlc_submit"] or "").rpartition(" ")[2] if package == "warren-train" else ""  # installed without a wheel
             return packages.get(package) or packages.get(f"{package}-cpu") or program or None
 
         versions = by_value(hosts, version)

@@ -1,6 +1,6 @@
 """The program that `warren doctor` runs on each host, over ssh: answers each line of JSON with another, until its input ends.
 
-Needs only Python 3.6. It is sent as text, so it imports nothing of Warren and must stay small. Facts that it cannot determine are null or
+Needs only Python 3.6. It is sent as text, so it imports nothing from Warren and must stay small. Facts that it cannot determine are null or
 missing; on_hosts.py interprets the facts."""
 import concurrent.futures
 import ctypes
@@ -16,7 +16,7 @@ import threading
 import time
 from typing import Any, Dict, List, Optional, Sequence
 
-#: The packages that determine the behaviour of training, and those that could be mistaken for them.
+#: The packages that determine the behavior of training, and packages that could be mistaken for them.
 PACKAGES = ("warren-train", "warren", "xgboost", "xgboost-cpu", "lightgbm", "torch", "pyarrow", "numpy")
 #: System call numbers by machine: pidfd_open, memfd_create, process_vm_readv, futex.
 CALLS = {"x86_64": (434, 319, 310, 202), "aarch64": (434, 279, 270, 98)}
@@ -77,8 +77,8 @@ def kernel() -> Optional[Dict[str, Any]]:
 
 
 def read_of_another(process_vm_readv: int) -> int:
-    """Lets a child process read this process's memory, and returns the result of the system call. MPI libraries, too, read the memory of
-    processes that they have not started, which Yama may forbid."""
+    """Lets a child process read this process's memory, and returns the result of the system call. Like MPI libraries, it reads the memory of a
+    process that the reader has not started, which Yama may forbid."""
     source, target = ctypes.create_string_buffer(b"warren"), ctypes.create_string_buffer(6)
 
     class Vector(ctypes.Structure):
@@ -271,7 +271,7 @@ def connect(target: List[Any]) -> Optional[str]:
 
 
 def resolve(name: str) -> List[str]:
-    """Returns the addresses of a name, as resolved on this host."""
+    """Returns the addresses of a name, as resolved on this host; none if it cannot be resolved."""
     try:
         return sorted({str(entry[4][0]) for entry in socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)})
     except OSError:
@@ -279,7 +279,7 @@ def resolve(name: str) -> List[str]:
 
 
 def route(name: str) -> Optional[str]:
-    """Returns this host's address on the route to another host."""
+    """Returns this host's address on the route to another host; None without a route. Raises OSError if the name cannot be resolved."""
     for family, kind, protocol, _, address in socket.getaddrinfo(name, 9, type=socket.SOCK_DGRAM):
         try:
             with socket.socket(family, kind, protocol) as asked:

@@ -1,4 +1,4 @@
-"""Reading ahead in a thread."""
+"""Reads ahead in a thread."""
 import queue
 import threading
 from typing import Any, Callable, Iterator, Optional, Tuple, TypeVar
@@ -7,8 +7,8 @@ T = TypeVar("T")
 
 
 def ahead(make: Callable[[], Iterator[T]], depth: int) -> Iterator[T]:
-    """Yields the iterator's items, produced by a thread that is up to `depth` items ahead. The thread ends when the generator ends or is
-    closed."""
+    """Yields the items of the iterator that `make` returns. A thread produces them, and queues up to `depth` items. An exception of the
+    iterator is raised here. The thread ends when the generator ends or is closed."""
     ready: "queue.Queue[Tuple[Any, Optional[BaseException]]]" = queue.Queue(depth)
     stopped = threading.Event()
     end = object()

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 Names = Union[str, Sequence[str], None]
 #: The number of rows transposed from columns to rows at a time: such a block stays in the processor's cache.
 _BLOCK_ROWS = 4096
-#: The extension type of booleans stored in one byte each.
+#: The name of the extension type for booleans stored in one byte each.
 _BOOL8 = "arrow.bool8"
 #: The maximum number of columns whose problems one message lists.
 _MOST_WRONG = 8
@@ -32,17 +32,17 @@ class Request(NamedTuple):
     as_stored: bool = False  #: whether columns of any type are accepted, for callers that take them unchanged
 
     def others(self) -> List[str]:
-        """The columns that are not features."""
+        """The columns with a role other than feature."""
         return [*self.label, *([self.weight] if self.weight else []), *([self.qid] if self.qid else []), *self.base_margin]
 
 
 class Column(NamedTuple):
-    """A column as it is read; all files agree on it."""
+    """A feature column in the form in which it is read, the same for all files."""
 
     name: str
     kind: str  #: "number", "integer", "bool", "category", "vector"; "any" for columns kept as they are stored
     width: int = 1  #: the number of elements of a vector
-    values: str = ""  #: the kind of a category's values, such as "words", for messages; "" if the file has no values
+    values: str = ""  #: the kind of a category's values, such as "words", compared between files; "" if there are none, or the caller gives them
 
 
 class Layout(NamedTuple):
@@ -62,13 +62,13 @@ class Layout(NamedTuple):
                 ([column.name] if column.kind != "vector" else [f"{column.name}.{k}" for k in range(column.width)])]
 
     def types(self) -> List[str]:
-        """XGBoost's letters: q number, int whole number, i yes or no, c category."""
+        """The types of the features in XGBoost's notation: "q" number, "int" whole number, "i" Boolean, "c" category."""
         letters = {"number": "q", "integer": "int", "bool": "i", "category": "c", "vector": "q"}
         return [letters[column.kind] for column in self.features for _ in range(column.width)]
 
 
 def names(given: Names, what: str) -> Tuple[str, ...]:
-    """Returns one name or several as a tuple. Raises TypeError for anything else."""
+    """Returns one name or several as a tuple, which is empty for None. Raises TypeError for anything else."""
     if given is None:
         return ()
     found = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, (list, tuple)) else (given,)
@@ -78,7 +78,8 @@ def names(given: Names, what: str) -> Tuple[str, ...]:
 
 
 def kind_of(kind: Any, declared: bool) -> Tuple[str, int]:
-    """Returns one of Column's kinds for a column of a pyarrow type, and its width; or a message that ends with a remedy, and 0."""
+    """Returns the kind (see Column) and width of a column of the pyarrow type `kind`. For an unsupported type, returns an error message and 0;
+    the message lacks the column's name, and ends with a remedy. `declared`: whether the caller declares the column categorical."""
     import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
     types = pa.types
@@ -106,7 +107,8 @@ def kind_of(kind: Any, declared: bool) -> Tuple[str, int]:
 
 
 def values_of(kind: Any) -> str:
-    """The kind of values of a categorical column of this type; "" if it has none. Values of one kind can be compared."""
+    """Returns the kind of the values in a categorical column of the pyarrow type `kind`, or "" for the null type, which has no values. Values
+    of the same kind can be compared."""
     import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
     types = pa.types
@@ -126,7 +128,8 @@ def values_of(kind: Any) -> str:
 
 
 def _fields(schema: Any, partition: Sequence[Tuple[str, str]]) -> Dict[str, Any]:
-    """Returns types by name. Raises ValueError if two columns have the same name."""
+    """Returns the types of all columns by name, including those given by folders (`partition`). Raises ValueError if two columns of the file
+    have the same name."""
     fields: Dict[str, Any] = {}
     for field in schema:
         if field.name in fields:
@@ -137,19 +140,19 @@ def _fields(schema: Any, partition: Sequence[Tuple[str, str]]) -> Dict[str, Any]
 
 
 def _index_of_pandas(schema: Any) -> List[str]:
-    """The columns that are a DataFrame's index; for CSV, the column without a name. The index is not used as a feature unless the caller
-    names its columns: if the rows were sorted, their numbers reveal too much."""
+    """The columns that hold a DataFrame's index, and the column without a name, which is the index in CSV. They become features only if the
+    caller names them: if the rows were sorted by the label, their numbers would reveal it."""
     try:
         said = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
         index = said.get("index_columns") or []
     except (ValueError, RecursionError, AttributeError):
-        index = []  # pandas itself did not write it
+        index = []  # the metadata were not written by pandas
     return [name for name in index if isinstance(name, str)] + [""] if isinstance(index, list) else [""]
 
 
 def _chosen(fields: Mapping[str, Any], request: Request, index: Sequence[str]) -> List[str]:
-    """Returns the names of the features, in the order in which they were asked for, or in the table's order without its `index`. Raises
-    ValueError for a name that matches no column."""
+    """Returns the names of the features: the requested ones in the requested order, or else all in the table's order, without `index`. Raises
+    ValueError if any requested name or pattern, including those for other roles, matches no column."""
     others = set(request.others())
 
     def matching(patterns: Sequence[str], what: str) -> List[str]:
@@ -185,7 +188,7 @@ def near(name: str, columns: Sequence[str]) -> List[str]:
 
 
 def absent(what: str, name: str, columns: Sequence[str]) -> ValueError:
-    """The error for an argument `what` that names a missing column; similar names come first."""
+    """Returns the error for an argument `what` that names a missing column. The message lists similar names first."""
     nearest = near(name, columns)
     meant = " or ".join([*([", ".join(map(repr, nearest[:-1]))] if nearest[:-1] else []), *map(repr, nearest[-1:])])
     others = [column for column in columns if column not in nearest]
@@ -194,13 +197,13 @@ def absent(what: str, name: str, columns: Sequence[str]) -> ValueError:
 
 
 def shown(columns: Sequence[str]) -> str:
-    """Some names, for messages."""
+    """Formats the first names of a list, for messages."""
     return ", ".join(map(repr, columns[:12])) + (f" and {len(columns) - 12} more" if len(columns) > 12 else "") or "none"
 
 
 def layout(schema: Any, partition: Sequence[Tuple[str, Any]], request: Request) -> Layout:
-    """Returns the layout of a file with this schema. `partition`: names and types of the columns given by its folders. Raises ValueError
-    with a message that is to follow the file's name."""
+    """Returns the layout of a file with this schema. `partition`: names and types of the columns given by its folders. Raises ValueError;
+    the caller prefixes the message with the file's name."""
     fields = _fields(schema, partition)
     columns, wrong = [], []
     for name in _chosen(fields, request, [] if request.as_stored else _index_of_pandas(schema)):
@@ -235,8 +238,8 @@ def _is_text(kind: Any) -> bool:
 
 
 def agreed(first: Layout, other: Layout) -> Layout:
-    """Returns a layout that fits both. A column that is "bool", "integer" or "number", but not the same in both, becomes "number". Raises
-    ValueError with a message that is to follow the name of the other layout's file."""
+    """Returns a layout that fits both. If a column has two different kinds of "bool", "integer" and "number", it becomes "number". Raises
+    ValueError if the layouts are incompatible; the caller prefixes the message with the name of the other layout's file."""
     ours, theirs = {column.name: column for column in first.features}, {column.name: column for column in other.features}
     missing, more = [name for name in ours if name not in theirs], [name for name in theirs if name not in ours]
     if missing:
@@ -276,7 +279,7 @@ def _storage(array: Any) -> Any:
     return array.storage.cast(pa.bool_()) if array.type.extension_name == _BOOL8 else array.storage
 
 
-#: NumPy's types by pyarrow's names for them.
+#: NumPy's type names by pyarrow's.
 _DTYPES = {"halffloat": "float16", "float": "float32", "double": "float64",
            **{name: name for bits in (8, 16, 32, 64) for name in (f"int{bits}", f"uint{bits}")}}
 
@@ -323,7 +326,7 @@ def numbers(chunk: Any) -> NDArray[Any]:
 
 
 def identifiers(chunk: Any) -> NDArray[Any]:
-    """Values that are only compared: whole numbers, or Python objects. The chunk must have no missing values."""
+    """Returns values that need only be compared: whole numbers, booleans or Python objects. The chunk must have no missing values."""
     import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
     if pa.types.is_dictionary(chunk.type):
@@ -360,8 +363,8 @@ def _plain(values: Any) -> Any:
 
 
 class Categories:
-    """The values of the categorical features, and their codes, counted from 0. The same on all workers. Raises ValueError for a duplicate
-    or missing value, and for a list instead of a single value."""
+    """The values of the categorical features, and their codes, counted from 0. The same on all workers. The constructor raises ValueError for
+    a duplicate, missing or unhashable value, such as a list."""
 
     def __init__(self, values: Mapping[str, Sequence[Any]]) -> None:
         # Adding 0.0 turns -0.0 into 0.0: the two are equal.
@@ -405,7 +408,7 @@ class Categories:
         return codes
 
     def _looked_up(self, name: str, values: Any) -> NDArray[Any]:
-        """The codes of values; NaN for values that are not categories."""
+        """Returns the code of each value, or NaN if it is missing or not a category."""
         import pyarrow as pa  # pylint: disable=import-outside-toplevel
         import pyarrow.compute as pc  # pylint: disable=import-outside-toplevel
 
@@ -423,7 +426,8 @@ class Categories:
                 self._by_word[name] = {_word(value): code for value, code in known.items()}
                 self._by_word[name].update((str(value), code) for value, code in known.items())
             by_word = self._by_word[name]
-            # Compares as Python does, or as words if one side is a number and the other a word. Each value is looked up once.
+            # Compares as Python does, or else as words, since one side may be a number and the other a word. Each distinct value is looked up
+            # once, if Arrow can find the distinct values of this type.
             try:
                 encoded = values.dictionary_encode()
                 values = encoded.dictionary
@@ -442,18 +446,18 @@ class Categories:
 
 
 def _word(value: Any) -> str:
-    """The value as a word: decimals without trailing zeros, whose number may differ between files."""
+    """The value as a word. Decimals lose their trailing zeros, the number of which may differ between files."""
     return format(value.normalize(), "f") if isinstance(value, decimal.Decimal) else str(value)
 
 
-#: A value of a category in three forms: for JSON (words and numbers unchanged, all others as words; `Categories` accepts both), in Python
-#: (the word again if Python cannot represent the time), and the key by which values of one kind (values_of) are ordered.
+#: A category's value in three forms: for JSON (words and numbers unchanged, all others as words; `Categories` accepts both), as a Python
+#: object (the word again if Python cannot represent the time), and as a sort key among values of the same kind (values_of).
 _Value = Tuple[Any, Any, Any]
 
 
 def _values(name: str, array: Any) -> List[Optional[_Value]]:
-    """The values of an array of column `name`, which must not be a dictionary array; None if missing. Raises ValueError for times that
-    Python cannot represent."""
+    """Returns the values of `array`, which belongs to column `name` and must not be a dictionary array, with None for missing values. Raises
+    ValueError for times that Python cannot represent, except that nanoseconds are allowed."""
     import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
     types, kind = pa.types, array.type
@@ -463,7 +467,7 @@ def _values(name: str, array: Any) -> List[Optional[_Value]]:
         return [None if value is None else (_word(value), value, value) for value in array.to_pylist()]
     counts: List[Optional[int]] = array.cast(pa.int32() if kind.bit_width == 32 else pa.int64()).to_pylist()
     if kind.unit == "ns":
-        # Python's times have a resolution of a microsecond.
+        # Python's times have microsecond resolution.
         whole = pa.duration("us") if types.is_duration(kind) else pa.time64("us") if types.is_time(kind) else pa.timestamp("us", kind.tz)
         array = pa.array([None if count is None else count // 1000 for count in counts], pa.int64()).cast(whole)
     try:
@@ -490,7 +494,7 @@ def _with_nanoseconds(moment: Any, nanoseconds: int) -> str:
 
 
 def used(column: Any) -> Iterator[Any]:
-    """Yields pyarrow arrays with the values of a chunked array, mostly without duplicates."""
+    """Yields pyarrow arrays with the values of a chunked array. Duplicates within a chunk are removed if Arrow supports this for the type."""
     import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
     for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
@@ -508,8 +512,8 @@ def used(column: Any) -> Iterator[Any]:
 
 
 def sorted_once(parts: Sequence[Any], kind: Any) -> Any:
-    """Returns the values of arrays from `used`, for columns of type `kind`, sorted and without duplicates or missing values, as a pyarrow
-    array."""
+    """Returns the values of arrays from `used`, sorted and without duplicates or missing values, as a pyarrow array. `kind`: the dictionary
+    type of the column."""
     import pyarrow as pa  # pylint: disable=import-outside-toplevel
     import pyarrow.compute as pc  # pylint: disable=import-outside-toplevel
 
@@ -526,8 +530,8 @@ def places(chunk: Any, values: Any) -> Any:
 
 
 def categories(name: str, column: Any) -> Dict[Any, Any]:
-    """Returns the values of column `name`, a chunked array, in the form for JSON, each with its sort key: see `in_order`. Raises ValueError
-    for times that Python cannot represent."""
+    """Returns the values of column `name`, a chunked array, as a dict from their form for JSON to their sort keys, for `in_order`. Raises
+    ValueError for times that Python cannot represent."""
     return {value[0]: value[2] for chunk in used(column) for value in _values(name, chunk) if value is not None}
 
 

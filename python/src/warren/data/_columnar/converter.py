@@ -25,8 +25,8 @@ class _Runs(NamedTuple):
 
 
 class Converter:
-    """Converts batches of a source to tables. Makes the workers agree on the categories, so all workers create their converters at the same
-    time."""
+    """Converts batches of a source to tables. Unless the categories are given, creating a converter is a collective call, in which the workers
+    agree on them."""
 
     def __init__(self, source: Source, categories: Optional[Mapping[str, Sequence[Any]]]) -> None:
         self.source, self.layout = source, source.layout
@@ -63,7 +63,7 @@ class Converter:
         return {name: _columns.in_order({value: order for one in all_of_them for value, order in one[name].items()}) for name in wanted}
 
     def start(self) -> None:
-        """To be called before another pass over the share."""
+        """Resets the state for another pass over the share."""
         self._count = 0  # the number of queries so far
         self._last: Tuple[Any, ...] = ()  # the file and query of the last row
         self._weight: Optional[float] = None  # the weight of the last row, or None if unknown
@@ -112,7 +112,7 @@ class Converter:
 
     @contextlib.contextmanager
     def _at(self, batch: Batch) -> Iterator[None]:
-        """Prefixes errors with the position of the batch. NumPy does not warn of values that overflow float32."""
+        """Prefixes ValueErrors with the position of the batch, and turns off NumPy's warnings about values that overflow float32."""
         try:
             with np.errstate(over="ignore", invalid="ignore"):
                 yield
@@ -121,7 +121,8 @@ class Converter:
             raise ValueError(str(error) if str(error).startswith(where) else f"{where}: {error}") from None
 
     def _numbers(self, batch: Batch, names: Sequence[str], what: str) -> Optional[NDArray[Any]]:
-        """The columns as float32, (rows) or (rows, names), or None without names."""
+        """Returns the named columns as float32, (rows) or (rows, names); None if `names` is empty. Raises ValueError for a missing or invalid
+        value."""
         columns = []
         for name in names:
             parts = [_columns.numbers(chunk) for chunk in batch.table.column(name).chunks]
@@ -180,8 +181,9 @@ class Converter:
         return bool(self.source.options.shuffle is None or self._last[0] == file)
 
     def check_queries(self) -> None:
-        """To be called after the last row. Raises ValueError on all workers if the rows of a query are not contiguous in a file, on this
-        worker or across workers. Different files may reuse query numbers. All workers call it."""
+        """A collective call, to be made after the last row. Raises ValueError on all workers if the rows of a query are not contiguous in a
+        file, within a share or across shares. Different files may reuse query numbers. A worker that is not connected to the others reads the
+        queries of the files that it shares with them, and raises an error on its own."""
         peers = self.source.peers
         if self.layout.request.qid is None:
             return
@@ -203,7 +205,7 @@ class Converter:
         return ours
 
     def own_queries(self) -> Dict[int, NDArray[Any]]:
-        """By file: the query of each run of consecutive rows with the same query, for this worker's rows so far."""
+        """Returns, for each file, the query of each run of consecutive rows with the same query, among this worker's rows so far."""
         return {file: np.concatenate(parts) for file, parts in self._starts.items() if sum(map(len, parts))}
 
     def require_together(self, file: int, queries: NDArray[Any]) -> None:
@@ -218,7 +220,7 @@ class Converter:
 
 
 def categorical(source: Source) -> List[str]:
-    """The columns that are categories."""
+    """The names of the categorical features."""
     return [column.name for column in source.layout.features if column.kind == "category"]
 
 
@@ -233,16 +235,17 @@ def add_categories(source: Source, batch: Batch, found: Dict[str, Dict[Any, Any]
 
 
 def loaded(converter: Converter, progress: Callable[[int, int], None]) -> Table:
-    """Returns all of this worker's share. `progress` is called with the numbers of new rows and bytes."""
+    """Returns this worker's share as one table. A collective call. Raises errors as `Converter.table` and `check_queries` do, on all workers.
+    `progress` is called with the row and byte counts of each batch."""
     table = together(converter.source.peers, lambda: filled(converter, progress))
     converter.check_queries()
     return table
 
 
 def filled(converter: Converter, progress: Callable[[int, int], None]) -> Table:
-    """Like `loaded`, without the check for queries, and without the other workers."""
+    """Like `loaded`, but not a collective call, and without the check of the queries."""
     source, width = converter.source, len(converter.layout.names())
-    # If the number of rows is known, they are written directly to their final place, so that there are never two copies.
+    # If the row count is known, the rows are written directly to their final place, which avoids a second copy.
     features = None if source.rows is None else np.empty((source.rows, width), "float32")
     tables: List[Table] = []
     row = 0
@@ -264,8 +267,8 @@ def filled(converter: Converter, progress: Callable[[int, int], None]) -> Table:
 
 
 def share_of(batch: Batch) -> int:
-    """The approximate size of a batch's rows in the source. If only the piece's size is known, it is attributed to the batch with the
-    piece's first rows, and is 0 for the other batches."""
+    """The approximate size of a batch's rows in the source, in bytes. If the piece's row count is unknown, returns the size of the whole piece
+    for the batch with the slice's first rows, and 0 for the other batches; if rows are shuffled or filtered, for every batch."""
     piece = batch.slice.piece
     if piece.rows > 0:
         return piece.size * len(batch.table) // piece.rows

@@ -1,4 +1,4 @@
-"""Formats with named columns, read by pyarrow: a class for each format, listed in FORMATS."""
+"""File formats with named columns, read by pyarrow: a class for each format, listed in FORMATS."""
 import base64
 import contextlib
 import re
@@ -9,9 +9,8 @@ from warren.data._columnar.pieces import Piece
 
 #: The number of rows that are decoded at a time.
 BATCH_ROWS = 65536
-#: The number of ranges into which the CSV files of a data set are divided altogether, and the limits of a range's size: smaller ranges
-#: would be dominated by overhead, larger ones would need too much memory. The ranges depend on the data set alone, and so does the order of
-#: its rows.
+#: The total number of ranges into which the CSV files of a data set are divided, and the limits of a range's size: smaller ranges would be
+#: dominated by overhead, larger ones would need too much memory. The ranges, and thus the order of rows, depend only on the data set.
 _CSV_RANGES, _CSV_LEAST_BYTES, _CSV_MOST_BYTES = 1024, 1 << 16, 16 << 20
 #: The number of bytes examined to find the columns of a CSV file.
 _CSV_FIRST_BYTES = 1 << 20
@@ -19,7 +18,7 @@ _CSV_FIRST_BYTES = 1 << 20
 _CSV_BLOCK_BYTES = 8 << 20
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
-#: A file with at most this number of record batches is too coarse to be divided at their boundaries alone.
+#: An Arrow file with at most this many record batches is too coarse to be divided only at the boundaries between them.
 _FEW_BATCHES = 16
 
 
@@ -33,14 +32,14 @@ class Contents(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """How files are read."""
+    """The settings with which files are read."""
 
     storage_options: Optional[Mapping[str, Any]]
     delimiter: str  #: the CSV delimiter; "" chooses it by the file's name
     types: Mapping[str, Any]  #: the types of CSV columns, which the files do not contain
     csv_bytes: int  #: the size of the ranges into which CSV files are divided
-    words: Tuple[str, ...] = ()  #: CSV columns that are read as text, such as 007
-    few_files: bool = False  #: whether there are so few files per worker that they are cut within their pieces
+    words: Tuple[str, ...] = ()  #: CSV columns that are read as text, so that 007 stays 007
+    few_files: bool = False  #: whether there are so few files per worker that cuts within Arrow's record batches are needed
 
 
 def csv_range(total: int) -> int:
@@ -69,12 +68,11 @@ def settled(contents: Mapping[int, Contents]) -> Dict[int, Contents]:
 
 
 class Format:
-    """Opens files of one format. An object serves one file and one thread. `kept` is the attribute `kept` of an earlier object for the same
-    file."""
+    """An open file of some format, used by one thread. `kept` is the attribute `kept` of an earlier object for the same file, or None."""
 
     name = ""
     suffixes: Tuple[str, ...] = ()
-    magic = b""  #: the first bytes of a file
+    magic = b""  #: the magic number at the beginning of a file; empty if the format has none
 
     def __init__(self, file: _files.File, number: int, reading: Reading, kept: Any = None) -> None:
         self.file, self.number, self.reading = file, number, reading
@@ -83,7 +81,7 @@ class Format:
         self.kept_bytes = 0
 
     def contents(self, keep: Any) -> Contents:
-        """Returns the contents. Omits pieces in which no row can pass `keep` (a pyarrow expression, or None) according to the metadata."""
+        """Returns the contents. May omit pieces in which, according to the metadata, no row can pass `keep` (a pyarrow expression, or None)."""
         raise NotImplementedError
 
     def batches(self, piece: Piece, columns: Sequence[str]) -> Iterator[Any]:
@@ -100,8 +98,8 @@ class Format:
 
 
 class Parquet(Format):
-    """Pieces are row groups. Dictionary columns with values other than words, which pyarrow reads as plain values, are restored as
-    dictionaries."""
+    """Parquet files. Pieces are row groups. Dictionary columns with values other than words, which pyarrow reads as plain values, are restored
+    as dictionaries."""
 
     name, suffixes, magic = "parquet", (".parquet", ".parq", ".pq"), b"PAR1"
 
@@ -154,7 +152,8 @@ class Parquet(Format):
             yield batch
 
     def _dictionaries(self, schema: Any) -> Dict[str, Any]:
-        """The original types of columns that were written as dictionaries but are plain in the schema, as noted by the writer."""
+        """The dictionary types, by name, of columns that were written as dictionaries, according to the file's metadata, but are plain in
+        `schema`."""
         import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
         noted = (self.kept.metadata or {}).get(b"ARROW:schema")
@@ -175,8 +174,8 @@ class Parquet(Format):
 
 
 class Arrow(Format):
-    """Arrow's IPC files, including Feather: pieces are record batches. Their numbers of rows are known only once they have been read. If
-    there are few files, a file's batches are read to find out, unless the file has many of them."""
+    """Arrow IPC files, including Feather. Pieces are record batches, whose row counts are known only once they have been read. If there are
+    few files, the batches of a file are read to find their row counts, unless the file has many batches."""
 
     name, suffixes, magic = "arrow", (".arrow", ".feather", ".ipc"), b"ARROW1"
 
@@ -217,13 +216,13 @@ def _closed_on_error(source: Any) -> Iterator[None]:
 
 
 class Csv(Format):
-    """CSV with a header line. Pieces are byte ranges; a range contains the rows that begin in it. Files that start like compressed ones,
-    whatever their names, are one piece each. Lines end with LF or CR LF, and no cell contains a line end. `kept` contains the column names,
+    """CSV with a header line. Pieces are byte ranges; a range contains the rows that begin in it. A file whose first bytes show that it is
+    compressed is one piece, whatever its name. Lines end with LF or CR LF, and no cell contains a line end. `kept` contains the column names,
     the numbers of bytes and lines up to the end of the header, and the compression."""
 
     name, suffixes = "csv", (".csv", ".csv.gz", ".csv.zst", ".csv.bz2", ".tsv", ".tsv.gz", ".tsv.zst", ".tsv.bz2")
     _endings = ("", ".gz", ".zst", ".bz2")
-    #: The first bytes of compressed files. Text, too, can begin with BZh or PAR1, so more bytes of these formats are compared.
+    #: Patterns for the magic numbers of compressed files. Text can also begin with BZh or PAR1, so more bytes of these formats are compared.
     _codecs = {rb"\x1f\x8b": "gzip", rb"\x28\xb5\x2f\xfd": "zstd", rb"BZh[1-9]1AY&SY": "bz2"}
     _others = {rb"\xfd7zXZ\x00": "compressed with xz", rb"PK\x03\x04": "a ZIP archive", rb"\x04\x22\x4d\x18": "compressed with LZ4",
                rb"PAR1\x15": "a Parquet file", rb"ARROW1\x00": "an Arrow file"}
@@ -249,8 +248,8 @@ class Csv(Format):
         return pa.input_stream(pa.BufferReader(content), compression=self._codec)
 
     def _first(self, most: int, content: bytes = b"") -> Tuple[bytes, bool]:
-        """Returns the first bytes of the file's text, and whether that is all of it. Detects the compression. `content`: the contents of a
-        compressed file, if they have been read already."""
+        """Returns the first bytes of the file's text, and whether they are the whole text. Detects the compression. `content`: the contents of
+        a compressed file, if they have been read already. Raises ValueError if the file has another format or compression."""
         first = content[:most] or self._text(0, most)
         for begin, what in self._others.items():
             if re.match(begin, first):
@@ -352,8 +351,8 @@ class Csv(Format):
 
     @contextlib.contextmanager
     def _explained(self, text: Optional[bytes], before: int, of: str) -> Iterator[None]:
-        """Adds line numbers and column names to pyarrow's errors. `text` is the text that was parsed, or None if it is no longer in memory;
-        `before` is the number of lines before it; `of` says where line numbers start, such as " of this range"."""
+        """Adds line numbers and column names to pyarrow's errors, which become ValueErrors. `text` is the text that was parsed, or None if it
+        is no longer in memory; `before` is the number of lines before it; `of` follows a line number, such as " of this range"."""
         import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
         try:
@@ -370,8 +369,8 @@ class Csv(Format):
 
 
 def line_of_names(first: bytes, whole: bool) -> Tuple[int, int]:
-    """Returns where the first line that is not blank begins and ends. `first` contains the first bytes of a CSV file, or all of them if
-    `whole`. Raises ValueError if there is no such line, or if lines end with CR. Pure."""
+    """Returns the offsets of the beginning and end of the first line that is not blank. `first` contains the first bytes of a CSV file, or all
+    of them if `whole`. Raises ValueError if `first` has no such complete line, or if lines end with CR. Pure."""
     begin = len(_BYTE_ORDER_MARK) if first.startswith(_BYTE_ORDER_MARK) else 0
     while True:
         end = first.find(b"\n", begin) + 1
@@ -427,8 +426,8 @@ def by_content(first: bytes) -> Optional[str]:
 
 
 class Opened:
-    """The files that were opened last, and their metadata. The least recently used files are closed if there are too many, and their
-    metadata dropped if they take too much memory. Used by one thread at a time."""
+    """A cache of open files and of their metadata. If too many files are open, the least recently used one is closed; if the metadata take too
+    much memory, those of the files that were opened first are dropped. Used by one thread at a time."""
 
     #: The maximum number of open files; each needs a descriptor.
     _MOST = 256

@@ -10,7 +10,7 @@ from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple
 import numpy as np
 from numpy.typing import NDArray
 
-#: A cut moves to the nearest boundary of a piece if that changes a worker's share by less than this fraction. Otherwise the workers on both
+#: A cut moves to the nearest boundary of a piece if that changes a worker's share by at most this fraction. Otherwise the workers on both
 #: sides read the piece, and each keeps its own rows: the extra read happens once, whereas unequal shares cost time in every round.
 SNAP = 1 / 64
 
@@ -42,8 +42,9 @@ class Slice(NamedTuple):
 
 
 def ordered(pieces: Sequence[Piece], seed: Optional[int], whole_files: bool) -> List[Piece]:
-    """Returns the pieces in the order given by the seed, without empty ones. With `whole_files`, files are shuffled, and each keeps the
-    order of its pieces. The order comes from NumPy's RandomState, whose results do not depend on NumPy's version."""
+    """Returns the pieces without empty ones, shuffled with the seed, or in the given order if it is None. With `whole_files`, files are
+    shuffled, and each keeps the order of its pieces. The order comes from NumPy's RandomState, whose results do not depend on NumPy's
+    version."""
     kept = [piece for piece in pieces if piece.rows != 0]
     if seed is None:
         return kept
@@ -65,7 +66,7 @@ def cut(pieces: Sequence[Piece], world: int, number: int) -> Cut:
     ends = list(itertools.accumulate(piece.size for piece in pieces))
     if number >= world or not ends:
         return Cut(len(pieces), 0)
-    # Multiplied by world, all positions are whole numbers.
+    # All positions are multiplied by `world`, which makes them whole numbers.
     place = number * ends[-1]
     at = bisect.bisect_right(ends, place // world)
     if at == len(pieces):

@@ -1,8 +1,8 @@
 """A data set of files with named columns, opened for reading by one worker of a job.
 
-Rank 0 lists the files; each worker reads the metadata of some of them (columns and pieces: formats.py), and all exchange the metadata, so
-that a store is asked for them only once. The workers then agree on the columns (columns.py), and compute each worker's share (pieces.py). A
-disagreement is an error with the same text on all workers, before any row is read."""
+Rank 0 lists the files; each worker reads the metadata of some of them (columns and pieces: formats.py), and the workers exchange the metadata,
+so that each file's metadata are read only once. The workers then agree on the columns (columns.py), and compute each worker's share
+(pieces.py). If files or workers disagree, all workers raise an error with the same text before they read any row."""
 import concurrent.futures
 import contextlib
 import dataclasses
@@ -26,14 +26,14 @@ Uri = Union[str, "os.PathLike[str]", Sequence[Any]]
 
 #: The number of files whose metadata are read concurrently: stores are slow to answer, but answer many requests at the same time.
 _ASKED_AT_ONCE = 16
-#: If there are fewer files per worker than this, they are cut within their pieces, provided that the numbers of rows are known.
+#: If there are fewer files per worker than this, the row counts of Arrow's record batches are read, so that shares can be cut within them.
 _FEW_FILES = 4
 #: The number of batches that are read ahead of the current one.
 _AHEAD = 2
 
 
 class Options(NamedTuple):
-    """How a data set is read."""
+    """The options with which a data set is read; see `warren.data.load`."""
 
     format: Optional[str] = None
     filters: Optional[Sequence[Any]] = None
@@ -52,7 +52,7 @@ class Batch(NamedTuple):
 
 @contextlib.contextmanager
 def _about(file: _files.File, place: str = "") -> Iterator[None]:
-    """Prefixes errors with the file and the position in it."""
+    """Prefixes errors with the file and the position in it. KeyError, TypeError and NotImplementedError become ValueError."""
     uri = _files.shown(file.uri)
     where = f"{uri}{', ' + place if place else ''}"
     try:
@@ -70,7 +70,7 @@ def _about(file: _files.File, place: str = "") -> Iterator[None]:
 
 @contextlib.contextmanager
 def _of_pieces(pieces: Sequence[Piece], kind: Any) -> Iterator[None]:
-    """Appends the row groups of the file to errors in its columns: all row groups of a file have the same columns."""
+    """Appends the range of row groups to errors about the columns of a Parquet file, since all its row groups have the same columns."""
     try:
         yield
     except ValueError as error:
@@ -82,7 +82,7 @@ def _of_pieces(pieces: Sequence[Piece], kind: Any) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _hinted(hint: str) -> Iterator[None]:
-    """Appends a possible cause to errors."""
+    """Appends a possible cause to ValueErrors."""
     try:
         yield
     except ValueError as error:
@@ -90,8 +90,8 @@ def _hinted(hint: str) -> Iterator[None]:
 
 
 class Source:
-    """A data set, as described above. Used by one thread; all workers of the job create it at the same time. Raises ValueError or OSError,
-    the same on all workers.
+    """A data set, as described above. Used by one thread. Creating it is a collective call, which raises ValueError or OSError, the same on all
+    workers.
 
     `files`: the files of `uri`, if they have been listed already. `of_all`: the files that determine the types of folder columns, if
     `files` are only some of them."""
@@ -144,7 +144,8 @@ class Source:
         return _formats.FORMATS[name]
 
     def _asked(self) -> Dict[int, _formats.Contents]:
-        """Returns the contents of this worker's part of the files. An empty file is an error if the format does not allow empty files."""
+        """Reads the metadata of this worker's part of the files, or of all files if the workers are not connected; returns them by file number.
+        An empty file is an error if the format does not allow empty files."""
         peers = self.peers
         mine = range(peers.rank, len(self.files), peers.world) if peers.connected else range(len(self.files))
         # The filter for rows. `_kept` also tests the conditions on folder values, file by file.
@@ -210,8 +211,8 @@ class Source:
             raise ValueError(f"filters={filters!r}: {error}") from None
 
     def _partition_types(self, files: Sequence[_files.File]) -> Dict[str, Any]:
-        """The types of the columns given by folders: whole numbers if all values are whole numbers and the caller does not ask for
-        categories, else categories."""
+        """Returns the types of the columns given by folders: whole numbers if all values are whole numbers and the caller does not ask for
+        categories, else categories. Raises ValueError if only some of the files have such a column."""
         import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
         values: Dict[str, List[str]] = {}
@@ -233,7 +234,7 @@ class Source:
 
     def _common_layout(self, contents: Mapping[int, _formats.Contents]) -> Tuple[_columns.Layout, Any]:
         """Returns the columns of all files, and the first file's schema; with `as_stored`, the schema's types are widened to fit the values
-        of all files."""
+        of all files. Raises ValueError if there are no files, or if their columns differ."""
         if not contents:
             raise ValueError(f"{shown_uri(self.uri)}: there are no files")
         contents = _formats.settled(contents)
@@ -316,25 +317,26 @@ class Source:
 
     @property
     def rows(self) -> Optional[int]:
-        """The number of rows of this worker's share before filters, or None if unknown until it is read."""
+        """The row count of this worker's share before filtering, or None if it is not known before the share is read."""
         if any(one.piece.rows < 0 for one in self.slices):
             return None
         return sum((one.piece.rows if one.end is None else one.end) - one.begin for one in self.slices)
 
     @property
     def bytes(self) -> int:
-        """The approximate size of this worker's share, as stored."""
+        """The approximate stored size of this worker's share, in bytes."""
         return sum(int(one.piece.size * _part(one)) for one in self.slices)
 
     def where(self, one: Slice, row: int = -1) -> str:
-        """The position for messages: a piece, and a row of it, counted from 0."""
+        """Describes a position for messages: the slice's piece and, if `row` is given, a row of the piece, counted from 0."""
         file = self.files[one.piece.file]
         # The open files belong to the reading thread, so this does not use them.
         place = self._format.place(file, one.piece)
         return f"{_files.shown(file.uri)}, {place}" + (f", row {row}" if row >= 0 else "")
 
     def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
-        """Yields this worker's rows, in order, that pass the filters; a thread reads ahead. Close the generator if it is not exhausted."""
+        """Yields those of this worker's rows that pass the filters, in order; a thread reads ahead. Close the generator if it is not
+        exhausted."""
         return ahead(functools.partial(self._batches_of, self.slices, columns), _AHEAD)
 
     def batches_of_all(self, columns: Sequence[str]) -> Iterator[Batch]:
@@ -399,8 +401,8 @@ class Source:
             yield Batch(table, one, row)
 
     def _stored_tables(self, piece: Piece, needed: Sequence[str]) -> Iterator[Tuple[int, Any]]:
-        """Yields a piece's batches as they are stored: for each, the number of its first row within the piece, and a table of those needed
-        columns that the file contains."""
+        """Yields a piece's batches as they are stored: for each, the index of its first row within the piece, and a table with the needed
+        columns that the file contains, or with any column if it contains none of them."""
         import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
         file = self.files[piece.file]
@@ -453,7 +455,7 @@ class Source:
         return table
 
     def _any_column(self) -> List[str]:
-        """A column by which to count rows if only folder columns are asked for."""
+        """A column by which to count rows if only folder columns are needed."""
         return [next(name for name in self.schema.names if name not in self._folders)]
 
     def close(self) -> None:
@@ -461,7 +463,7 @@ class Source:
         self._opened.close()
 
 
-#: Folder values that are numbers; those with leading zeros are words.
+#: A folder value that is a whole number. Values with leading zeros are words.
 _WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")
 #: The folder name that writers use for rows without a value.
 _MISSING = "__HIVE_DEFAULT_PARTITION__"
@@ -489,7 +491,8 @@ def shown_uri(uri: Uri) -> str:
 
 
 def _field_of_both(first: Any, other: Any) -> Any:
-    """A field that can hold the values of both. Raises ValueError with a message that is to follow the other file's name."""
+    """Returns a field that can hold the values of both. Raises ValueError if there is none; the caller prefixes the message with the other
+    file's name."""
     import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
     if first.equals(other):
@@ -509,8 +512,8 @@ def _part(one: Slice) -> float:
 
 
 def _columns_of(filters: Optional[Sequence[Any]]) -> List[str]:
-    """The columns named by filters: [(column, op, value), ...], which must all hold, or a list of such lists, at least one of which must
-    hold."""
+    """Returns the columns named by filters: [(column, op, value), ...], which must all hold, or a list of such lists, at least one of which
+    must hold. Raises ValueError for filters of any other form."""
     found: Dict[str, None] = {}
     if filters is not None and (not isinstance(filters, (list, tuple)) or filters and isinstance(filters[0], str)):
         raise ValueError(f"filters={filters!r}: expected a list of (column, operator, value), such as [('year', '>=', 2024)]")
@@ -534,7 +537,7 @@ def _groups(filters: Optional[Sequence[Any]]) -> List[List[Any]]:
 
 
 def _queries(table: Any, name: str) -> NDArray[Any]:
-    """The query of each row, as numbers or words. Raises ValueError if one is missing."""
+    """The query of each row, as numbers or words. Raises ValueError if a row has none."""
     column = table.column(name)
     if column.null_count:
         raise ValueError(f"column {name!r}, the qid, has no value in {column.null_count} rows")

@@ -77,7 +77,7 @@ class CsrSpec(Spec):
     name = "a CSR matrix"
 
     def merged(self, other: "CsrSpec") -> "CsrSpec":
-        """The result has the wider of the index types. Raises Differs."""
+        """Returns the spec for the rows of both specs, with the wider of the index types. Raises Differs."""
         must_equal(self.where, self.kind, other.kind)
         must_equal(self.where, self.dtype, other.dtype)
         must_equal(self.where, self.columns, other.columns, "columns: ")

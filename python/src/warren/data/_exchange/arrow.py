@@ -6,7 +6,7 @@ from warren.data._exchange.columns import Buffer, Builder, Column, Differs, Spec
 
 
 def pyarrow() -> Any:
-    """Imports the package, with its compute functions."""
+    """Imports pyarrow with its compute functions, and returns it."""
     import pyarrow as pa  # pylint: disable=import-outside-toplevel
     import pyarrow.compute  # pylint: disable=import-outside-toplevel,unused-import
     return pa
@@ -30,7 +30,7 @@ class ArrowSpec(Spec):
     name = "an Arrow table"
 
     def sent_schema(self) -> Any:
-        """The schema with codes in place of the values."""
+        """The schema of the rows that are sent: dictionary columns have only their codes."""
         pa, schema = pyarrow(), self.schema
         for place, _ in self.dictionaries:
             field = schema.field(place)
@@ -38,7 +38,7 @@ class ArrowSpec(Spec):
         return schema
 
     def merged(self, other: "ArrowSpec") -> "ArrowSpec":
-        """Unites the values of both dictionaries, those of `self` first. Raises Differs."""
+        """Returns the spec for the rows of both specs. Each dictionary has the values of both, those of `self` first. Raises Differs."""
         pa = pyarrow()
         must_equal(self.where, self.kind, other.kind)
         must_equal(self.where, self.schema.names, other.schema.names, "columns ")

@@ -1,7 +1,7 @@
 """The parts of a table: columns, and the tree whose leaves they are.
 
 A column has a spec, which describes it without its rows and can be pickled. `encode` returns the bytes of some of its rows, and a builder,
-made by the spec, reassembles the rows. So a rank needs memory for no more than two pieces in addition to the rows. The specs of several
+made by the spec, reassembles the rows. A rank thus needs memory for no more than two pieces in addition to the rows. The specs of several
 ranks are merged; each column then encodes its rows for the merged spec."""
 import dataclasses
 from typing import Any, Iterator, List, Sequence, Tuple
@@ -40,7 +40,7 @@ class Spec:
     """The description of a column. The same on all ranks once it is merged."""
 
     where: str  #: the column's place in the table, for messages
-    buffers = 1  # the number of buffers from `encode`
+    buffers = 1  # the number of buffers that `encode` returns
 
     @property
     def name(self) -> str:
@@ -57,7 +57,7 @@ class Spec:
 
 
 class Column:
-    """Rows that can be sent."""
+    """A column whose rows can be sent."""
 
     def __init__(self, spec: Any, rows: int) -> None:
         self.spec, self.rows = spec, rows
@@ -72,7 +72,7 @@ class Column:
         return 0
 
     def nbytes(self, begin: int, end: int) -> int:
-        """The approximate number of bytes from `encode`."""
+        """The approximate size, in bytes, of the buffers that `encode` returns."""
         raise NotImplementedError
 
     def encode(self, begin: int, end: int) -> List[Buffer]:
@@ -123,7 +123,7 @@ def merged(this: Any, other: Any) -> Any:
 
 
 def share(spec: Any, begin: int, end: int) -> Any:
-    """Returns the spec for some rows of a table with this spec. The two specs differ if the table has a pandas range index."""
+    """Returns the spec for rows `begin` to `end` of a table with this spec. The two specs differ only if the table has a pandas range index."""
     if not isinstance(spec, Node):
         return spec
     children = tuple(share(child, begin, end) for child in spec.children)

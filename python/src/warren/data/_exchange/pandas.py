@@ -23,7 +23,7 @@ class CategoricalSpec(Spec):
         return np.dtype(np.int8 if len(self.categories) < 1 << 7 else np.int16 if len(self.categories) < 1 << 15 else np.int32)
 
     def merged(self, other: "CategoricalSpec") -> "CategoricalSpec":
-        """Unites the categories of both specs, those of `self` first. Raises Differs."""
+        """Returns a spec with the categories of both, those of `self` first. Raises Differs."""
         must_equal(self.where, self.categories.dtype, other.categories.dtype, "categories of ")
         must_equal(self.where, self.ordered, other.ordered, "ordered=")
         if self.categories.equals(other.categories):
@@ -60,7 +60,7 @@ class CategoricalColumn(Column):
 
     def adapt(self, spec: CategoricalSpec) -> None:
         if len(spec.categories) != len(self.spec.categories):
-            # The code -1, which means a missing value, indexes the last element: it stays -1.
+            # The code -1, which means a missing value, indexes the last element, and so stays -1.
             self._new_codes = np.append(spec.categories.get_indexer(self.spec.categories), -1).astype(spec.codes())
         self.spec = spec
 
@@ -101,7 +101,8 @@ class Frame(Node):
 
 
 class Index(Node):
-    """The levels of an index; a range has no levels. The detail is the levels' names, and the range or None."""
+    """The levels of an index. The detail is the levels' names, and the range of a range index, or None. The levels of a range index are present
+    only if `of_pandas` sends them as columns."""
 
     name = "a pandas Index"
 
@@ -124,7 +125,7 @@ class Index(Node):
 
 
 def _joined(this: Optional[range], other: Optional[range]) -> Optional[range]:
-    """The range of both indices if the second continues the first, else None."""
+    """Returns the range of both indices if the second continues the first or one is empty, else None."""
     if this is None or other is None or this.step != other.step:
         return None
     if not this or not other:
@@ -166,7 +167,7 @@ def of_pandas(table: Any, where: str, columns: List[Any], whole_index: bool) -> 
     index, where_index = table.index, f"{inside}the index"
     of_range = range(index.start, index.stop, index.step) if type(index).__name__ == "RangeIndex" else None
     levels: List[Any] = []
-    # In a frame without columns, only the index tells the number of rows, so it is sent as a column.
+    # In a frame without columns, only the index determines the number of rows, so it is sent as a column.
     if of_range is None or whole_index or not children:
         places = range(len(index))
         for level in range(index.nlevels):
@@ -187,7 +188,8 @@ def _values(series: Any, where: str, columns: List[Any]) -> Any:
 
 
 def _column(series: Any, where: str) -> Any:
-    """Returns a column, and the class and detail of the node around it, or None."""
+    """Returns the column for a series without its index, and the class and detail of the node that wraps it; None instead of these if there is
+    no such node. Raises ValueError if the dtype cannot be sent, and ImportError if sending it needs pyarrow, which is missing."""
     dtype = series.dtype
     if isinstance(dtype, np.dtype):
         if dtype.hasobject:

@@ -1,5 +1,5 @@
-"""Rows of columns as bytes, and back. A piece consists of the sizes of its buffers, 8 bytes each, and the buffers, each padded to a
-multiple of 8 bytes; all in the order of the columns."""
+"""Encodes rows of columns as bytes, and decodes them. A piece consists of the sizes of its buffers, 8 bytes each, and the buffers, each padded to
+a multiple of 8 bytes; all in the order of the columns."""
 from typing import Any, Iterator, Sequence, Tuple
 
 import numpy as np

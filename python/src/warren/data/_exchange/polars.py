@@ -70,7 +70,7 @@ class PolarsColumn(Column):
 
 
 def of_polars(table: Any, where: str, kind: str) -> PolarsColumn:
-    """Returns the column of a DataFrame or Series. Raises ValueError for Python objects."""
+    """Returns the column for a DataFrame or Series. Raises ValueError if it holds Python objects."""
     frame = table if kind == "DataFrame" else table.to_frame()
     for label, dtype in frame.schema.items():
         if str(dtype).startswith("Object"):

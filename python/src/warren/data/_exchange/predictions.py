@@ -1,4 +1,4 @@
-"""Predictions for all workers' rows as files, in the order of rows: a folder with a file for each worker, or one file.
+"""Writes the predictions for all workers' rows to files, in row order: a folder with a file for each worker, or one file.
 
 `write` is a collective call. No file becomes visible until all workers have written theirs."""
 import contextlib
@@ -19,8 +19,8 @@ _PART = re.compile(r"part-[0-9]+-of-[0-9]+\.\w+")
 
 
 class _Sink:
-    """The file object for pyarrow. pyarrow's writer writes once more when it is destroyed, which must work even after an error; and it must
-    not close the file, whose owner is the caller."""
+    """A file object for pyarrow's writer. The writer writes once more when it is destroyed, which must succeed even after an error, and it must
+    not close the file, which the caller owns."""
 
     closed = False
 
@@ -130,7 +130,7 @@ def format_of(path: str, named: Optional[str]) -> str:
 
 
 def _there(path: str, whole: bool, storage_options: Options) -> List[str]:
-    """The names at `path` that an earlier run may have written, and that this run would add to or overwrite."""
+    """Returns the names of files at `path` that an earlier run may have written, and that this run would add to or overwrite."""
     place = _files.on_disk(path)
     if place is not None:
         if whole:
@@ -148,8 +148,8 @@ def _there(path: str, whole: bool, storage_options: Options) -> List[str]:
 
 
 def _check_place(path: str, whole: bool, overwrite: bool, own: Sequence[str], storage_options: Any) -> List[str]:
-    """Returns the files of another run that this run does not overwrite, and must remove. Raises FileExistsError if existing files must not
-    be replaced."""
+    """Returns the names of another run's files that this run does not overwrite and must therefore remove. Raises FileExistsError if there are
+    files and `overwrite` is false, or if such files would have to be removed from a store."""
     found = _there(path, whole, storage_options)
     if found and not overwrite:
         what = "already exists" if whole else f"holds {len(found)} parts of another run, such as {found[0]}"
@@ -162,8 +162,8 @@ def _check_place(path: str, whole: bool, overwrite: bool, own: Sequence[str], st
 
 
 def _layout(peers: _peers.Peers, found: NDArray[Any], path: str) -> Tuple[Any, Tuple[int, ...], List[int]]:
-    """Returns the element type, the shape of a row, and the number of rows of each rank. The types and shapes of ranks without rows are
-    ignored."""
+    """A collective call. Returns the element type, the shape of a row, and the row count of each rank. Raises ValueError if types or shapes
+    differ between ranks; those of ranks without rows are ignored."""
     told = peers.allgather((len(found), found.dtype, found.shape[1:]))
     with_rows = [(rank, dtype, shape) for rank, (rows, dtype, shape) in enumerate(told) if rows]
     first, dtype, shape = with_rows[0] if with_rows else (0, told[0][1], told[0][2])
@@ -247,7 +247,7 @@ def _flushed(file: Any) -> None:
 
 
 def _write_whole(step: Transfer, found: NDArray[Any], writer: Any) -> None:
-    """Rank 0 writes the rows of all ranks, in rank order."""
+    """A collective call. Rank 0 writes the rows of all ranks, in rank order."""
     specs: List[Any] = []
 
     def take(rows: int, piece: Any) -> None:

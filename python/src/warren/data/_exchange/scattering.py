@@ -18,7 +18,8 @@ _SCATTER = "warren.data.scatter"
 
 
 def _agree_on_root(peers: _peers.Peers, root: Any, what: str, given: bool, piece_bytes: Any) -> None:
-    """Raises the same ValueError on all ranks, or on none."""
+    """A collective call. Raises the same ValueError on all ranks if `root` or `piece_bytes` is invalid on any rank, if ranks differ in `root`,
+    or if, for scatter, the root gives no table or another rank gives one."""
     error: Optional[BaseException] = None
     try:
         _peers.check_root(root, peers.world)
@@ -75,7 +76,7 @@ def scatter(table: Any, root: int = 0, *, group: Any = None, piece_bytes: int = 
 
 
 def _plan(table: Any, group: Any, root: int, world: int) -> Tuple[List[Any], bytes]:
-    """Returns the columns and the information that the other ranks need. Called on the root only."""
+    """Returns the columns, and the sealed plan that all ranks need to receive their rows. Called on the root only."""
     spec, columns = flatten(table)
     rows = columns[0].rows
     sizes: Sequence[Any] = [None] * world
@@ -100,8 +101,8 @@ def gather(rows: Any, root: int = 0, *, piece_bytes: int = PIECE_BYTES) -> Any:
     is in; outside a job, returns the rows.
 
     Takes the same kinds of tables as `scatter`. All ranks pass the same kind, columns and dtypes; a rank without rows may pass None; the
-    result is None if all ranks do. Categories (pandas categoricals or Arrow dictionaries) are united, those of the lowest rank first. A
-    pandas range index on all ranks, each continuing the previous one, stays a range index.
+    result is None if all ranks do. Categories (pandas categoricals or Arrow dictionaries) are merged, those of the lowest rank first. If all
+    ranks have pandas range indices, each of which continues the previous one, the result has a range index.
 
     Rows are sent in pieces, as by `scatter`: the root needs memory for all rows and two pieces. Raises on all ranks, with the same text:
     ValueError for differences between ranks, with rank and column, for anything that cannot be sent, and for a single value, which has no

@@ -1,4 +1,4 @@
-"""Which rows belong to which rank, and checks of the caller's arguments that determine this. Pure functions."""
+"""Assigns rows to ranks, and checks the caller's arguments that determine the assignment. Pure functions."""
 from typing import Any, List, Tuple
 
 import numpy as np
@@ -24,7 +24,7 @@ def group_cuts(sizes: NDArray[Any], world: int) -> Tuple[List[int], List[int]]:
 
 
 def checked_group(group: Any, rows: int) -> NDArray[Any]:
-    """Returns the query sizes that the caller passed, as int64. Raises ValueError unless they are whole numbers from 0 on that add up to
+    """Returns the query sizes that the caller passed, as int64. Raises ValueError unless they are non-negative integers that add up to
     `rows`."""
     sizes = np.asarray(group)
     if sizes.ndim != 1 or sizes.dtype.kind not in "iu" and sizes.size:

@@ -42,7 +42,8 @@ class Nothing(Node):
 
 def flatten(table: Any, where: str = "the table", whole_index: bool = False) -> Tuple[Any, List[Any]]:
     """Returns a table's spec and its columns. With `whole_index`, a pandas range index is sent as a column, too, since another rank's index
-    may not be a range. Raises ValueError, which names the place, for anything that cannot be sent, and if lengths differ."""
+    may not be a range. Raises ValueError if a part cannot be sent, if parts differ in length, or if there is no column; the message names the
+    part."""
     columns: List[Any] = []
     spec = _flat(table, where, columns, whole_index)
     lengths = {column.rows: column.spec.where for column in columns}

@@ -36,12 +36,12 @@ class Transfer:
         return None
 
     def agree(self) -> None:
-        """Raises the error of the lowest failed rank on all ranks. A collective call."""
+        """A collective call. If any rank has failed, raises the error of the lowest failed rank on all ranks."""
         _peers.agree(self._peers, self.error)
 
     def rows(self, begin: int, end: int, source: int, to: int, columns: Sequence[Any], take: Callable[[int, Any], None]) -> None:
-        """Sends rows `begin` to `end` of `source`'s `columns` to `to`, which takes them in pieces. All ranks call it; `columns` matters
-        only on `source`."""
+        """Sends rows `begin` to `end` of `columns` from rank `source` to rank `to`, where `take` is called with each piece. A collective call;
+        `columns` matters only on `source`."""
         rank = self._peers.rank
         if source == to:
             if rank == to:
@@ -54,7 +54,7 @@ class Transfer:
                 self._receive(end - begin, source, to, take)
 
     def _pieces(self, columns: Sequence[Any], begin: int, end: int) -> Pieces:
-        """Yields these rows, until an error occurs."""
+        """Yields these rows in pieces, until an error occurs."""
         found = pieces(columns, begin, end, self._piece_bytes, self._memory)
         while (piece := self.attempt(next, found, None)) is not None:
             yield piece
@@ -87,9 +87,9 @@ class Transfer:
 
     def gather(self, rows: Any, root: int, begin: Callable[[Any, Sequence[int], Sequence[int]], None],
                take: Callable[[int, Any], None]) -> Any:
-        """Sends the rows of all ranks to the root, which is first told what to expect (`begin`: spec, rows of each rank, entries of each
-        column), and then takes the pieces in rank order. All ranks call it, and `agree` afterwards. Returns the spec, or None if no rank
-        has rows, in which case nothing is sent."""
+        """Sends the rows of all ranks to the root. There, calls `begin` with the spec, the row count of each rank and the total number of
+        entries of each column, and then `take` with each piece, in rank order. A collective call; call `agree` afterwards. Returns the spec, or
+        None, without calling `begin`, if `rows` is None on all ranks."""
         peers = self._peers
         spec, columns = (self.attempt(_flat_rows, rows) or (None, [])) if rows is not None else (None, [])
         self.agree()

@@ -11,7 +11,7 @@ Modules:
 
 - listing: `find` returns the files that a name stands for, with size and tag.
 - ranges: `Ranges` reads byte ranges of a file, retries if the network fails, and checks that the file is still the one that was listed.
-  `open_arrow` provides the same to pyarrow, `read_whole` a small file at once.
+  `open_arrow` opens a file for pyarrow, and `read_whole` reads a small file at once.
 - output: `open_output` writes a file that appears complete or not at all; `remove` removes one.
 - names, retry: the meaning of names, and which errors are retried. Pure functions.
 - stores: access to files, with a module for each kind of store."""

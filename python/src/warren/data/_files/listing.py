@@ -29,7 +29,7 @@ def find(uri: Union[Path, Sequence[Path]], *, storage_options: Options = None) -
     by ";". A Path, and each name of a sequence, is one file or folder, whatever characters it has. The files of each name are sorted by the
     bytes of their paths. Empty files are included.
 
-    http and https only name files: they cannot list. Thread-safe; retries after transient errors.
+    With http and https, each name must be a file, since web servers cannot list files. Thread-safe; retries after transient errors.
 
     Raises FileNotFoundError if a name stands for no file, ValueError for a file that is named twice or an invalid name, an ImportError that
     says what to install, and OSError for errors of the store."""
@@ -52,7 +52,7 @@ def find(uri: Union[Path, Sequence[Path]], *, storage_options: Options = None) -
 
 
 def _twice(item: str, file: File, again: str, other: File) -> str:
-    """The part of the message that tells by which names one file was found twice."""
+    """The part of an error message that gives the two names by which a file was found."""
     if _plain(file.uri) == _plain(other.uri):
         return f", by '{shown(item)}' and by '{shown(again)}'"
     return f": {shown(file.uri)} is the same file"
@@ -122,7 +122,7 @@ def _expand(store: Store, ask: _Ask, folder: str, pattern: List[str]) -> List[En
 
 
 def _instead(store: Store, ask: _Ask, folder: str) -> str:
-    """The part of the message that tells what a folder contains if nothing was found."""
+    """The part of an error message that lists what the folder contains instead."""
     place = shown(store.uri(folder))
     try:
         entries = ask(store.entries, folder)

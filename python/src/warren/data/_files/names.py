@@ -23,7 +23,7 @@ _MAGIC = re.compile(r"[*?\[]")
 
 
 def on_disk(uri: str) -> Optional[str]:
-    """The path that a name stands for, or None for one in a store."""
+    """The local path that a name stands for, or None for a name in a store."""
     if uri.startswith("file://"):
         return uri[len("file://"):]
     return None if "://" in uri else uri
@@ -31,7 +31,7 @@ def on_disk(uri: str) -> Optional[str]:
 
 def split_uri(uri: str) -> Tuple[str, str, str, str]:
     """Returns the scheme ("" for a local path), authority, name and options ("?key=value...", for pyarrow). The name has no leading "/",
-    unless it is a local path."""
+    unless it is a local path. Raises ValueError for a file:// URI with another host, and for a URI that lacks a required bucket or host."""
     found = SCHEME.match(uri)
     if found is None:
         return "", "", uri, ""
@@ -53,7 +53,7 @@ def split_uri(uri: str) -> Tuple[str, str, str, str]:
 
 
 def shown(uri: str) -> str:
-    """The URI for messages, without passwords."""
+    """The URI for messages, without passwords, tokens and other secrets."""
     uri = re.sub(r"^([A-Za-z][A-Za-z0-9+.-]*://[^/@:]*):[^/@]*@", r"\1:***@", uri)
     return re.sub(r"(?i)([?&](?:[a-z_.-]*(?:secret|password|token|signature|sig|credential)[a-z_.-]*)=)[^&#]*", r"\1***", uri)
 
@@ -74,13 +74,13 @@ def is_hidden(segment: str) -> bool:
 
 
 def partition_of(folders: Sequence[str]) -> Tuple[Tuple[str, str], ...]:
-    """The keys and values of the folders named key=value."""
+    """The keys and values of the folders named key=value, URL-decoded."""
     pairs = (folder.partition("=") for folder in folders)
     return tuple((urllib.parse.unquote(key), urllib.parse.unquote(value)) for key, equals, value in pairs if key and equals)
 
 
 def has_magic(path: str) -> bool:
-    """Whether the path is a pattern, provided that no file has that name."""
+    """Whether the path contains special characters of patterns. It then is a pattern, unless a file has that name."""
     return _MAGIC.search(path) is not None
 
 
@@ -94,7 +94,7 @@ def hint_of_exact(name: str) -> str:
 
 
 def split_pattern(name: str) -> Tuple[str, List[str]]:
-    """Returns the folder before the first segment that is a pattern, and the segments from there on."""
+    """Returns the folder before the first segment that is a pattern, and that segment and all following ones."""
     segments = name.split("/")
     first = next(k for k, one in enumerate(segments) if has_magic(one))
     return "/".join(segments[:first]) or ("/" if name.startswith("/") else ""), [one for one in segments[first:] if one]
@@ -106,7 +106,7 @@ def _compiled(pattern: str) -> "re.Pattern[str]":
 
 
 def segment_matches(pattern: str, segment: str) -> bool:
-    """Whether a pattern matches a segment of a path. Hidden segments are matched only by patterns with the same first "." or "_"."""
+    """Whether a pattern matches a segment of a path. Hidden segments are matched only by patterns that begin with the same "." or "_"."""
     if is_hidden(segment) and not pattern.startswith(segment[0]):
         return False
     return _compiled(pattern).match(segment) is not None

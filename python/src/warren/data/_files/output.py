@@ -18,9 +18,9 @@ def open_output(uri: Path, *, storage_options: Options = None) -> Iterator[IO[by
     """Yields a seekable binary file to write to. It appears complete under its name at the end of the block; after an exception in the
     block or a failed write, the previous contents stay.
 
-    Local files are written to a file in the same folder, flushed to the disk (fsync), and renamed. Files left there by killed writers of
-    the same file are removed. Stores: the data are written to a temporary file on this host ($TMPDIR), and then uploaded, because pyarrow's
-    uploads cannot be cancelled: closing one, even after an exception, completes it.
+    For local files, the data are written to a temporary file in the same folder, which is flushed to disk (fsync) and renamed. Temporary files
+    left by killed writers of the same file are removed. For stores, the data are written to a temporary file on this host ($TMPDIR), and then
+    uploaded, because pyarrow's uploads cannot be canceled: closing one, even after an exception, completes it.
 
     Raises FileNotFoundError if the folder is missing, ValueError if the store cannot be written to or the name ends in "/", OSError for
     errors of the store. Disk errors (such as a full disk) name the file."""
@@ -48,7 +48,7 @@ def open_output(uri: Path, *, storage_options: Options = None) -> Iterator[IO[by
 
 
 def remove(uri: Path, *, storage_options: Options = None) -> None:
-    """Removes a file, if there is one of this name. Raises OSError for errors of the store."""
+    """Removes a file, if there is one with this name. Raises OSError for errors of the store."""
     text = os.fspath(uri)
     store, name = locate(text, storage_options)
     with contextlib.suppress(FileNotFoundError):
@@ -85,7 +85,7 @@ def _writer(fd: int, shown_name: str) -> Iterator["io.BufferedRandom"]:
     try:
         yield file
     except BaseException:
-        file.raw.close()  # discards the buffer, for which the disk may be too full
+        file.raw.close()  # discards the buffer, since the disk may be too full for it
         raise
     file.close()
 

@@ -1,4 +1,4 @@
-"""Byte ranges of files."""
+"""Reads byte ranges of files."""
 import concurrent.futures
 import contextlib
 import io
@@ -69,7 +69,7 @@ class Ranges:
                           "sure that nothing writes to it meanwhile")
 
     def check(self) -> None:
-        """Asks the store again whether the file is still the listed one. To be called after the last read: a store does not report that an
+        """Checks with the store once more that the file is still the listed one. Call it after the last read: a store does not report that an
         object was overwritten between two reads. Raises the same errors as the constructor."""
         handle = persist(self._open, f"{shown(self.file.uri)}: to check it", self._retry)
         handle.close()
@@ -115,7 +115,7 @@ class Ranges:
                 self._reopen()
             handle = self._handle
             failed = True
-            # A local read returns at most 2 GiB, which is not a failure.
+            # A local read returns at most 2 GiB at a time, so a short local read is not a failure.
             while have < size:
                 before = have
                 try:
@@ -138,7 +138,7 @@ class Ranges:
             self._handle = handle
 
     def close(self) -> None:
-        """Waits for reads in other threads. May be called repeatedly."""
+        """Closes the file. Waits for the pieces of large reads from stores; other reads must have ended. May be called repeatedly."""
         with self._lock:
             if self._closed:
                 return
@@ -156,7 +156,7 @@ class Ranges:
 
 
 class _Raw(io.RawIOBase):
-    """Ranges as a Python file."""
+    """A Python file object that reads from Ranges."""
 
     def __init__(self, ranges: Ranges) -> None:
         super().__init__()
@@ -195,8 +195,8 @@ class _Raw(io.RawIOBase):
 
 
 def open_arrow(file: File, *, storage_options: Options = None) -> "pa.NativeFile":
-    """Opens the file for pyarrow's readers; the caller closes it. Reads go through `Ranges`, one at a time. Read Parquet with
-    pre_buffer=True: pyarrow then requests few large ranges instead of many small ones.
+    """Opens the file for pyarrow's readers; the caller closes it. pyarrow itself reads local files; reads from stores go through `Ranges`, one
+    at a time. Read Parquet with pre_buffer=True: pyarrow then requests few large ranges instead of many small ones.
 
     Raises ImportError without pyarrow, and the errors of `Ranges`."""
     try:
@@ -206,7 +206,7 @@ def open_arrow(file: File, *, storage_options: Options = None) -> "pa.NativeFile
     ranges = Ranges(file, storage_options=storage_options)
     store, name = locate(file.uri, storage_options)
     if isinstance(store, Local):
-        # Not mapped: if a mapped file is truncated, the process is killed.
+        # The file is not mapped, because truncating a mapped file kills the process.
         try:
             native = pa.OSFile(name, "r")
             ranges.check()  # the file that was opened by name is still the one that was checked before
@@ -217,7 +217,7 @@ def open_arrow(file: File, *, storage_options: Options = None) -> "pa.NativeFile
 
 
 def read_whole(uri: str, *, storage_options: Options = None) -> Optional[bytes]:
-    """Returns the content of the file of that name, or None if there is no such file. Raises OSError for errors of the store."""
+    """Returns the content of the file with that name, or None if there is no such file. Raises OSError for errors of the store."""
     try:
         file, = find([uri], storage_options=storage_options)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Which storage errors are retried, how often, and what is raised in the end. Independent of the store."""
+"""Retries storage operations: decides after which errors, how often, and which errors are finally raised. Independent of the store."""
 import concurrent.futures
 import errno
 import http.client
@@ -26,20 +26,20 @@ _NO_USE = (errno.ENOSPC, errno.EROFS, errno.EDQUOT, errno.EFBIG, errno.EBADF, er
 
 @dataclass(frozen=True)
 class Retry:
-    """How often and how long a request is tried: until `attempts` or `total_s` is reached."""
+    """The limits for retrying a request: it fails once `attempts` or `total_s` is reached."""
     attempts: int = 6
     first_wait_s: float = 0.2
     greatest_wait_s: float = 10.0
-    total_s: float = 300.0  #: no attempt starts later than this
+    total_s: float = 300.0  #: no attempt starts later than this after the first one
 
     def __post_init__(self) -> None:
         if self.attempts < 1 or not 0 <= self.first_wait_s <= self.greatest_wait_s or not self.total_s > 0:
             raise ValueError(f"{self}: expected at least one attempt, 0 <= first_wait_s <= greatest_wait_s, and total_s > 0")
 
     def wait_s(self, failures: int, chance: float) -> float:
-        """Returns how long to wait after the `failures`th failure, counted from 1; the time doubles with each failure, up to
-        `greatest_wait_s`. `chance`, in [0, 1), reduces the time by up to half, so that workers that failed at the same time do not retry at
-        the same time."""
+        """Returns the time to wait after the `failures`th failure, counted from 1, in seconds. It doubles with each failure, up to
+        `greatest_wait_s`. `chance`, in [0, 1), reduces it by up to half, so that workers that failed at the same time do not retry at the same
+        time."""
         doubled = self.first_wait_s * 2.0 ** min(failures - 1, 100)
         return min(self.greatest_wait_s, doubled) * (1 - chance / 2)
 
@@ -78,7 +78,7 @@ def kind_of(error: BaseException) -> str:
             return "denied"
         if isinstance(one, OSError) and isinstance(one, ValueError):  # raised for an invalid TLS certificate
             return "final"
-        # aiohttp reports a broken body as status 400, although no server has sent that status.
+        # `code` is used for urllib's errors only: aiohttp sets it to 400 for a broken body, although no server has sent that status.
         status = one.code if isinstance(one, urllib.error.HTTPError) else getattr(one, "status", None)
         aws = re.search(r"AWS Error ([A-Z0-9_]+)(?: \(HTTP status (\d+)\))?", str(one))
         if aws is not None:
@@ -109,7 +109,8 @@ def persist(step: Callable[[], T], what: str, retry: Retry, *, sleep: Callable[[
     """Returns the result of `step`, which is retried after transient errors. `what` is the start of messages, such as "s3://b/x: bytes
     0-9".
 
-    Raises FileNotFoundError, PermissionError, TimeoutError or OSError with the number of attempts and the store's message."""
+    Raises FileNotFoundError, PermissionError, TimeoutError or OSError with the number of attempts and the store's message; Changed, and errors
+    that are not storage errors (see kind_of), unchanged."""
     begin = clock()
     attempt = 0
     while True:

@@ -44,7 +44,7 @@ def ccl_built(verbose: bool = False) -> bool:  # pylint: disable=unused-argument
 
 @contextlib.contextmanager
 def env(**variables: Optional[str]) -> Iterator[None]:
-    """Within the block, these environment variables have the given values; None removes a variable."""
+    """Sets environment variables within the block; None removes a variable."""
     before = {name: os.environ.get(name) for name in variables}
     _set_environment(variables)
     try:

@@ -46,9 +46,9 @@ def _decay(factor: float, start_epoch: int) -> Callable[[float], float]:
 
 
 class LearningRateScheduleCallback(keras.callbacks.Callback):  # type: ignore[misc]
-    """Sets the learning rate to `initial_lr` times `multiplier` (a number, raised to the power of the number of epochs since `start_epoch`,
-    or a function of the epoch) in the epochs from `start_epoch` up to, but not including, `end_epoch`: at the start of each epoch, or of
-    each batch unless `staircase`."""
+    """In the epochs from `start_epoch` up to, but not including, `end_epoch`, sets the learning rate to `initial_lr` times a factor: the value
+    of `multiplier` for the epoch if it is a function, else `multiplier` raised to the power of the number of epochs since `start_epoch`. The
+    rate is set at the start of each epoch if `staircase`, else at the start of each batch."""
 
     def __init__(self, initial_lr: float, multiplier: Union[float, Callable[[float], float]], start_epoch: int = 0,
                  end_epoch: Optional[int] = None, staircase: bool = True, momentum_correction: bool = True,
@@ -100,7 +100,7 @@ class LearningRateScheduleCallback(keras.callbacks.Callback):  # type: ignore[mi
 
 
 class LearningRateWarmupCallback(LearningRateScheduleCallback):
-    """Raises the learning rate from initial_lr / size to initial_lr, batch by batch, during the first epochs."""
+    """Raises the learning rate from initial_lr / size to initial_lr, batch by batch, during the first `warmup_epochs` epochs."""
 
     def __init__(self, initial_lr: float, warmup_epochs: int = 5, momentum_correction: bool = True,
                  steps_per_epoch: Optional[int] = None, verbose: int = 0) -> None:

@@ -12,8 +12,8 @@ KerasState = TensorFlowKerasState
 
 
 class CommitStateCallback(keras.callbacks.Callback):  # type: ignore[misc]
-    """Commits the state after each `batches_per_commit` batches, and at the end of each epoch. Comes after callbacks that change the
-    state."""
+    """Commits the state after every `batches_per_commit` batches, and at the end of each epoch. It must come after all callbacks that change
+    the state."""
 
     def __init__(self, state: Any, batches_per_commit: int = 1) -> None:
         super().__init__()
@@ -21,11 +21,11 @@ class CommitStateCallback(keras.callbacks.Callback):  # type: ignore[misc]
         self.batches_remaining = batches_per_commit
 
     def on_train_begin(self, logs: Any = None) -> None:  # pylint: disable=unused-argument
-        """Begins to count, on all ranks."""
+        """Restarts the count, so that it is the same on all ranks."""
         self.batches_remaining = self.batches_per_commit
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:  # pylint: disable=unused-argument
-        """Commits if it is time."""
+        """Commits if `batches_per_commit` batches have been counted."""
         self.batches_remaining -= 1
         if self.batches_remaining == 0:
             self.batches_remaining = self.batches_per_commit
@@ -37,8 +37,8 @@ class CommitStateCallback(keras.callbacks.Callback):  # type: ignore[misc]
 
 
 class UpdateBatchStateCallback(keras.callbacks.Callback):  # type: ignore[misc]
-    """Keeps `state.batch`, the number of the last batch; 0 at the end of an epoch. The first epoch after a change of ranks is shortened by
-    the batches that have been made, if the number of steps is known."""
+    """Stores the number of the last batch in `state.batch`, and 0 at the end of an epoch. If Keras has the number of steps, the first epoch
+    after a change of ranks is shortened by `state.batch` batches."""
 
     def __init__(self, state: Any) -> None:
         super().__init__()
@@ -46,27 +46,27 @@ class UpdateBatchStateCallback(keras.callbacks.Callback):  # type: ignore[misc]
         self.steps_per_epoch: Optional[int] = None
 
     def on_train_begin(self, logs: Any = None) -> None:  # pylint: disable=unused-argument
-        """Forgets the number of steps, which depends on the number of ranks."""
+        """Discards the number of steps, which depends on the number of ranks."""
         self.steps_per_epoch = None
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:  # pylint: disable=unused-argument
-        """Sets the number of steps that are left."""
+        """Sets the number of remaining steps."""
         if self.params.get("steps"):
             if self.steps_per_epoch is None:
                 self.steps_per_epoch = self.params["steps"]
             self.params["steps"] = self.steps_per_epoch - self.state.batch
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:  # pylint: disable=unused-argument
-        """Notes the batch."""
+        """Stores the number of the batch."""
         self.state.batch = batch
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:  # pylint: disable=unused-argument
-        """Notes that the next batch is the first one."""
+        """Resets the number, since the next batch is the first of an epoch."""
         self.state.batch = 0
 
 
 class UpdateEpochStateCallback(keras.callbacks.Callback):  # type: ignore[misc]
-    """Keeps `state.epoch`, the number of epochs that have been completed. After a change of ranks Keras counts from 0 again."""
+    """Stores the number of completed epochs in `state.epoch`. After a change of ranks Keras itself counts from 0 again."""
 
     def __init__(self, state: Any) -> None:
         super().__init__()
@@ -74,9 +74,9 @@ class UpdateEpochStateCallback(keras.callbacks.Callback):  # type: ignore[misc]
         self.initial_epoch = state.epoch
 
     def on_train_begin(self, logs: Any = None) -> None:  # pylint: disable=unused-argument
-        """Notes where this call of `fit` begins."""
+        """Stores the number of epochs completed before this call of `fit`."""
         self.initial_epoch = self.state.epoch
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:  # pylint: disable=unused-argument
-        """Counts the epoch."""
+        """Adds the epoch to the completed ones."""
         self.state.epoch = self.initial_epoch + epoch + 1

@@ -1,4 +1,4 @@
-"""`horovod.runner`: functions in new processes, which warren.run starts."""
+"""`horovod.runner`: calls functions in new processes, which warren.run starts."""
 import os
 import pathlib
 import pickle
@@ -7,7 +7,7 @@ import tempfile
 import warnings
 from typing import Any, Dict, Iterable, List, Mapping, Optional
 
-#: The arguments of Horovod's function that choose what there is only one of here, or what dmlc-submit decides.
+#: The arguments of Horovod's function that have no effect: Warren offers only one choice, or the options of dmlc-submit decide.
 _WITHOUT_EFFECT = ("slots", "reset_limit", "cooldown_range", "start_timeout", "ssh_port", "ssh_identity_file", "disable_cache",
                    "output_filename", "verbose", "use_gloo", "use_mpi", "mpi_args", "network_interfaces", "executable",
                    "prefix_output_with_timestamp")
@@ -16,9 +16,9 @@ _WITHOUT_EFFECT = ("slots", "reset_limit", "cooldown_range", "start_timeout", "s
 def run(func: Any, args: Iterable[Any] = (), kwargs: Optional[Mapping[str, Any]] = None, np: int = 1, min_np: Optional[int] = None,
         max_np: Optional[int] = None, hosts: Optional[str] = None, hostfile: Optional[str] = None, env: Optional[Mapping[str, str]] = None,
         **others: Any) -> List[Any]:
-    """Calls `func(*args, **kwargs)` in each of `np` processes of a job, and returns what they return, in the order of their ranks. `min_np`
-    and `max_np` make the job elastic (hvd.elastic). The processes are on this machine, or, with `hosts` ("node1:2,node2:2") or `hostfile`
-    ("node1 slots=2" in each line), on those hosts, over ssh. warren.run says what can be sent to other processes, and what is raised.
+    """Calls `func(*args, **kwargs)` in each of `np` processes of a job, and returns the results in rank order. `min_np` and `max_np` make the
+    job elastic (hvd.elastic). The processes run on this machine, or on the hosts given by `hosts` ("node1:2,node2:2") or `hostfile`
+    (lines such as "node1 slots=2"), over ssh. See warren.run for the values that can be sent to other processes, and for the exceptions.
 
     Horovod's other arguments have no effect here, and a warning names them. Raises RuntimeError in a process of a job, and TypeError for
     arguments that Horovod does not have."""
@@ -49,7 +49,7 @@ def run(func: Any, args: Iterable[Any] = (), kwargs: Optional[Mapping[str, Any]]
 
 
 def _line(host: str) -> str:
-    """A line of a host file for "node1:2"."""
+    """Returns the line of a host file for a host such as "node1:2"."""
     name, _, slots = host.strip().rpartition(":")
     return f"{name} slots={slots}\n" if name else f"{slots}\n"
 
@@ -58,5 +58,5 @@ def _call(work: bytes, has_names: bool) -> Any:
     """Called in each process. `has_names`: whether `import horovod` means warren.horovod."""
     if has_names:
         import warren.compat  # pylint: disable=import-outside-toplevel,unused-import
-    func, args, kwargs = pickle.loads(work)  # it came over the connection that has proved the job's token
+    func, args, kwargs = pickle.loads(work)  # received over a connection that has proved the job's token
     return func(*args, **kwargs)

@@ -1,4 +1,4 @@
-"""Gradients of all ranks, for a tf.GradientTape and for a Keras optimizer."""
+"""Reduces gradients over all ranks, for a tf.GradientTape and for a Keras optimizer."""
 from typing import Any, List, Optional, Sequence
 
 import tensorflow as tf
@@ -24,7 +24,7 @@ class Reduction:
         self._is_local: List[Any] = []
 
     def leave_local(self, variable: Any) -> None:
-        """Excludes a variable: its gradient stays this rank's own."""
+        """Excludes a variable: its gradient is not reduced."""
         self._is_local.append(variable)
 
     def __call__(self, gradients: Sequence[Any], variables: Sequence[Any]) -> List[Any]:
@@ -48,7 +48,7 @@ class _DistributedTape:
     _hvd_reduction: Reduction
 
     def register_local_source(self, source: Any) -> None:
-        """Excludes a variable: its gradient stays this rank's own."""
+        """Excludes a variable: its gradient is not reduced."""
         self._hvd_reduction.leave_local(source)
 
     def gradient(self, target: Any, sources: Any, *args: Any, **options: Any) -> Any:
@@ -88,7 +88,7 @@ class _DistributedKerasOptimizer:
         return _Variables(super().variables)  # type: ignore[misc]
 
     def register_local_var(self, variable: Any) -> None:
-        """Excludes a variable: its gradient stays this rank's own."""
+        """Excludes a variable: its gradient is not reduced."""
         self._hvd_reduction.leave_local(variable)
 
     def apply(self, grads: Any, trainable_variables: Any = None) -> Any:
@@ -111,8 +111,8 @@ def DistributedOptimizer(optimizer: Any, name: Optional[str] = None,
                          groups: Any = None, process_set: ProcessSet = global_process_set,
                          scale_local_gradients: bool = True) -> Any:
     """Returns a new Keras optimizer that has the options of the given one and uses the gradients of all ranks. With
-    `backward_passes_per_step`, Keras sums the gradients of that many passes before it takes a step; `average_aggregated_gradients` averages
-    them instead."""
+    `backward_passes_per_step`, a step uses the sum of the gradients of that many passes, or their average with
+    `average_aggregated_gradients`."""
     if not hasattr(type(optimizer), "apply"):
         raise TypeError(f"DistributedOptimizer takes an optimizer of Keras 3, not {type(optimizer).__name__}; "
                         "for others use hvd.DistributedGradientTape")

@@ -14,14 +14,14 @@ from warren.horovod.tensorflow._compression import Compression
 
 
 class OperationError(HorovodInternalError, tf.errors.FailedPreconditionError):  # type: ignore[misc]
-    """A HorovodInternalError that is also the error raised by TensorFlow's operations."""
+    """A HorovodInternalError that is also an error of TensorFlow, as raised by its operations."""
 
     def __init__(self, message: str) -> None:
         tf.errors.FailedPreconditionError.__init__(self, None, None, message)
 
 
 class ArgumentError(ValueError, tf.errors.InvalidArgumentError):  # type: ignore[misc]
-    """A ValueError that is also the error raised by TensorFlow's operations."""
+    """A ValueError that is also an error of TensorFlow, as raised by its operations."""
 
     def __init__(self, message: str) -> None:
         tf.errors.InvalidArgumentError.__init__(self, None, None, message)

@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 def run(func: Callable[..., T]) -> Callable[..., T]:
-    """Decorates the function that trains: see warren.horovod._elastic.run."""
+    """Decorates a training function: see warren.horovod._elastic.run."""
     @functools.wraps(func)
     def wrapper(*arguments: Any, **named: Any) -> T:
         try:
@@ -32,7 +32,7 @@ def run(func: Callable[..., T]) -> Callable[..., T]:
 
 
 class TensorFlowState(ObjectState):
-    """A state of variables, and of Python objects, which are attributes: `TensorFlowState(variables, batch=0)`."""
+    """A state of variables and of Python objects, which are its attributes: `TensorFlowState(variables, batch=0)`."""
 
     def __init__(self, variables: Sequence[Any], session: Any = None, **kwargs: Any) -> None:
         if session is not None:
@@ -44,39 +44,39 @@ class TensorFlowState(ObjectState):
 
     @property
     def variables(self) -> Sequence[Any]:
-        """The variables whose values are kept."""
+        """The variables whose values are saved."""
         return list(self._given or ())
 
     def _save_variables(self) -> None:
         self._saved_values = [one.numpy() for one in self.variables]
 
     def save(self) -> None:
-        """Keeps copies of all values."""
+        """Saves copies of all values."""
         self._save_variables()
         super().save()
 
     def restore(self) -> None:
-        """Goes back to what was kept. An optimizer's variables that did not exist then begin with zeros, as new ones do."""
+        """Returns to the saved values. Optimizer variables created since they were saved are set to zero, like new variables."""
         for place, one in enumerate(self.variables):
             one.assign(self._saved_values[place] if place < len(self._saved_values) else tf.zeros_like(one))
         super().restore()
 
     def sync(self) -> None:
-        """Copies the values of rank 0 to all ranks."""
+        """Copies the variables' values, and the saved objects, of rank 0 to all ranks."""
         broadcast_variables(self.variables, 0)
         self._save_variables()
         super().sync()
 
 
 class TensorFlowKerasState(TensorFlowState):
-    """A state of a Keras model, which is built, and of its optimizer, or of another one; and of Python objects, as above."""
+    """The state of a Keras model, which must be built, of its optimizer or the given one, and of Python objects, as above."""
 
     def __init__(self, model: Any, optimizer: Any = None, backend: Any = None, **kwargs: Any) -> None:  # pylint: disable=unused-argument
         if not getattr(model, "built", True):
             raise ValueError("TensorFlowKerasState: the model has no variables yet; call model.build(input_shape) before")
         self.model, self.optimizer = model, optimizer or model.optimizer
         if self.optimizer is not None and not getattr(self.optimizer, "built", True):
-            # All ranks then have the same variables, also those that come later.
+            # All ranks then have the same variables, including ranks that join later.
             self.optimizer.build(model.trainable_variables)
         super().__init__((), **kwargs)
 

@@ -11,7 +11,7 @@ from warren.horovod._arrays import splits_of
 from warren.horovod._job import ProcessSet, global_process_set
 from warren.horovod._named import Memory, Pending, ReduceOp, op_of, shares_of
 
-#: Returned by the asynchronous functions, for `synchronize` and `poll`.
+#: The type that the asynchronous functions return, for `synchronize` and `poll`.
 Operation = Pending[Any]
 
 

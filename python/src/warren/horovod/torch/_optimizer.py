@@ -15,12 +15,13 @@ from warren.horovod._objects import broadcast_object
 from warren.horovod.torch._compression import Compression
 from warren.horovod.torch._ops import allreduce_async_, grouped_allreduce_async_, sparse_allreduce_async, synchronize
 
-#: Lists of parameters, or the number of groups.
+#: Lists of parameters, or the number of groups; None for no groups.
 Groups = Union[None, int, List[List[Tensor]]]
 
 
 def _names_of(optimizer: Any, named_parameters: Optional[Iterable[Tuple[str, Tensor]]]) -> Dict[Tensor, str]:
-    """Returns the names of all parameters of the optimizer."""
+    """Returns the names of all parameters of the optimizer. Raises ValueError if `named_parameters` lacks some of them, uses a name twice, or
+    does not consist of pairs."""
     if named_parameters is None:
         return {parameter: f"noname.{group}.{index}" for group, options in enumerate(optimizer.param_groups)
                 for index, parameter in enumerate(options["params"])}
@@ -82,7 +83,7 @@ class _Reducer:
         self.reset()
 
     def reset(self) -> None:
-        """Forgets all pending reductions."""
+        """Discards all pending reductions."""
         self._under_way.clear()
         self._is_reduced.clear()
         self._left = {parameter: self._passes for parameter in self._parameters}
@@ -213,7 +214,7 @@ class AdasumMixin:
         """Does nothing, because no reduction starts before `step`."""
 
     def skip_synchronize(self) -> Any:
-        """Raises an error: `step` itself does the reduction."""
+        """Raises AssertionError, since `step` itself does the reduction."""
         raise AssertionError("skip_synchronize: op=hvd.Adasum reduces the steps, not the gradients before them")
 
     def set_backward_passes_per_step(self, passes: int) -> None:
@@ -243,7 +244,7 @@ class DistributedMixin:
             self._hvd_synchronizes = True
 
     def set_backward_passes_per_step(self, passes: int) -> None:
-        """Sets how many gradients are summed before they are reduced."""
+        """Sets the number of backward passes whose gradients are summed before they are reduced."""
         if self._hvd_reducer is not None:
             self._hvd_reducer.set_passes(passes)
 

@@ -23,7 +23,8 @@ if hasattr(os, "register_at_fork"):
 
 
 def locate(uri: str, storage_options: Options) -> Tuple[Store, str]:
-    """Returns the store and the name within it. Each process has its own store objects: connections do not survive a fork. Thread-safe."""
+    """Returns the store, and the name within it. Each process has its own store objects, since connections do not survive a fork. Raises
+    ValueError for an invalid name or options, and ImportError if the store needs a package that is missing. Thread-safe."""
     if "\0" in uri:
         raise ValueError(f"{uri!r}: a path cannot contain a null character")
     scheme, authority, name, options = split_uri(uri)

@@ -99,7 +99,7 @@ class Arrow(Store):
         return fs, bucket
 
     def path(self, name: str) -> str:
-        """pyarrow's path of a name."""
+        """pyarrow's path for a name."""
         return (self._base + name).rstrip("/") or "/"
 
     def uri(self, name: str) -> str:
@@ -109,8 +109,8 @@ class Arrow(Store):
         name = info.path[len(self._base):] if info.path.startswith(self._base) else ""
         if info.type == self._pafs.FileType.Directory:
             return Entry(name, 0, "", True)
-        # 0 means that the time was not understood: Amazon's client expects milliseconds with three digits in listings, and rclone writes
-        # .43 for .430.
+        # pyarrow reports 0 for a time that could not be parsed: Amazon's client expects milliseconds with three digits in listings, and rclone
+        # writes .43 for .430.
         tag = "" if info.mtime_ns is None or info.mtime_ns <= 0 else _seconds_tag(info.mtime_ns // 10**9)
         return Entry(name, int(info.size), tag, False)
 

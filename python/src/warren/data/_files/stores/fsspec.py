@@ -74,13 +74,13 @@ class Fsspec(Store):
                                             sock_read=interface.READ_TIMEOUT_S)
             options["client_kwargs"] = {"timeout": timeout, **options.get("client_kwargs", {})}
         try:
-            # Cached listings cannot tell whether a file has changed.
+            # Cached listings do not show whether a file has changed.
             return kind(**{**kind._get_kwargs_from_urls(self.head), **options}, skip_instance_cache=True, use_listings_cache=False)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{self._refusal}: {words(error)}") from error
 
     def path(self, name: str) -> str:
-        """fsspec's path of a name."""
+        """fsspec's path for a name."""
         return f"{self._root}/{name}" if name else self._root
 
     def _entry(self, info: Mapping[str, Any]) -> Entry:

@@ -47,8 +47,8 @@ class _HttpHandle(Handle):
 
 
 class Http(Store):
-    """Named files of a web server, accessed with the standard library: unlike fsspec, it keeps the data received before a connection broke,
-    and each response tells whether the file has changed. Proxies are those of the environment (https_proxy)."""
+    """Named files of a web server, accessed with the standard library: unlike with fsspec, the data received before a connection broke are kept,
+    and each response shows whether the file has changed. Uses the proxies of the environment (https_proxy)."""
     lists = False
     writes = False
 

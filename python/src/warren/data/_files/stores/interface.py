@@ -4,7 +4,7 @@ import secrets
 from typing import IO, List, NamedTuple, Optional, Tuple
 
 CONNECT_TIMEOUT_S = 10.0  # a connection takes a round trip or two; if it takes longer, the host is down
-# A store that sends nothing for this long is taken for hung. Object stores start to respond within about a second, and under load within a
+# A store that sends nothing for this long is considered hung. Object stores start to respond within about a second, and under load within a
 # few seconds.
 READ_TIMEOUT_S = 30.0
 # The size of one request. Requests are not larger, because pyarrow and fsspec lose the data received if a request fails halfway; they are
@@ -70,7 +70,7 @@ class Store:
         raise NotImplementedError
 
     def put(self, name: str, source: IO[bytes], size: int) -> None:
-        """Creates a file with these bytes, completely or not at all."""
+        """Creates a file with these bytes, completely or not at all. Raises ConnectionError if the store has not received all `size` bytes."""
         goal = name if self.scheme in _WHOLE_AT_CLOSE else unfinished_name(name)
         self.upload(goal, source)
         written = self.info(goal)

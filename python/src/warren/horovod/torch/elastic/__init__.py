@@ -14,11 +14,11 @@ __all__ = ["ElasticSampler", "TorchState", "run"]
 
 
 class ElasticSampler(torch.utils.data.Sampler):  # type: ignore[misc]
-    """Shares a data set's indices out among the ranks; after a change of ranks in the middle of an epoch, those that no rank has had yet.
-    The ranks have equally many: up to size - 1 indices come twice.
+    """Distributes a data set's indices among the ranks; after a change of ranks during an epoch, only the indices that have not been processed.
+    All ranks get the same number of indices, for which up to size - 1 repeated indices are added.
 
-    Part of a TorchState. Call `record_batch` after each batch, and `set_epoch` at the end of each epoch. `dataset` has a length, which does
-    not change. `seed` is the same on all ranks."""
+    Make it part of a TorchState. Call `record_batch` after each batch, and `set_epoch` at the end of each epoch. The length of `dataset` must
+    not change, and `seed` must be the same on all ranks."""
 
     def __init__(self, dataset: Sized, shuffle: bool = True, seed: int = 0) -> None:  # pylint: disable=super-init-not-called
         self.dataset, self.shuffle, self.seed = dataset, shuffle, seed
@@ -26,25 +26,25 @@ class ElasticSampler(torch.utils.data.Sampler):  # type: ignore[misc]
         self.reset()
 
     def set_epoch(self, epoch: int) -> None:
-        """Begins an epoch: no index has been processed. To be called at the end of the epoch before."""
+        """Begins an epoch, of which no index has been processed. To be called at the end of the previous epoch."""
         self.epoch, self.processed_num = epoch, 0
         self.reset()
 
     def record_batch(self, batch_idx: int, batch_size: int) -> None:  # pylint: disable=unused-argument
-        """Notes that each rank has processed a batch of this size."""
+        """Records that each rank has processed a batch of this size."""
         self.processed_num += batch_size * self.num_replicas
 
     def state_dict(self) -> Dict[str, int]:
-        """The epoch, and how many indices of it have been processed."""
+        """The epoch, and the number of its indices that have been processed."""
         return {"epoch": self.epoch, "processed_num": self.processed_num}
 
     def load_state_dict(self, state_dict: Dict[str, int]) -> None:
-        """Goes on from a state."""
+        """Continues from a state that `state_dict` has returned."""
         self.epoch, self.processed_num = state_dict["epoch"], state_dict["processed_num"]
         self.reset()
 
     def reset(self) -> None:
-        """Shares out the remaining indices among the ranks that there are now."""
+        """Distributes the remaining indices among the current ranks."""
         self.num_replicas, self.rank = size(), rank()
         indices = list(range(len(self.dataset)))
         if self.shuffle:
@@ -64,7 +64,7 @@ class ElasticSampler(torch.utils.data.Sampler):  # type: ignore[misc]
 
 
 class _Handled:
-    """An object of PyTorch whose state is kept by its `state_dict`."""
+    """A PyTorch object that is saved and restored by means of its `state_dict`."""
 
     def __init__(self, value: Any, copy_to_all: Callable[[Any], Any]) -> None:
         self.value, self._copy_to_all = value, copy_to_all
@@ -85,7 +85,7 @@ def _copy_state(value: Any) -> None:
     value.load_state_dict(broadcast_object(value.state_dict()))
 
 
-#: How the objects of each class are copied from rank 0 to all ranks.
+#: Classes, each with the function that copies an object's state from rank 0 to all ranks.
 _KINDS: List[Tuple[type, Callable[[Any], Any]]] = [
     (torch.nn.Module, lambda model: broadcast_parameters(model.state_dict(), 0)),
     (torch.optim.Optimizer, lambda optimizer: broadcast_optimizer_state(optimizer, 0)),
@@ -93,8 +93,9 @@ _KINDS: List[Tuple[type, Callable[[Any], Any]]] = [
 
 
 class TorchState(ObjectState):
-    """The state of a training: a model, an optimizer, and whatever else is given by name: more models and optimizers, ElasticSamplers and
-    other objects with a `state_dict`, Python objects. All are attributes: `TorchState(model, optimizer, sampler=sampler, epoch=0)` has `state.epoch`."""
+    """The state of a training run: a model, an optimizer, and any objects given by name, such as further models and optimizers, ElasticSamplers
+    and other objects with a `state_dict`, and Python objects. All of them are attributes: `TorchState(model, optimizer, sampler=sampler, epoch=0)`
+    has the attribute `epoch`."""
 
     def __init__(self, model: Any = None, optimizer: Any = None, **kwargs: Any) -> None:
         self._handled: Dict[str, _Handled] = {}
@@ -102,7 +103,7 @@ class TorchState(ObjectState):
         for name, value in {**kwargs, "model": model, "optimizer": optimizer}.items():
             found = [copy_to_all for kind, copy_to_all in _KINDS if isinstance(value, kind)]
             if not found and hasattr(value, "state_dict") and hasattr(value, "load_state_dict"):
-                found = [_copy_state]  # such as a scheduler of learning rates
+                found = [_copy_state]  # such as a learning rate scheduler
             if found:
                 self._handled[name] = _Handled(value, found[0])
                 super().__setattr__(name, value)
@@ -111,13 +112,13 @@ class TorchState(ObjectState):
         super().__init__(broadcast_object, rank, **objects)
 
     def save(self) -> None:
-        """Keeps copies of all states."""
+        """Saves the states of all objects."""
         for one in self._handled.values():
             one.save()
         super().save()
 
     def restore(self) -> None:
-        """Goes back to what was kept."""
+        """Returns to the saved states."""
         for one in self._handled.values():
             one.restore()
         super().restore()
@@ -129,7 +130,7 @@ class TorchState(ObjectState):
         super().sync()
 
     def reset(self) -> None:
-        """Makes the samplers share out what remains among the ranks that there are now."""
+        """Makes the samplers distribute their remaining indices among the current ranks."""
         for one in self._handled.values():
             if isinstance(one.value, ElasticSampler):
                 one.value.reset()

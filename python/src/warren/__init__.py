@@ -18,10 +18,11 @@ def progress(round: int, of: Optional[int] = None, **metrics: SupportsFloat) -> 
             ...
             warren.progress(epoch + 1, epochs, loss=loss, accuracy=accuracy)
 
-    Works in every worker started by dmlc-submit, whatever library it communicates with. Does nothing elsewhere, or in a process forked from
-    one that has already called this function or joined the job. Returns immediately. Metrics are numbers, or anything that float() accepts;
-    any text is allowed as a name with `**{"train-rmse": 0.2}`. XGBoost's own evaluation lines are reported without this function. In a
-    TrainJob of Kubeflow, rank 0's reports also go to the TrainJob's status (docs/how-to/experiment-trackers.md)."""
+    Works in every worker started by dmlc-submit, whatever library it communicates with. In a TrainJob of Kubeflow, whatever started the
+    workers, rank 0's reports also go to the TrainJob's status (docs/how-to/experiment-trackers.md). Does nothing elsewhere, or in a process
+    forked from one that has already called this function or joined the job. Returns immediately. Metrics are numbers, or anything that
+    float() accepts; any text is allowed as a name with `**{"train-rmse": 0.2}`. XGBoost's own evaluation lines are reported without this
+    function."""
     from warren._rounds import training as _rounds  # imported on demand: programs start faster without it
     _rounds.progress(round, of, metrics)
 

@@ -171,8 +171,9 @@ def train(params: Mapping[str, Any], data: Union["lightgbm.Dataset", Data],  # p
     All generations of workers use the bins found by the first one. If a lost worker is replaced, and nothing is drawn at random, the model
     was identical, byte for byte, to the one without the loss in every case tried. The model differs from the next round on, and a message
     says so, if training continues with a different number of workers (LightGBM adds in another order, and estimates the number of rows in a
-    leaf from other sums), or if random numbers are drawn (their generators restart with other seeds). docs/how-to/elastic.md shows how to use
-    it, and docs/explanation/same-model.md how much predictions differ.
+    leaf from other sums), if random numbers are drawn (their generators restart with other seeds), or if LightGBM may have bundled sparse
+    features (it then ignores some of their values in training, but not in predictions). docs/how-to/elastic.md shows how to use it, and
+    docs/explanation/same-model.md how much predictions differ.
 
     A collective call. With `elastic`, raises ValueError for what elastic training does not support: dart, rf, linear_tree,
     cegb_penalty_feature_*, keep_training_booster and Datasets in memory; and RuntimeError before LightGBM 4.0. Between elastic training runs,

@@ -59,9 +59,9 @@ class JobStatus:
     """The status of a job."""
 
     state: str  #: "starting", "running", "succeeded", "failed" or "interrupted"
-    seconds: float  #: since the start, or from start to end
+    seconds: float  #: the time since the start, or from start to end
     returned: List[int]  #: the tasks whose function has returned
-    exit_code: Optional[int] = None  #: dmlc-submit's, once the job has ended
+    exit_code: Optional[int] = None  #: dmlc-submit's exit code, once the job has ended
     story: str = ""  #: how the job ended, if it failed
 
 

@@ -25,8 +25,8 @@ _HEADER_BYTES = 128
 
 @dataclasses.dataclass(frozen=True)
 class RowsHere:
-    """Rows in the driver's memory. `features(begin, end)` returns some of them: an array of two dimensions, or a CSR matrix of SciPy.
-    `like` is a table without rows."""
+    """Rows in the driver's memory. `features(begin, end)` returns the features of a range of them: a two-dimensional array, or a SciPy CSR
+    matrix. `like` is a table without rows."""
 
     count: int
     bytes_of_row: int  #: approximate

@@ -128,7 +128,8 @@ class Membership:
     time."""
 
     def __init__(self, package: str = "") -> None:
-        """Connects, and waits for the first generation. `package`: the Python package of the library whose calls may hang."""
+        """Connects to the tracker as a waiting worker; does not wait for the first generation. `package`: the Python package of the library
+        whose calls may hang."""
         self._package = package
         self._packages = (package, f"warren._{package}") if package else ()
         self._thread = _hang.Thread.current()  # the thread that trains

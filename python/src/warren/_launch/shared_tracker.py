@@ -1,9 +1,9 @@
 """The tracker that processes started by mpirun, srun or torchrun share, since none of these launchers runs one; and whether this process
 has left its job.
 
-librabit itself finds the ranks of mpirun and srun (rabit_engine/bootstrap). A tracker is needed in two cases: for XGBoost's own
-communicator, and for torchrun, whose ranks meet through PyTorch. Rank 0's process then runs a tracker until the process ends, and all ranks
-learn the tracker's address by the means that the launcher offers."""
+librabit itself finds the ranks of mpirun and srun (rabit_engine/bootstrap). A tracker is needed in two cases: for XGBoost's own communicator,
+and for torchrun, whose ranks meet through PyTorch. Rank 0's process then runs a tracker until the process ends, and all ranks receive the
+tracker's address by the means that the launcher offers."""
 import json
 import os
 import sys

@@ -112,12 +112,12 @@ def trained(training: _Training, ours: Ours) -> Any:
 
 
 def _learner(params: Dict[str, Any]) -> Dict[str, Any]:
-    """The tree learner that the caller has chosen."""
+    """The caller's tree learner as a parameter; empty if the caller has not chosen one."""
     chosen = params.get("tree_learner")
     return {} if chosen in (None, "serial") else {"tree_learner": chosen}
 
 
-#: The metrics of two classes that LightGBM's estimators replace if there are more.
+#: The metrics for two classes, and those with which LightGBM's estimators replace them if there are more classes.
 _OF_MORE_CLASSES = {"binary": "multiclass", "binary_logloss": "multi_logloss", "binary_error": "multi_error"}
 
 

@@ -84,7 +84,7 @@ def _logs_here(world: int) -> bool:
 
 
 class _AfterImport(importlib.abc.MetaPathFinder):
-    """Calls a function once a module has been imported."""
+    """Calls a function after a module has been imported."""
 
     def __init__(self, module: str, function: Callable[[], None]) -> None:
         self._module, self._function = module, function

@@ -143,7 +143,8 @@ class LockedFolder:
             self._close(self._lock)
 
     def _locked(self) -> int:
-        """Returns the opened lock of our own folder, or -1 if another process took the folder for a dead process's before it was locked."""
+        """Returns the descriptor of the folder's lock file, or -1 if another process removed the folder as a leftover before it was
+        locked."""
         name = os.path.join(self.path, _LOCK)
         file = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:

@@ -72,8 +72,8 @@ class Checkpoint:
     collective, except `save` and `remove`, which only rank 0 calls."""
 
     def __init__(self, path: Any, peers: Peers, *, storage_options: Optional[Mapping[str, Any]] = None, is_everywhere: bool = False) -> None:
-        """`is_everywhere`: all ranks look for the file, because another rank may have saved it on its own host's disk. Raises ValueError for
-        a name that does not end in .json or .ubj."""
+        """`is_everywhere`: whether all ranks look for the file, because another rank may have saved it on its own host's disk. Raises
+        ValueError for a name that does not end in .json or .ubj."""
         self._shown, self._peers, self._options = os.fspath(path), peers, storage_options
         place = _files.on_disk(self._shown)
         self._is_in_store = place is None
@@ -91,7 +91,7 @@ class Checkpoint:
         self._next_attempt = 0.0  # when to save next, if saving fails
 
     def __enter__(self) -> "Checkpoint":
-        """Raises RuntimeError on all ranks if another training uses the file, and OSError if its folder is not writable."""
+        """Raises RuntimeError on all ranks if another training run uses the file, and OSError if its folder is not writable."""
         together(self._peers, lambda: self._take() if self._peers.rank == 0 else None)
         return self
 
@@ -130,8 +130,7 @@ class Checkpoint:
 
     def load(self, run: Dict[str, Any]) -> Optional[Saved]:
         """Returns the content of the file if it belongs to this `run` (see warren._xgboost.digest.of_training; rank 0's run counts), else
-        None. Rank 0 prints where the training resumes, or how the two trainings differ. Raises ValueError if the file is not a
-        checkpoint."""
+        None. Rank 0 prints where training resumes, or how the two training runs differ. Raises ValueError if the file is not a checkpoint."""
         self._run = json.loads(self._peers.broadcast(json.dumps(run), 0))
         found = together(self._peers, self._look)
         told = self._peers.allgather(None if found is None else (found.rounds, found.why))

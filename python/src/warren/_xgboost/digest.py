@@ -1,4 +1,4 @@
-"""Describes an XGBoost training in a form that can be compared with another run: digests of rows and of functions, and plain values of
+"""Describes an XGBoost training run in a form that can be compared with another run: digests of rows and of functions, and plain values of
 everything else. Digests guard against mistakes, not against forgery."""
 import contextlib
 import copyreg
@@ -120,7 +120,8 @@ def some_rows(matrix: Any, places: NDArray[np.int32]) -> Any:
 
 
 def _seen(matrix: Any) -> int:
-    """How much of this rank's features can be examined at a cost proportional to the size of the matrix: VALUES, CUTS or NOTHING."""
+    """Returns the part of this rank's features that can be examined at a cost proportional to the size of the matrix: VALUES, CUTS or
+    NOTHING."""
     if hasattr(matrix, "warren_digest"):
         return VALUES
     if hasattr(matrix, "get_data") and (_has_slices(matrix) or _is_in_bins(matrix) and matrix.num_nonmissing() <= _MOST_ENTRIES_OF_BINS):
@@ -365,7 +366,7 @@ def _deciding(callbacks: Sequence[Any]) -> List[Any]:
 
 
 def of_training(params: Any, dtrain: Any, rounds: int, options: Dict[str, Any], callbacks: Sequence[Any], peers: Peers) -> Dict[str, Any]:
-    """Returns everything that determines a training by xgboost.train: parameters, number of rounds, data, evaluation sets, objective,
+    """Returns everything that determines a training run of xgboost.train: parameters, number of rounds, data, evaluation sets, objective,
     metrics, early stopping, and the version of XGBoost. Callbacks other than XGBoost's EarlyStopping and LearningRateScheduler, and the
     number of workers, are not included. A collective call; returns values for JSON."""
     evals = list(options.get("evals") or ())

@@ -40,8 +40,8 @@ def arguments(table: _table.Table, options: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def of_table(kind: Callable[..., Any], table: _table.Table, given: Dict[str, Any]) -> Any:
-    """Makes a matrix of the rows. XGBoost forgets the names and types of features if there are no rows, and rank 0 saves its own in the
-    model."""
+    """Makes a matrix of the rows. XGBoost forgets the names and types of features if there are no rows, so these are set again: rank 0, which
+    saves its own in the model, may have no rows."""
     matrix = kind(table.features, **given)
     if len(table) == 0:
         for name in ("feature_names", "feature_types"):
@@ -240,7 +240,7 @@ def _how(options: Dict[str, Any], nthread: int, peers: Peers) -> Optional[_cuts.
 
 
 def _with_cuts_of_shares(options: Dict[str, Any], table: _table.Table, peers: Peers, how: Optional[_cuts.How]) -> Dict[str, Any]:
-    """Returns the options with `ref`, a matrix that has the cuts of all workers' rows. Without `how`, returns the options as they are. A
+    """Returns the options with `ref`, a matrix that has the cuts of all workers' rows. Without `how`, returns the options unchanged. A
     collective call."""
     if how is None:
         return options

@@ -61,7 +61,7 @@ def _train(params: Dict[str, Any], dtrain: "xgb.DMatrix", num_boost_round: int, 
         begun = None if saved is None else saved.model
         if begun is not None and VERSION >= _ONE_GENERATOR and "subsample" in params:
             # With constant Hessians, `approx` computes the cuts in its first round, from the rows sampled for it, and keeps them in the
-            # matrix: a resumed training must compute them from the same sample.
+            # matrix: a resumed run must compute them from the same sample.
             first = {name: options[name] for name in ("obj",) if name in options}
             xgb.train(params, dtrain, 1, callbacks=[_Saver(save, num_boost_round + 1, num_boost_round, seed),
                                                     Progress(num_boost_round)], **first)

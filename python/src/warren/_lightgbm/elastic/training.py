@@ -63,7 +63,7 @@ class _Common(NamedTuple):
     """The values that the first generation determines and all later workers need."""
 
     categories: Dict[str, Any]
-    files: List[List[Tuple[str, int, int]]]  #: what Rows.files returned for each data set
+    files: List[List[Tuple[str, int, int]]]  #: the result of Rows.files for each data set
     host: str  #: the host on which `files` was listed
     places: List[List[int]]  #: the shares of each rank when the bins were made
 
@@ -135,7 +135,7 @@ class _Training:
         self._progress = _Progress()
         self._history: List[_Evaluations] = []
         self._stop: Optional[Tuple[int, _Evaluations]] = None  # the best iteration and its evaluations, from the callback that stopped training
-        # The callbacks' state at _progress: callbacks may fail in the middle of a round, after others have counted it.
+        # The callbacks' state at _progress: a callback may fail in the middle of a round, which other callbacks have already counted.
         self._state = self._callbacks.state()
 
     def run(self, peers: Peers, session: Session) -> Kept:

@@ -42,7 +42,7 @@ class Kept(NamedTuple):
 
     model: bytes
     history: Dict[str, Any]  #: the values of each evaluation set and metric
-    states: Any  #: what Callbacks.state returned at the end
+    states: Any  #: the result of Callbacks.state at the end
     categories: Dict[str, Any]  #: the values of categorical features
     params: Dict[str, Any]  #: the result of Task.params_of; empty without one
 
@@ -76,7 +76,7 @@ class _Common(NamedTuple):
     ends: Any  #: `ends` and `values` are the fields of a _cuts.Values
     values: Any
     intercept: Optional[str]
-    files: List[List[Tuple[str, int, int]]]  #: what Rows.files returned for each data set
+    files: List[List[Tuple[str, int, int]]]  #: the result of Rows.files for each data set
     host: str  #: the host on which `files` was listed
     run: Optional[Dict[str, Any]]  #: the description of the training, if it has checkpoints
     params: Optional[Dict[str, Any]]  #: the result of Task.params_of
@@ -162,7 +162,7 @@ class _Training:
         self._model: Any = None
         self._callbacks = Callbacks(task.options)
         self._container: Any = None
-        # The callbacks' state at _progress: callbacks may fail in the middle of a round, after others have counted it.
+        # The callbacks' state at _progress: a callback may fail in the middle of a round, which other callbacks have already counted.
         self._state: Optional[State] = None
         self._random = ""  # the state of the model's random number generator at _progress, if _draws
 

@@ -16,7 +16,7 @@ def alone(work: Callable[[], Any]) -> Any:
 
     def run() -> None:
         try:
-            # This thread is meant to train alone: the method is replaced by itself, and not by the warning for other threads.
+            # This thread is meant to train alone: the method is replaced by itself, rather than by the one that warns in other threads.
             with replaced("update", lambda inner: inner, xgb.Booster):
                 results.append(work())
         except BaseException as error:  # pylint: disable=broad-except

@@ -103,7 +103,7 @@ class _Seeds:
 
     @staticmethod
     def _draws(seed: int, count: int) -> List[int]:
-        """The first numbers of std::mt19937(seed), which is seeded as NumPy's older generator is."""
+        """The first numbers of std::mt19937(seed), which is seeded like NumPy's RandomState."""
         generator: Any = np.random.RandomState(seed % 2**32)
         return [int(one) for one in generator.randint(0, 2**32, count, dtype=np.uint32)]
 

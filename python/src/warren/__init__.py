@@ -58,8 +58,8 @@ def run(function: Callable[..., Any], *args: Any, num_workers: Any, **options: A
 
 def start(function: Callable[..., Any], *args: Any, num_workers: Any, **options: Any) -> "Job":
     """Starts a job as `run` does, and returns it immediately as a Job with the methods `status()`, `logs(rank, follow=)`, `cancel()` and
-    `result()`. The output is not shown; `logs` returns it. The job ends when this process ends; for a job that outlives it, use `dmlc-submit
-    --detach`."""
+    `result()`. The output is not shown; `logs` returns it. The job ends when this process ends; `dmlc-submit --detach` starts one that
+    outlives the caller."""
     from warren._jobs.job import Job as _Job  # imported on demand, as above
 
     return _Job(function, args, num_workers, options, is_shown=False)

@@ -26,8 +26,7 @@ class Tracker:
     - `timeout`: seconds to wait for missing workers; 0 waits forever.
     - `admit`: the workers that may join without proving the job's token, which XGBoost's own communicator cannot do: "any", "hosts" (workers
       on this machine), "user" (workers of this user on this machine) or "token" (none).
-    - `tls`: whether workers with Warren's engine encrypt their connections to the tracker and to each other, with keys derived from the job's
-      token.
+    - `tls`: whether workers with Warren's engine encrypt their connections to the tracker and to each other, keyed by the job's token.
 
     The port is reserved until `free`. The tracker is a separate process (rabit-tracker); the output of workers goes to this process's
     standard error. The tracker ends with the job, with `free`, or with this process. If a worker fails, the tracker signals the others to stop, and

@@ -18,10 +18,11 @@ def progress(round: int, of: Optional[int] = None, **metrics: SupportsFloat) -> 
             ...
             warren.progress(epoch + 1, epochs, loss=loss, accuracy=accuracy)
 
-    Works in every worker started by dmlc-submit, whatever library it communicates with. Does nothing elsewhere, or in a process forked from
-    one that has already called this function or joined the job. Returns immediately. Metrics are numbers, or anything that float() accepts;
-    any text is allowed as a name with `**{"train-rmse": 0.2}`. XGBoost's own evaluation lines are reported without this function. In a
-    TrainJob of Kubeflow, rank 0's reports also go to the TrainJob's status (docs/how-to/experiment-trackers.md)."""
+    Works in every worker started by dmlc-submit, whatever library it communicates with. In a TrainJob of Kubeflow, whatever started the
+    workers, rank 0's reports also go to the TrainJob's status (docs/how-to/experiment-trackers.md). Does nothing elsewhere, or in a process
+    forked from one that has already called this function or joined the job. Returns immediately. Metrics are numbers, or anything that
+    float() accepts; any text is allowed as a name with `**{"train-rmse": 0.2}`. XGBoost's own evaluation lines are reported without this
+    function."""
     from warren._rounds import training as _rounds  # imported on demand: programs start faster without it
     _rounds.progress(round, of, metrics)
 
@@ -37,15 +38,17 @@ def run(function: Callable[..., Any], *args: Any, num_workers: Any, **options: A
         model, *_ = warren.run(train, num_workers=4)
         model, *_ = warren.run(train, num_workers=(2, 8), cluster="ssh", host_file="hosts")
 
-    The function may be defined anywhere, also in a notebook, if cloudpickle is installed, and otherwise in a module. Its processes run this
-    Python interpreter, import from this process's sys.path, where that exists on their hosts, and use the options as words of dmlc-submit:
-    its long names with underscores (docs/reference/options.md), a list for an option that is repeated, True for one without a value, and a
-    dict or list for `env`. (MIN, MAX) workers make an elastic job. The hosts must reach this machine at one more port of the tracker's
-    range; nothing is unpickled, here or there, before the other side has proved the job's token.
+    If cloudpickle is installed, the function may be defined anywhere, even in a notebook; otherwise, it must be defined in a module. The
+    worker processes run this Python interpreter and import from this process's sys.path, as far as its folders exist on their hosts.
+    `options` are the long options of dmlc-submit, with underscores (docs/reference/options.md): a list for a repeated option, True for an
+    option without a value, and a dict or list for `env`. A pair (MIN, MAX) as `num_workers` makes the job elastic. The hosts must be able to
+    reach this machine at one more port of the tracker's range. Neither side unpickles anything before the other side has proved the job's
+    token.
 
-    The output of the job appears here, live. Raises what the function raised on the process that failed first, with that process's traceback
-    as its cause; JobFailed if the process was killed or exited; ValueError and TypeError for options, functions and arguments that cannot
-    be used. KeyboardInterrupt ends the job first. If this process ends, the job ends, too."""
+    The output of the job appears here, live. Raises the exception that the function raised in the process that failed first, with that
+    process's traceback as its cause; JobFailed if no function raised one (a process was killed or exited, say); ValueError and TypeError for
+    options, functions and arguments that cannot be used. A KeyboardInterrupt ends the job before it propagates. The job also ends if this
+    process ends."""
     from warren._jobs.job import Job as _Job  # imported on demand: programs start faster without it
 
     job = _Job(function, args, num_workers, options, is_shown=True)
@@ -54,8 +57,9 @@ def run(function: Callable[..., Any], *args: Any, num_workers: Any, **options: A
 
 
 def start(function: Callable[..., Any], *args: Any, num_workers: Any, **options: Any) -> "Job":
-    """Starts the job that `run` runs, and returns it at once as a Job: `status()`, `logs(rank, follow=)`, `cancel()`, `result()`. The job's
-    output is in `logs`. The job ends when this process ends; `dmlc-submit --detach` starts one that goes on."""
+    """Starts a job as `run` does, and returns it immediately as a Job with the methods `status()`, `logs(rank, follow=)`, `cancel()` and
+    `result()`. The output is not shown; `logs` returns it. The job ends when this process ends; `dmlc-submit --detach` starts one that
+    outlives the caller."""
     from warren._jobs.job import Job as _Job  # imported on demand, as above
 
     return _Job(function, args, num_workers, options, is_shown=False)
@@ -68,8 +72,7 @@ _OF_JOBS = ("Job", "JobFailed", "JobStatus")
 
 
 def __getattr__(name: str) -> Any:
-    """Modules, classes of jobs, and `__version__` of the installed wheel are looked up on demand, because programs start faster without
-    them."""
+    """Looks up modules, the classes for jobs, and the `__version__` of the installed wheel on demand, so that programs start faster."""
     import importlib
     if name in _MODULES:
         return importlib.import_module(f"warren.{name}")

@@ -28,7 +28,7 @@ def _find(name: str) -> Optional[_commands.Command]:
 
 
 def _answer(words: List[str]) -> int:
-    """Answers --help and the like, or reports an unknown command; returns the exit code."""
+    """Handles --help, --version and similar options, and reports unknown commands. Returns the exit code."""
     if words[0] in ("-h", "--help", "help"):
         if len(words) == 1:
             print(usage(), end="")
@@ -60,7 +60,7 @@ def main() -> NoReturn:
     command = _find(words[0])
     try:
         sys.exit(command.run(words[1:]) if command else _answer(words))
-    except FileNotFoundError as error:  # the program is not built
+    except FileNotFoundError as error:  # the program has not been built
         print(f"warren: {error}", file=sys.stderr)
         sys.exit(127)
     except BrokenPipeError:

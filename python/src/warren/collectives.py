@@ -63,13 +63,13 @@ def init(args: Optional[Iterable[Union[str, bytes]]] = None) -> None:
     _rank.joined_as(world().rank)
 
 
-#: How many times this process has left a job. Communicators made before the last time can no longer be used.
+#: The number of times this process has left a job. Communicators created before it last left one can no longer be used.
 num_left = 0
 
 
 def finalize() -> None:
-    """Leaves the job; all ranks call it. Raises RuntimeError if that fails, or if an earlier error had already ended the job for this rank;
-    the job is left in any case."""
+    """Leaves the job. Collective. Raises RuntimeError if that fails, or if an earlier error had already ended the job for this rank; this
+    rank leaves the job in any case."""
     global num_left  # pylint: disable=global-statement
     num_left += 1
     with _leaving.others_report_first():
@@ -96,16 +96,17 @@ def _made(make: Callable[..., int], *arguments: Any) -> "Communicator":
 
 
 def meet(rank: int, size: int, allgather: Allgather) -> "Communicator":
-    """Makes a world of ranks that find each other through something they already share, such as a key-value store; neither `init` nor a
-    tracker is needed. All ranks call it. `allgather` exchanges records of up to a few KiB, a few times. Each rank leaves on its own with
-    `free`. Raises RuntimeError on failure, and any exception of `allgather`."""
+    """Creates a world of ranks that find each other through something they already share, such as a key-value store, without `init` or a
+    tracker. Collective. `allgather` is called a few times, with records of up to a few KiB. Each rank leaves independently, with `free`.
+    Raises RuntimeError on failure, and any exception that `allgather` raises."""
     with rendezvous(rank, size, allgather) as found:
         return _made(_c.LIB.WarrenCommMeet, found)
 
 
 class Communicator:
-    """A group of ranks of the job. Made by `world`, or by `split`, `create`, `local` or `cross` of another communicator, which all of its
-    ranks call. It is false if this rank is in no group. Freed by `free`, or when no longer referenced."""
+    """A group of ranks of the job. Returned by `world` and `meet`, and by the collective calls `split`, `create`, `group`, `local` and
+    `cross` of another communicator (only the new members call `group`). It is false if this rank is not a member, or after `free`. Freed by
+    `free`, or when no longer referenced."""
 
     def __init__(self, handle: int) -> None:
         self._comm: Optional[int] = handle or None
@@ -136,7 +137,8 @@ class Communicator:
             self.free()
 
     def set_timeout(self, seconds: float) -> None:
-        """Sets how many seconds each later call of this rank may wait for a rank that is alive, unless the call has its own `timeout`."""
+        """Sets the number of seconds that each later call of this rank may wait for a rank that is alive, unless the call has its own
+        `timeout`."""
         _c.check(_c.LIB.WarrenCommSetTimeout(self._comm, seconds))
 
     def rank_in_world(self, rank: int) -> int:
@@ -159,8 +161,8 @@ class Communicator:
         return _made(_c.LIB.WarrenCommCreate, self._comm, (ctypes.c_int * len(numbers))(*numbers), len(numbers))
 
     def group(self, ranks: Sequence[int], name: str, allgather: Allgather) -> "Communicator":
-        """Returns the communicator of these ranks, in this order. Only they call it, and they find each other by `allgather`; see `meet`.
-        `name` is used in messages and must be unique within the job."""
+        """Returns the communicator of these ranks, in this order. Only these ranks call it; they find each other through `allgather` (see
+        `meet`). `name` is used in messages and must be unique within the job. Raises ValueError if this rank is not one of `ranks`."""
         numbers = [c_int_of(rank, "rank") for rank in ranks]
         if self.rank not in numbers:
             raise ValueError(f"rank {self.rank} cannot create a group of the ranks {numbers}: it is not one of them")
@@ -173,14 +175,14 @@ class Communicator:
         return _made(_c.LIB.WarrenCommLocal, self._comm)
 
     def cross(self) -> "Communicator":
-        """Returns the communicator of the ranks with the same position on their hosts."""
+        """Returns the communicator of the ranks that have the same local rank on their hosts."""
         return _made(_c.LIB.WarrenCommCross, self._comm)
 
     def coordinator(self, fusion_bytes: Optional[int] = None, cycle_time: Optional[float] = None,
                     autotune: Optional[bool] = None, stall_warning: Optional[float] = None,
                     stall_error: Optional[float] = None) -> "Coordinator":
-        """Returns a coordinator, for operations that are matched by name and that each rank submits in any order. All ranks call it. Times
-        are in seconds. The arguments of rank 0 count; see WarrenCoordinatorOptions in warren/c_api.h for the defaults."""
+        """Returns a coordinator for operations that are matched by name and that each rank may submit in a different order. Collective. Times
+        are in seconds. Rank 0's arguments apply to all ranks; for the defaults, see WarrenCoordinatorOptions in warren/c_api.h."""
         cycle_us = -1 if cycle_time is None else round(cycle_time * 1e6)
         if fusion_bytes is not None and not 0 <= fusion_bytes < 1 << 63:
             raise ValueError(f"fusion_bytes is {fusion_bytes}; expected at least 0")
@@ -192,13 +194,13 @@ class Communicator:
         return Coordinator(CollectiveCalls(None, self.rank, self.size), handle)
 
     def mailbox(self) -> "Mailbox":
-        """Returns a mailbox for tagged messages between these ranks, in any order and from any thread. All ranks call it."""
+        """Returns a mailbox for tagged messages between these ranks, in any order and from any thread. Collective."""
         return Mailbox(self.rank, self.size, _c.handle(_c.LIB.WarrenMailboxCreate, self._comm))
 
-    # --- reductions: by an Op, or by a function of two arrays (lower ranks, higher ranks) that returns one ---
+    # --- reductions: `op` is an Op, or a function that combines two arrays (from lower ranks, from higher ranks) and returns the result ---
     #
     # allreduce, reduce_scatter, broadcast and allgather also take arrays on a GPU (a torch.Tensor, a cupy.ndarray, ...; see warren.device).
-    # They then need an Op, equal parts and an `out` on the GPU, and run on `stream`, which defaults to the default stream.
+    # Such calls need an Op, equal parts and an `out` on the GPU, and run on `stream`, or on the default stream if `stream` is None.
 
     def allreduce(self, data: ArrayLike, op: Union[int, Combine] = Op.SUM, out: Optional[Array] = None,
                   stream: Any = None) -> Array:
@@ -296,8 +298,8 @@ class Communicator:
     # --- messages ---
 
     def send(self, data: ArrayLike, to: int) -> None:
-        """Sends a message, which one `recv` of the same number of bytes receives. Returns when `data` may be reused. For a long message,
-        that is only once the other rank receives it, so two ranks that both send first deadlock; see `sendrecv`."""
+        """Sends a message to one `recv` call of the same number of bytes. Returns when `data` may be reused. With a long message, this is
+        only when the other rank receives it, so two ranks that both send first deadlock; see `sendrecv`."""
         self._calls.send(data, to).run()
 
     def send_async(self, data: ArrayLike, to: int,
@@ -315,7 +317,7 @@ class Communicator:
         return self._calls.recv(out, source).begin(name, timeout)
 
     def sendrecv(self, data: ArrayLike, to: int, out: Array, source: int) -> Array:
-        """Sends and receives at the same time; returns `out`."""
+        """Sends `data` to rank `to` while receiving `out` from rank `source`; returns `out`."""
         return self._calls.sendrecv(data, to, out, source).run()
 
     def sendrecv_async(self, data: ArrayLike, to: int, out: Array, source: int,

@@ -34,7 +34,7 @@ def pkg_config_dir() -> pathlib.Path:
 
 
 def main() -> int:
-    """Prints the folder asked for; returns the exit code."""
+    """Prints the requested folder; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m warren.config",
                                      description="Prints a folder that is needed to compile programs with librabit.")
     what = parser.add_mutually_exclusive_group(required=True)

@@ -6,10 +6,11 @@
         torch.cuda.set_device(device.select())
         device.allreduce(gradients)                # a torch.Tensor, cupy.ndarray, numba device array...
 
-Takes any contiguous array on a CUDA device that supports DLPack or `__cuda_array_interface__`. Without `stream`, a call waits for pending
-work on the array, and returns when it is done. With `stream` (an address, or an object that provides it as `cuda_stream`, `ptr`, `handle`
-or `__cuda_stream__`) the call is enqueued on that stream and may still be running when the function returns: `synchronize` waits for it,
-and detects a lost rank. See rabit/device.h and docs/how-to/gpu.md for more. Errors are RuntimeErrors. Not thread-safe."""
+Takes any contiguous array on a CUDA device that supports DLPack or `__cuda_array_interface__`. Without `stream`, a call starts after pending
+work on the array, and returns when the operation is complete. With `stream` (an address, or an object that provides it as `cuda_stream`,
+`ptr`, `handle` or `__cuda_stream__`), the operation is enqueued on that stream and may still be running when the function returns:
+`synchronize` waits for it, and detects a lost rank. See rabit/device.h and docs/how-to/gpu.md for more. Errors of the library are
+RuntimeErrors; arrays that do not fit raise TypeError or ValueError. Not thread-safe."""
 import contextlib
 import ctypes
 from enum import IntEnum, unique
@@ -24,7 +25,7 @@ __all__ = ["AVERAGE", "MAX", "MIN", "PRODUCT", "SUM", "Op", "array_of", "stream_
 
 @unique
 class Op(IntEnum):
-    """How the elements of all ranks are combined."""
+    """The operation that combines the elements of all ranks."""
 
     SUM = 0
     PRODUCT = 1
@@ -66,7 +67,7 @@ def _pair(send: Any, receive: Any, stream: Optional[int]) -> Tuple[DeviceArray, 
 
 
 def _end(stream: Optional[int], *arrays: DeviceArray) -> None:
-    """Waits for the call, unless it has a stream or is part of a group, which starts later."""
+    """Waits for the call, unless it was enqueued on a caller's stream or belongs to a group. The arrays of a group are kept until it ends."""
     if _GROUPS > 0:
         _GROUPED.extend(arrays)
     elif stream is None:
@@ -78,8 +79,8 @@ _GROUPED: List[DeviceArray] = []
 
 
 def select() -> int:
-    """Selects this rank's GPU and returns its number: the n-th rank of a host gets the n-th visible GPU. It becomes CUDA's current device,
-    but frameworks have their own: `torch.cuda.set_device(device.select())`."""
+    """Selects this rank's GPU and returns its number: the n-th rank of a host gets the n-th visible GPU. It becomes CUDA's current device.
+    Frameworks have a current device of their own: `torch.cuda.set_device(device.select())`."""
     number = ctypes.c_int()
     _require(_LIB.RabitDeviceSelect(ctypes.byref(number)))
     return number.value
@@ -129,8 +130,8 @@ def reduce_scatter(send: Any, receive: Any, op: int = SUM, stream: Any = None) -
 
 @contextlib.contextmanager
 def group(stream: Any = None) -> Iterator[None]:
-    """Enqueues the calls of the block together when it ends, as one group, which is faster for many small arrays. Without `stream`, the
-    block ends once all of its calls without a stream are done."""
+    """Enqueues the calls of the block as one group when the block ends, which is faster for many small arrays. Without `stream`, the
+    outermost block waits until its calls without a stream are complete."""
     global _GROUPS  # pylint: disable=global-statement
     _require(_LIB.RabitDeviceGroupStart())
     _GROUPS += 1
@@ -150,6 +151,7 @@ def synchronize(stream: Any = None) -> None:
 
 
 def describe() -> str:
-    """Returns the library that runs collectives, such as "NCCL 2.28.9"; empty before the first collective call."""
+    """Returns the name and version of the library that runs the collectives, such as "NCCL 2.28.9"; empty before the first collective
+    call."""
     text: bytes = _LIB.RabitDeviceDescribe()
     return text.decode()

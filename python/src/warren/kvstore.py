@@ -8,21 +8,22 @@
     kv.push("weight", gradient)
     kv.pull("weight", out=weight)
 
-- "dist_sync_mpi": `pushpull` and `broadcast` by allreduce, without servers. The keys of one call, and the calls of several threads, may
-  have a different order on each worker. A call waits for all workers, so one thread's calls for single keys must have the same order.
-- "dist_sync": a server adds up the n-th pushes of all workers for a key, in rank order, and applies the sum once. A pull waits for the
+- "dist_sync_mpi": `pushpull` and `broadcast` by allreduce, without servers. The keys within one call, and the calls of different threads, may
+  come in a different order on each worker. A call waits for all workers, so the calls that one thread makes for single keys must come in the
+  same order on all workers.
+- "dist_sync": for each key, a server sums the n-th pushes of all workers, in rank order, and applies the sum once. A pull waits for the
   worker's own earlier pushes and returns exactly their result, so all workers get the same bits.
 - "dist_async": a server applies each push immediately.
 - "local" and "device": the same methods in one process, without a job.
 
-Servers are threads of the workers and start with the first key. A key is stored on one server, chosen by its hash; from
-MXNET_KVSTORE_BIGARRAY_BOUND (1,000,000) elements on, it is spread over all servers. Start jobs without --num-servers: `dmlc-submit
+Servers are threads of the workers and start when the first key is initialized. A key is stored on one server, chosen by its hash; a value of
+at least MXNET_KVSTORE_BIGARRAY_BOUND (default: 1,000,000) elements is spread over all servers. Start jobs without --num-servers: `dmlc-submit
 --num-workers 4 python train.py`.
 
-Values are NumPy arrays, PyTorch tensors in host memory or on a GPU (these are copied), MXNet arrays, or a list of them with one for each
-device, which are added up first. `push` takes a copy and returns immediately; `pull`, `pushpull` and `broadcast` wait. All workers call
-`init`, `broadcast`, `set_optimizer`, `set_updater`, `barrier` and `close`, in the same order. `priority` orders the calls of
-"dist_sync_mpi" (larger first) and has no other effect.
+Values are NumPy arrays, PyTorch tensors in host memory or on a GPU (tensors on a GPU are copied), MXNet arrays, or a list of these, one per
+device, which are summed first. `push` takes a copy and returns immediately; `pull`, `pushpull` and `broadcast` wait. All workers call `init`,
+`broadcast`, `set_optimizer`, `set_updater`, `barrier` and `close`, in the same order. `priority` orders the calls of "dist_sync_mpi" (larger
+first) and has no other effect.
 
 Errors are reported to the workers that caused them: if an updater fails, the next `pull` raises a RuntimeError on every worker whose push
 was part of that update. If a rank dies, all waiting calls name it within a second, and the store can no longer be used."""
@@ -41,10 +42,10 @@ __all__ = ["SGD", "TorchOptimizer", "create"]
 
 
 def create(name: str = "dist_sync", communicator: Optional[Communicator] = None) -> Any:
-    """Creates a store: "dist_sync_mpi", "dist_sync" (also "dist", "dist_sync_device", "dist_device_sync") or "dist_async", which all
-    workers create together, or "local" or "device", which belong to this process alone and warn in a job of several workers. `communicator`
-    defaults to the world, which is joined if necessary. If MXNet was imported before, its Trainer and Module accept the store in place of
-    one of MXNet's."""
+    """Creates a store. "dist_sync_mpi", "dist_sync" (also "dist", "dist_sync_device", "dist_device_sync") and "dist_async" are collective
+    calls. "local" and "device" belong to this process alone, with a warning in a job of several workers. `communicator` defaults to the
+    world, which is joined if necessary. If MXNet has already been imported, its Trainer and Module accept the store in place of MXNet's own.
+    Raises ValueError for an unknown name, and RuntimeError in a job that was started with servers."""
     if not isinstance(name, str) or name.lower() not in STORES:
         raise ValueError(f"there is no key-value store {name!r} here, only {', '.join(STORES)}; others are MXNet's own")
     role, num_servers = os.environ.get("DMLC_ROLE", "worker"), os.environ.get("DMLC_NUM_SERVER", "0")

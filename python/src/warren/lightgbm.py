@@ -7,7 +7,7 @@
         model = lightgbm.train({"objective": "binary", **warren.lightgbm.parameters()}, data, 100)
 
 The same works for lightgbm.LGBMClassifier(**warren.lightgbm.parameters()) and the other estimators. Outside a job the same script trains
-alone. `train` loads its rows itself, and can go on when workers are lost. Needs LightGBM 3.3 or later, as distributed on PyPI."""
+alone. `train` loads the rows itself, and can continue when workers are lost. Needs LightGBM 3.3 or later, as distributed on PyPI."""
 import contextlib
 import os
 import sys
@@ -28,9 +28,9 @@ from warren._lightgbm.elastic import parameters as _elastic_parameters
 from warren._lightgbm.elastic import rows as _elastic_rows
 from warren._lightgbm.elastic import training as _elastic
 
-#: A callback of an elastic training (`train(..., elastic=True)`) that has a state: `save()` returns it, as an object that can be pickled, and
-#: `restore(state)` sets it, on a worker that goes on from another one's state. A subclass defines `__call__(env)`, as LightGBM's callbacks
-#: do, and may set `order` and `before_iteration`.
+#: A stateful callback for elastic training (`train(..., elastic=True)`): `save()` returns the state as a picklable object, and
+#: `restore(state)` sets it on a worker that continues from another worker's state. A subclass defines `__call__(env)`, as LightGBM's
+#: callbacks do, and may set `order` and `before_iteration`.
 ElasticCallback = _elastic_callbacks.Stateful
 
 _TREE_LEARNERS = ("data", "voting")
@@ -51,16 +51,16 @@ def get_world_size() -> int:
 
 
 def report_rounds() -> Any:
-    """Returns a callback that reports the rounds of a training to those who watch the job, and to the TrainJob of Kubeflow that this
-    process is part of: `lightgbm.train(params, data, 100, callbacks=[warren.lightgbm.report_rounds()])`. The estimators, and all trainings
-    inside `communicator`, report without it."""
+    """Returns a callback that reports the rounds of training to anyone who watches the job, and to the Kubeflow TrainJob to which this
+    process belongs: `lightgbm.train(params, data, 100, callbacks=[warren.lightgbm.report_rounds()])`. The estimators, and all training inside
+    `communicator`, report their rounds without it."""
     return _hooks.ReportRounds()
 
 
 def parameters(tree_learner: str = "data") -> Dict[str, Any]:
-    """Returns the parameters that LightGBM needs in a job, inside `communicator`; empty in a job of one worker. `tree_learner` is `data` or
-    `voting`. Raises ValueError for other learners (LightGBM's `feature` works only on its command line; its C functions refuse it), and
-    RuntimeError in a job that has not been joined."""
+    """Returns the parameters that LightGBM needs inside `communicator`; empty in a job of one worker and outside a job. `tree_learner` is
+    `data` or `voting`. Raises ValueError for other learners (LightGBM's `feature` works only on its command line; its C functions refuse it),
+    and RuntimeError in a job that has not been joined."""
     _check_joined("parameters")
     if tree_learner not in _TREE_LEARNERS:
         raise ValueError(f"tree_learner is {tree_learner!r}, expected one of {', '.join(_TREE_LEARNERS)}"
@@ -111,12 +111,12 @@ def load_dataset(uri: Any, *, label: Any = None, weight: Optional[str] = None, q
 
     `uri` and the column arguments (`label` to `storage_options`, `nthread`, `check`, `progress`) are those of warren.data.load, with
     `init_score` as its `base_margin`: Parquet, Arrow and CSV with named columns, and text as in docs/how-to/data-text.md, but without a
-    cache. All workers number categories alike, and LightGBM is told which features are categorical. An absent value is 0 in LibSVM and
-    libfm and missing in all other formats, as in LightGBM. `options` are passed to lightgbm.Dataset. The workers agree on the bins of the
-    features when the Dataset is constructed.
+    cache. All workers use the same codes for categories, and categorical features are marked as such for LightGBM. As in LightGBM, an absent
+    value is 0 in LibSVM and libfm, and missing in all other formats. `options` are passed to lightgbm.Dataset. The workers agree on the bins
+    of the features when the Dataset is constructed.
 
-    All workers of a job call it, inside `communicator`. Raises a ValueError or OSError that names the file, row group, line and column of
-    the problem, ValueError if a worker has no rows, and RuntimeError in a job that has not been joined."""
+    A collective call, inside `communicator`. Raises a ValueError or OSError that names the file, row group, line and column of the problem,
+    ValueError if a worker has no rows (unless `whole`), and RuntimeError in a job that has not been joined or that is elastic."""
     _check_joined("load_dataset")
     if _elastic_communicator.session() is not None:
         _elastic_communicator.refuse("load_dataset")
@@ -148,12 +148,13 @@ class Data:
         self._uri, self._options = uri, options
 
     def of_files(self) -> Any:
-        """For `train`: what an elastic training reads. Raises TypeError or ValueError for options that it cannot have."""
+        """For `train`: the description of the files for elastic training. Raises TypeError or ValueError for options that elastic training
+        does not support."""
         return _elastic_rows.asked(self._uri, self._options)
 
     def load(self, **options: Any) -> "lightgbm.Dataset":
-        """Returns this worker's rows as a Dataset; `options` are added to those of the constructor. All workers call it. Raises the errors
-        of `load_dataset`."""
+        """Returns this worker's rows as a Dataset. A collective call. `options` apply unless the constructor was given others. Raises the
+        errors of `load_dataset`."""
         return load_dataset(self._uri, **{**options, **self._options})
 
 
@@ -161,22 +162,22 @@ def train(params: Mapping[str, Any], data: Union["lightgbm.Dataset", Data],  # p
           num_boost_round: int = 100, valid_sets: Union["lightgbm.Dataset", Data, Sequence[Union["lightgbm.Dataset", Data]], None] = None,
           *, elastic: bool = False, **options: Any) -> "lightgbm.Booster":
     """Trains as `lightgbm.train` does, with `data` in place of its `train_set`, and all of its other arguments (`options`: valid_names,
-    feval, init_model, callbacks, ...); loads what is given as a `Data`, and adds `parameters()`.
+    feval, init_model, callbacks, ...); loads each `Data`, and adds `parameters()`.
 
-    `elastic`: the training goes on when workers are lost or come, in a job of dmlc-submit --num-workers MIN:MAX; elsewhere it trains as
-    usual. `data` and `valid_sets` are `Data`, whose files all workers can read. No round is lost but the one that a loss interrupts, and no
-    evaluation is missing or made twice. LightGBM's own callbacks, and each `ElasticCallback`, go on with their state; parameters that
-    callbacks set stay set.
+    `elastic`: in a job of dmlc-submit --num-workers MIN:MAX, training continues when workers are lost or join; elsewhere it runs as usual.
+    `data` and `valid_sets` are `Data` whose files all workers can read. A loss costs at most the round that it interrupts, and no evaluation
+    is missing or repeated. LightGBM's own callbacks, and each `ElasticCallback`, keep their state; parameters set by callbacks stay set.
 
-    All generations of workers use the bins that the first one has found. If a worker is replaced, and nothing is drawn at random, the model
-    has been the same, byte for byte, as without the loss, in all cases that were tried. It differs from the next round on, and a line says
-    so, if other numbers of workers go on (LightGBM adds in another order, and estimates the number of rows of a leaf from other sums), or if
-    random numbers are drawn (their generators begin anew, with other seeds). docs/how-to/elastic.md shows how it is used, and
-    docs/explanation/same-model.md by how much predictions differ.
+    All generations of workers use the bins found by the first one. If a lost worker is replaced, and nothing is drawn at random, the model
+    was identical, byte for byte, to the one without the loss in every case tried. The model differs from the next round on, and a message
+    says so, if training continues with a different number of workers (LightGBM adds in another order, and estimates the number of rows in a
+    leaf from other sums), if random numbers are drawn (their generators restart with other seeds), or if LightGBM may have bundled sparse
+    features (it then ignores some of their values in training, but not in predictions). docs/how-to/elastic.md shows how to use it, and
+    docs/explanation/same-model.md how much predictions differ.
 
-    All workers call it. With `elastic`, raises ValueError for what cannot go on: dart, rf, linear_tree, cegb_penalty_feature_*,
-    keep_training_booster and Datasets in memory; and RuntimeError before LightGBM 4.0. Between such trainings, and after the last one, a
-    program may make no other collective calls: a worker that comes later would miss them."""
+    A collective call. With `elastic`, raises ValueError for what elastic training does not support: dart, rf, linear_tree,
+    cegb_penalty_feature_*, keep_training_booster and Datasets in memory; and RuntimeError before LightGBM 4.0. Between elastic training runs,
+    and after the last one, a program may make no other collective calls: a worker that joins later would miss them."""
     params = dict(params)
     sets: List[Any] = list(valid_sets) if isinstance(valid_sets, (list, tuple)) else [] if valid_sets is None else [valid_sets]
     if elastic:
@@ -224,8 +225,7 @@ def _train(params: Dict[str, Any], rows: Any, num_boost_round: int, valid_sets: 
 
 
 def _check_joined(what: str) -> None:
-    """Raises RuntimeError if this process was started as one of several workers and is not inside `communicator`: it would train alone, on
-    its share of the job's rows."""
+    """Raises RuntimeError if this process was started as one of several workers and is not inside `communicator`: it would train alone."""
     if _inside is not None:
         return
     workers = os.environ.get("DMLC_NUM_WORKER", "1")
@@ -238,12 +238,12 @@ def _check_joined(what: str) -> None:
                            "warren.lightgbm.communicator():`, or set WARREN_BOOTSTRAP=none if they are separate programs")
 
 
-#: Scikit-learn's estimators with workers. They are made on demand: other programs need no scikit-learn.
+#: The scikit-learn estimators that train on workers. They are created on demand, so that other programs do not need scikit-learn.
 _ESTIMATORS = ("LGBMClassifier", "LGBMRegressor", "LGBMRanker")
 
 
 def _train_share(training: Any) -> Any:
-    """What each worker of an estimator calls."""
+    """Called on each worker of an estimator's job."""
     from warren._lightgbm import on_workers as _on_workers  # pylint: disable=import-outside-toplevel
 
     return _on_workers.trained(training, _on_workers.Ours(communicator, parameters, lambda: (get_rank(), get_world_size()), load_dataset))

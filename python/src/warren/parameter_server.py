@@ -11,21 +11,21 @@
 
 No rank waits for another: each rank sends and receives at any time. The interface is TorchMPI's (torchmpi.parameterserver).
 
-Data flow: the flat array is cut into as many contiguous parts as there are servers; rank r serves part r. A send goes to all servers
-concurrently, directly from slices of the caller's array; each server's thread applies it to its part by the rule and confirms. A receive
-asks all servers, and each answer is written directly to its place in the result. See warren/_parameter_server: shard_service.py for the
+Data flow: the flat array is split into one contiguous part per server; rank r serves part r. A send goes to all servers concurrently,
+directly from slices of the caller's array; each server's thread applies it to its part according to the rule and confirms. A receive sends a
+request to all servers, and each answer is written directly to its place in the result. See warren/_parameter_server: shard_service.py for the
 messages and shards.py for the servers' logic.
 
 Guarantees:
 - A send that has been waited for has been applied on all servers: any rank that receives afterwards sees it.
-- The sends and receives of one rank to one server are carried out in the order in which they were made, whether waited for or not. Those of
+- A server carries out the sends and receives of one thread in the order in which they were made, whether waited for or not. The calls of
   different threads of a rank are not ordered.
 - The effect of one send on one part is visible as a whole or not at all. The parts of one receive may reflect different points in time.
 - Do not touch the array of a send or receive until it has ended.
 
 Errors: wrong shapes, types and rules are refused immediately, without side effects. If a rule raises an exception, the send raises a
 RuntimeError with its text, and the server continues with the part as the rule left it. If a rank dies, all waiting calls name it within a
-second; the messages of the communicator and all its parameter servers end.
+second, and all parameter servers and messages of the communicator end.
 
 One thread serves all parameter servers of a communicator, and sleeps while idle. Thread-safe, except for creating and freeing."""
 from typing import Any, Optional, Union
@@ -41,13 +41,14 @@ __all__ = ["Handle", "ParameterServer", "register_rule"]
 
 
 class ParameterServer:
-    """An array stored on servers. All ranks create it, with arrays of the same shape and type; `free` or the end of a `with` block ends
-    it."""
+    """An array stored on servers. All ranks create it together, with arrays of the same shape and type; `free` or the end of a `with` block
+    ends it."""
 
     def __init__(self, array: Array, communicator: Optional[Communicator] = None, servers: Optional[int] = None,
                  root: Optional[int] = None) -> None:
-        """`communicator` defaults to the world, which is joined if necessary. The first `servers` ranks serve; by default, all ranks do.
-        Each server's part is initialised from its own array, or from the array of rank `root` if that is given; the array is copied."""
+        """`communicator` defaults to the world, which is joined if necessary. The first `servers` ranks serve; by default, all ranks do. Each
+        server's part is initialized from its own array, or from the array of rank `root` if `root` is given; the array is copied. Raises
+        TypeError or ValueError for arguments that cannot be used or that differ between ranks."""
         self._communicator = communicator_or_world(communicator, "a parameter server")
         if not isinstance(array, np.ndarray) or array.dtype.hasobject:
             raise TypeError(f"a parameter server holds a NumPy array of numbers, not {_named(array)}")
@@ -66,9 +67,9 @@ class ParameterServer:
                                    lambda values: RuleShard(values, self._communicator.rank))
 
     def send(self, array: Optional[Array], rule: str = "add", scale: Union[int, float] = 1) -> Handle[None]:
-        """Makes the servers apply scale * array by a rule: "add" adds it, "copy" replaces the elements, "zero" sets all elements to 0 and
-        takes None as the array; see `register_rule` for others. A contiguous array is not copied; do not change it until the send has
-        ended."""
+        """Makes the servers apply scale * array according to a rule: "add" adds it, "copy" replaces the elements, and "zero" sets all
+        elements to 0, with None as the array; see `register_rule` for other rules. A contiguous array is not copied; do not change it until
+        the send has ended."""
         self._array.check_open("send")
         rule_of(rule, self._communicator.rank)
         if array is None:
@@ -89,8 +90,8 @@ class ParameterServer:
         return self._array.receive(out.reshape(-1), out)
 
     def free(self) -> None:
-        """Ends the parameter server. All ranks call it, in the order of creation. Waits for all pending operations, and raises the first
-        error of this rank that no caller has received."""
+        """Ends the parameter server. Collective; parameter servers are freed in the same order on all ranks. Waits for all pending
+        operations, and raises the first error of this rank that no caller has received."""
         self._array.free()
 
     def __enter__(self) -> "ParameterServer":

@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 @unique
 class Op(IntEnum):
-    """How `allreduce` combines the elements of all ranks."""
+    """The operation with which `allreduce` combines the elements of all ranks."""
 
     MAX = 0
     MIN = 1
@@ -47,7 +47,7 @@ _NAMES = ("int8", "uint8", "int32", "uint32", "int64", "uint64", "float32", "flo
 _TYPES = {np.dtype(name).str: number for number, name in enumerate(_NAMES)}
 _TYPES[np.dtype("float16").str] = 10
 _BROADCAST, _GLOBAL_MODEL, _LOCAL_MODEL = "rabit.broadcast", "rabit.checkpoint, global model", "rabit.checkpoint, local model"
-_ANY = -1  # the sender in seals of checkpoints: any rank may send one to a rank that was lost
+_ANY = -1  # the sender in the seals of checkpoints: any rank may send a checkpoint to a rank that was lost
 _BFLOAT16 = 11  # numpy has no bfloat16; ml_dtypes, used by JAX and TensorFlow, registers one by this name
 
 
@@ -69,7 +69,7 @@ def _cannot(_data: NDArray[Any], _op: int) -> bool:
 _LIB = _library()
 _NOTHING = _PREPARE(0)
 _EXTENSION = _native.extension("warren_allreduce")  # after librabit, whose symbols it uses
-_reduced = _EXTENSION.allreduce if _EXTENSION else _cannot  # returns whether it reduced the array; it cannot convert arrays
+_reduced = _EXTENSION.allreduce if _EXTENSION else _cannot  # returns False, without a reduction, for an array that needs conversion
 
 
 def _check(result: int) -> None:
@@ -91,7 +91,7 @@ def init(args: Optional[Iterable[Union[str, bytes]]] = None, lib: str = "standar
 
 
 def _check_generation(words: Iterable[bytes]) -> None:
-    """Raises RuntimeError if the job may lose workers, and this program does not join one of its generations."""
+    """Raises RuntimeError if the job is elastic and the task ID among `words` does not name one of its generations."""
     names_generation = any(word.lower().startswith((b"dmlc_task_id=", b"rabit_task_id=")) and b"@" in word for word in words)
     if _membership.is_elastic() and not names_generation:
         raise RuntimeError("this job may lose workers (--num-workers MIN:MAX), and only warren.xgboost.train, "
@@ -225,9 +225,9 @@ def version_number() -> int:
 
 
 def load_checkpoint(with_local: bool = False) -> Union[Tuple[int, Any], Tuple[int, Any, Any]]:
-    """Returns the newest checkpoint: (version, global model) or, if `with_local`, (version, global model, local model). Without a
-    checkpoint, the version is 0 and the models are None. A rank that was lost receives the models from other ranks: raises RuntimeError if
-    these are not sealed with the job's token. Without a token the other ranks are trusted, as in `broadcast`."""
+    """Returns the newest checkpoint: (version, global model) or, if `with_local`, (version, global model, local model). Without a checkpoint,
+    the version is 0 and the models are None. A rank that was lost receives the models from other ranks. Raises RuntimeError if they are not
+    sealed with the job's token; without a token, the other ranks are trusted, as in `broadcast`."""
     global_model = ctypes.POINTER(ctypes.c_char)()
     global_length = ctypes.c_ulong()
     local_model = ctypes.POINTER(ctypes.c_char)()
@@ -247,8 +247,8 @@ def load_checkpoint(with_local: bool = False) -> Union[Tuple[int, Any], Tuple[in
 
 
 def checkpoint(global_model: Any, local_model: Any = None) -> None:
-    """Saves a checkpoint and increments the version. A rank that is lost later recovers the global model (the same on all ranks) and its
-    own local model, and resumes from here."""
+    """Saves a checkpoint and increments the version. A rank that is lost later recovers the global model, which must be the same on all
+    ranks, and its own local model, and resumes from this checkpoint."""
     whole = bytes(_sealed.seal(global_model, _GLOBAL_MODEL, _ANY))
     local = None if local_model is None else bytes(_sealed.seal(local_model, _LOCAL_MODEL, _ANY))
     _check(_LIB.RabitTryCheckPoint(whole, len(whole), local, 0 if local is None else len(local)))

@@ -11,7 +11,7 @@ from typing import IO, Any, Dict, List, NoReturn, Optional, Union
 
 from warren._engine import native as _native
 
-#: 100 years
+#: The longest timeout: 100 years.
 _MOST_SECONDS = 3_153_600_000
 
 
@@ -24,13 +24,13 @@ class Tracker:
     - `port`: 0 picks any free port.
     - `sortby`: "host" or "task", the order of ranks.
     - `timeout`: seconds to wait for missing workers; 0 waits forever.
-    - `admit`: which workers may join without proving the job's token, as those with XGBoost's own communicator do: "any", "hosts" (those on
-      this machine), "user" (those of this user on this machine) or "token" (none).
-    - `tls`: whether workers with Warren's engine encrypt their connections, to the tracker and to each other, keyed by the job's token.
+    - `admit`: the workers that may join without proving the job's token, which XGBoost's own communicator cannot do: "any", "hosts" (workers
+      on this machine), "user" (workers of this user on this machine) or "token" (none).
+    - `tls`: whether workers with Warren's engine encrypt their connections to the tracker and to each other, keyed by the job's token.
 
     The port is reserved until `free`. The tracker is a separate process (rabit-tracker); the output of workers goes to this process's
-    standard error. The tracker ends with the job, with `free`, or with this process. If a worker fails, the tracker tells the others to
-    stop, and waits up to `timeout` for all of them to reconnect (as XGBoost's tracker does).
+    standard error. The tracker ends with the job, with `free`, or with this process. If a worker fails, the tracker signals the others to stop, and
+    waits up to `timeout` for all of them to reconnect (as XGBoost's tracker does).
 
     Raises ValueError for invalid arguments. If the address or port is unavailable, the error is both an OSError with its errno and a
     ValueError. If xgboost is imported, all errors of the tracker itself are also XGBoostErrors, like those of XGBoost's own tracker:
@@ -62,8 +62,9 @@ class Tracker:
         self._errors: Optional[_Errors] = None
 
     def start(self, n_workers: Optional[int] = None) -> None:
-        """Starts the tracker; workers may connect once this returns. Raises ValueError if it cannot start (see above). `n_workers` exists
-        for code written for XGBoost 1.x, which passes it here a second time."""
+        """Starts the tracker; workers may connect once this returns. Does nothing if it has already been started. Raises ValueError if it
+        cannot start, has been freed, or was created for a different `n_workers`. Code written for XGBoost 1.x passes `n_workers` here
+        again."""
         with self._lock:
             if n_workers not in (None, self._n_workers):
                 raise ValueError(f"a tracker of {self._n_workers} workers was started for {n_workers}")
@@ -93,8 +94,8 @@ class Tracker:
             weakref.finalize(self, _end, process)
 
     def wait_for(self, timeout: Optional[int] = None) -> None:
-        """Waits until all workers have shut down. Raises ValueError after `timeout` seconds, if the tracker was freed, or if it gave up
-        because workers were missing for its own `timeout`, at the start or after a failure."""
+        """Waits until all workers have shut down. Raises ValueError after `timeout` seconds, if the tracker was not started or was freed, or
+        if it failed, for example because workers were missing for longer than the tracker's own `timeout`."""
         process = self._running()
         try:
             code = process.wait(timeout)
@@ -113,7 +114,7 @@ class Tracker:
                 "dmlc_tracker_port": int(self._environment["DMLC_TRACKER_PORT"])}
 
     def worker_envs(self) -> Dict[str, Union[str, int]]:
-        """The settings for `xgboost.rabit.init` and `warren.rabit.init`, to be passed as arguments or in the workers' environment."""
+        """The settings for `xgboost.rabit.init` and `warren.rabit.init`, for their arguments or the workers' environment."""
         self._running()
         envs: Dict[str, Union[str, int]] = {
             "DMLC_TRACKER_URI": self._environment["DMLC_TRACKER_URI"],
@@ -125,11 +126,11 @@ class Tracker:
         return envs
 
     def join(self) -> None:
-        """Same as `wait_for`: the method's name in XGBoost up to 2.0."""
+        """Same as `wait_for` without a timeout; the method's name in XGBoost up to 2.0."""
         self.wait_for()
 
     def alive(self) -> bool:
-        """Whether the tracker has been started and the job has not ended."""
+        """Whether the tracker is running: it has been started, and the job has not ended."""
         return self._process is not None and self._process.poll() is None
 
     def free(self) -> None:
@@ -176,7 +177,8 @@ def _error(text: str, code: Optional[int] = None) -> ValueError:
 
 
 def _hold_port(host_ip: Optional[str], port: int) -> socket.socket:
-    """A socket bound to the port. It keeps every other socket out until SO_REUSEADDR is set, which admits the tracker's socket."""
+    """Returns a socket bound to the port. No other socket can bind to the port until SO_REUSEADDR is set, which admits the tracker's socket.
+    Raises an OSError that is also a ValueError if the address or port is unavailable."""
     try:
         entries = socket.getaddrinfo(host_ip or "0.0.0.0", port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except OSError as error:
@@ -190,7 +192,7 @@ def _hold_port(host_ip: Optional[str], port: int) -> socket.socket:
         except OSError as error:
             if error.errno != errno.EADDRNOTAVAIL:
                 raise
-            place.bind(("::" if family == socket.AF_INET6 else "0.0.0.0", port))  # an address forwarded to this machine
+            place.bind(("::" if family == socket.AF_INET6 else "0.0.0.0", port))  # not a local address, but one that is forwarded to this machine
         place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
     except OSError as error:
         place.close()

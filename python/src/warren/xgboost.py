@@ -29,18 +29,18 @@ from warren._xgboost.elastic import training as _elastic
 from warren._xgboost.same_model import training as _same_model
 from warren.data._exchange import predictions as _predictions
 
-#: A callback of an elastic training (`train(..., elastic=True)`) that has a state: `save()` returns it, as plain data or an object that can
-#: be pickled, and `restore(state)` sets it, on a worker that goes on from another one's state. A subclass of
-#: xgboost.callback.TrainingCallback, whose methods it may define, too.
+#: A stateful callback for elastic training (`train(..., elastic=True)`): `save()` returns the state as plain data or a picklable object, and
+#: `restore(state)` sets it on a worker that continues from another worker's state. It is a subclass of xgboost.callback.TrainingCallback,
+#: and may override the methods of that class, too.
 ElasticCallback = _elastic_callbacks.ElasticCallback
 
-#: Where an elastic training (`train(..., checkpoint=...)`) saves its state: a `folder` on a disk or in an object store, every `every` rounds
-#: (1), with fsspec's `storage_options` for the store (None).
+#: The checkpoints of elastic training (`train(..., checkpoint=...)`): the `folder`, on a disk or in an object store, the interval `every` in
+#: rounds (default: 1), and fsspec's `storage_options` for the store (default: None).
 Checkpoints = _elastic_saved.Checkpoints
 
-#: A callback that reports the rounds of a training to those who watch the job, and to the TrainJob of Kubeflow that this process is part of:
-#: `xgboost.train(params, matrix, 100, callbacks=[ReportRounds(100)])`. `train`, the estimators, and all trainings inside `communicator`
-#: report without it. Needs XGBoost 1.3.
+#: A callback that reports the rounds of training to anyone who watches the job, and to the Kubeflow TrainJob to which this process belongs:
+#: `xgboost.train(params, matrix, 100, callbacks=[ReportRounds(100)])`. `train`, the estimators, and all training inside `communicator` report
+#: their rounds without it. Needs XGBoost 1.3 or later.
 ReportRounds = _hooks.Progress
 
 #: The installed XGBoost's version: (3, 0) for 3.0.5.
@@ -70,25 +70,25 @@ def finalize() -> None:
 
 @contextlib.contextmanager
 def left_in_the_end() -> Iterator[None]:
-    """Leaves the job, if it was joined, when the block ends. After an exception, including sys.exit with a failure, the tracker is told
-    that this worker has failed (XGBoost 2.1 and later); the exception propagates."""
+    """Leaves the job, if it was joined, when the block ends. After an exception, including sys.exit with a failure, the failure is reported
+    to the tracker (XGBoost 2.1 and later) and the exception propagates."""
     with _communicator.leave_on_exit():
         yield
 
 
 @contextlib.contextmanager
 def communicator(**arguments: Any) -> Iterator[Dict[str, Any]]:
-    """Joins the job started by dmlc-submit, mpirun, srun or torchrun, and leaves it at the end; does nothing outside a job. The arguments
-    are those of `init`; the `with` statement's `as` receives them.
+    """Joins the job started by dmlc-submit, mpirun, srun or torchrun, and leaves it at the end; does nothing outside a job. The arguments are
+    those of `init`; `with ... as` yields them as a dict.
 
-    After an exception, including sys.exit with a failure, the job is not left as if this worker had finished: the tracker is told (XGBoost
-    2.1 and later), and the other workers stop."""
+    After an exception, including sys.exit with a failure, this worker does not count as finished: the failure is reported to the tracker
+    (XGBoost 2.1 and later), and the other workers stop."""
     with _communicator.leave_on_exit():
         init(**arguments)
         yield arguments
 
 
-#: The name in xgboost.collective, for scripts that import it from there.
+#: The name of `communicator` in xgboost.collective.
 CommunicatorContext = communicator
 
 
@@ -146,9 +146,9 @@ def tracker_print(message: Any) -> None:
 
 
 def broadcast(value: Any, root: int = 0) -> Any:
-    """Returns the object of rank `root` on all ranks. It is pickled and sealed with the job's token. Raises TypeError on all ranks if it
-    cannot be pickled, and RuntimeError if another rank's bytes are not sealed with the token. In a communicator without a token (of Dask,
-    Spark, or a third-party tracker) the other processes are trusted: a pickle runs whatever code its sender chose."""
+    """Returns the object of rank `root` on all ranks. The object is pickled and sealed with the job's token. Raises TypeError on all ranks if
+    it cannot be pickled, and RuntimeError if another rank's bytes are not sealed with the token. In a communicator without a token (with
+    Dask, Spark, or a third-party tracker) the other processes are trusted: a pickle runs whatever code its sender chose."""
     return _versions.peers_of_job().broadcast(value, root, objects=True)
 
 
@@ -165,24 +165,24 @@ def load_dmatrix(uri: Any, *, label: Any = None, weight: Optional[str] = None, q
         load_dmatrix("train.svm")
 
     `uri` and the column arguments (`label` to `storage_options`, `nthread`, `check`, `progress`) are those of warren.data.load: Parquet,
-    Arrow and CSV with named columns, and text as in docs/how-to/data-text.md, but without a cache, such as
-    "day1.gz;day2.gz?indexing_mode=1" or "table.csv?format=csv&label_column=0". All workers number categories alike. The matrix's
-    `warren_categories` lists the categories; pass it as `categories` when you load other rows for the same model.
+    Arrow and CSV with named columns, and text as in docs/how-to/data-text.md, but without a cache, such as "day1.gz;day2.gz?indexing_mode=1"
+    or "table.csv?format=csv&label_column=0". All workers use the same codes for categories. The matrix's `warren_categories` lists the
+    categories; pass it as `categories` when you load other rows for the same model.
 
     `quantile`: makes a QuantileDMatrix (1.7 and later), which takes less memory, for tree_method hist.
 
-    `external_memory`, for Parquet, Arrow and CSV: "auto" chooses what fits into this worker's part of the memory (of the host, or of its
-    cgroup): a DMatrix, a QuantileDMatrix built from batches, of which only the bins are kept, or pages on disk in `cache_dir` (None means
-    the folder for temporary files). True always uses pages: an ExtMemQuantileDMatrix from XGBoost 3.0 on; earlier versions can train on
-    pages only outside a job. Batches are read again for each pass that XGBoost makes.
+    `external_memory`, for Parquet, Arrow and CSV: "auto" chooses the form that fits into the memory of every worker (its part of the host's
+    or cgroup's memory): a DMatrix, a QuantileDMatrix built from batches, of which only the bins are kept, or pages on disk in `cache_dir`
+    (None means the folder for temporary files). True always uses pages: an ExtMemQuantileDMatrix from XGBoost 3.0 on; earlier versions can
+    train on pages only outside a job. Batches are read again for each pass that XGBoost makes.
 
     `reproducible`: makes a QuantileDMatrix with the cuts that one process would make from the rows of all workers, for `train` with the same
-    argument. Rows of Parquet and Arrow are read twice: each worker reads its rows, and some columns of all rows. Other rows are exchanged
-    between the workers. `ref=` another such matrix takes its cuts, for evaluation.
+    argument. Parquet and Arrow files are read twice: each worker reads its own rows, and some columns of all rows. Rows of other formats are
+    exchanged between the workers. For evaluation sets, `ref=` takes the cuts of another reproducible matrix.
 
     `options` are passed to the matrix.
 
-    All workers of a job call it. Raises a ValueError or OSError that names the file, row group, line and column of the problem."""
+    A collective call. Raises a ValueError or OSError that names the file, row group, line and column of the problem."""
     asked = data.Wanted(uri, label=label, weight=weight, qid=qid, base_margin=base_margin, features=features, exclude=exclude,
                         categorical=categorical, categories=categories, filters=filters, shuffle=shuffle, format=format,
                         delimiter=delimiter, storage_options=storage_options, nthread=nthread)
@@ -202,11 +202,11 @@ class Data:
         Data("s3://bucket/train/*.parquet", label="y")
         Data(X, label=y)
 
-    `uri_or_rows`: files, as for `load_dmatrix`, whose arguments follow. Or this worker's rows: a NumPy array, a sparse matrix of
-    SciPy, or a table of pandas, polars or Arrow with numbers, booleans and categories (the same ones on all workers, as
-    `warren.data.scatter` makes them); the rows of all workers, in the order of ranks, are the data set. Categories become their codes. `label`, `weight`, `qid` (one query's rows are
-    together, on one worker) and `base_margin` are then arrays with an element for each row. `options` are those of `load_dmatrix`; rows in memory take those of
-    QuantileDMatrix."""
+    `uri_or_rows`: files, as for `load_dmatrix`, with the arguments of that function. Or this worker's rows: a NumPy array, a SciPy sparse
+    matrix, or a pandas, polars or Arrow table with numbers, booleans and categories (the same categories on all workers, as
+    `warren.data.scatter` makes them); the data set consists of the rows of all workers, in rank order. Categories become their codes.
+    `label`, `weight`, `qid` (the rows of a query are contiguous, on one worker) and `base_margin` are then arrays with an element for each
+    row. `options` are those of `load_dmatrix`; for rows in memory, those of QuantileDMatrix."""
 
     def __init__(self, uri_or_rows: Any, *, label: Any = None, weight: Any = None, qid: Any = None, base_margin: Any = None,
                  **options: Any) -> None:
@@ -216,18 +216,19 @@ class Data:
 
     @property
     def is_of_files(self) -> bool:
-        """Whether the rows are in files, and not in this process."""
+        """Whether the rows are in files rather than in this process."""
         given = self._given
         return isinstance(given, (str, os.PathLike)) or (
             isinstance(given, (list, tuple)) and all(isinstance(one, (str, os.PathLike)) for one in given))
 
     def of_files(self) -> Any:
-        """For `train`: what an elastic training reads. Raises TypeError or ValueError for options that it cannot have."""
+        """For `train`: the description of the files for elastic training. Raises TypeError or ValueError for options that elastic training
+        does not support."""
         return _elastic_rows.asked(self._given, {**self._fields, **self._options})
 
     def load(self, **options: Any) -> "xgb.DMatrix":
-        """Returns this worker's rows as a matrix; `options` are added to those of the constructor. All workers call it. Raises the errors
-        of `load_dmatrix`, and TypeError or ValueError for rows in memory that cannot be used, on the worker that has them."""
+        """Returns this worker's rows as a matrix. A collective call. `options` apply unless the constructor was given others. Raises the
+        errors of `load_dmatrix`, and TypeError or ValueError, on that worker alone, for rows in memory that cannot be used."""
         options = {**options, **self._options}
         if self.is_of_files:
             return load_dmatrix(self._given, **self._fields, **options)
@@ -243,38 +244,38 @@ def train(params: Mapping[str, Any], data: Union["xgb.DMatrix", Data],  # pylint
           reproducible: Union[bool, str] = False, elastic: Optional[bool] = None,
           checkpoint: Union[str, "os.PathLike[str]", Checkpoints, None] = None, **options: Any) -> "xgb.Booster":
     """Trains as `xgboost.train` does, with `data` in place of its `dtrain`, and all of its other arguments (`options`: obj, custom_metric,
-    early_stopping_rounds, ...); loads what is given as a `Data`.
+    early_stopping_rounds, ...); loads each `Data`.
 
-    `reproducible`: the model has, byte for byte, `save_raw` of the one that one process trains with these parameters on all rows, and each
-    evaluation has its values, with any number of workers and however the rows are divided among them. `data` is a `Data`, or a matrix of
-    `load_dmatrix(..., reproducible=True)`; each of `evals` is a `Data`, such a matrix, or a DMatrix. The workers share out the computation
-    of the quantile cuts; rank 0 estimates the intercept and evaluates, for which it needs memory for the labels, weights and predictions of
-    all rows. A custom metric is called on rank 0, with the predictions of all rows and a matrix of their labels, weights and queries,
-    without features. `subsample` draws the rows of each round as one process does; what XGBoost computes from one worker's rows (some
-    objectives, gblinear) is refused with a ValueError that names it: docs/how-to/xgboost.md has the list, docs/explanation/same-model.md
-    the reasons and the costs.
+    `reproducible`: with any number of workers, and however the rows are divided among them, `save_raw` of the model is identical, byte for
+    byte, to that of a model trained by one process with these parameters on all rows, and so are the values of each evaluation. `data` is a
+    `Data`, or a matrix from `load_dmatrix(..., reproducible=True)`; each of `evals` is a `Data`, such a matrix, or a DMatrix. The workers
+    divide the computation of the quantile cuts among themselves; rank 0 estimates the intercept and evaluates, for which it needs memory for
+    the labels, weights and predictions of all rows. A custom metric is called on rank 0, with the predictions of all rows and a matrix of
+    their labels, weights and queries, without features. `subsample` draws the rows of each round as one process does. Parameters for which
+    XGBoost computes something from one worker's rows alone (some objectives, gblinear) raise a ValueError that names them:
+    docs/how-to/xgboost.md has the list, docs/explanation/same-model.md the reasons and the costs.
 
-    Sums of gradients are doubles, which depend on their order in the last bits; this nearly always disappears in the model, which is no
-    proof. With reproducible="exact", gradients are rounded so that all sums are exact: the model is the same for any number of workers, by
-    construction, and differs a little from that of xgboost.train. It has gradients for the objectives of squared error, logistic, softmax,
-    Poisson, gamma, Tweedie and pseudo-Huber regression, or takes those of `obj`; others are refused with a ValueError. With
-    WARREN_CHECK_SUMS=1 in the environment, rank 0 says after a training whether sums may have been rounded.
+    Gradients are summed as doubles, and the last bits of the sums depend on the order; the difference almost always disappears in the model,
+    but there is no guarantee. With reproducible="exact", gradients are rounded so that all sums are exact: by construction, the model is the
+    same for any number of workers; it differs slightly from that of xgboost.train. This is implemented for the objectives of squared error,
+    logistic, softmax, Poisson, gamma, Tweedie and pseudo-Huber regression, and for the gradients of `obj`; other objectives raise a
+    ValueError. With WARREN_CHECK_SUMS=1 in the environment, rank 0 reports after training whether sums may have been rounded.
 
-    `elastic`: the training goes on when workers are lost or come, in a job of dmlc-submit --num-workers MIN:MAX, and its model is still that
-    of one process. Implies `reproducible`; None means yes in such a job if `reproducible` is given and all rows are in files. `data` and
-    `evals` are `Data` of files, which all workers can read. Callbacks keep their state if they are XGBoost's own or an `ElasticCallback`.
-    Random draws (`colsample_*`, dart) are those of one process from XGBoost 3.3 on; before, a model with draws depends on when workers
-    were lost, and rank 0 says so. Between such trainings, and after the last one, a program may make no
-    other collective calls: a worker that comes later would miss them. docs/how-to/elastic.md shows how it is used.
+    `elastic`: in a job of dmlc-submit --num-workers MIN:MAX, training continues when workers are lost or join, and the model is still that of
+    one process. Implies `reproducible`. None means True in such a job if `reproducible` is given and all rows are in files. `data` and
+    `evals` are `Data` of files that all workers can read. XGBoost's own callbacks keep their state, and so does an `ElasticCallback`. Random
+    draws (`colsample_*`, dart) are those of one process from XGBoost 3.3 on; with earlier versions, a model with random draws depends on when
+    workers were lost, and rank 0 reports this. Between elastic training runs, and after the last one, a program may make no other collective
+    calls: a worker that joins later would miss them. docs/how-to/elastic.md shows how to use it.
 
-    `checkpoint`, with `elastic`: a folder, or a `Checkpoints`. Rank 0 saves there, after each round or every few, what is needed to go on if
-    all workers are lost at once: the same training then goes on from there, with the same model and evaluations in the end. It is the same
-    if its parameters, rounds, rows, evaluation sets, functions and version of XGBoost are; a line says where it goes on, or how the training
-    whose checkpoint is there differs. Each training has its own file, which appears atomically and is removed at the training's end. A
-    failed save is reported, and the training continues. States of `ElasticCallback`s must be plain data: TypeError. An unwritable folder
-    raises OSError.
+    `checkpoint`, with `elastic`: a folder, or a `Checkpoints`. After each round, or every few, rank 0 saves the state there, in case all
+    workers are lost at once: the same training run then resumes from it, with the same model and evaluations in the end. Two runs are the
+    same if their parameters, rounds, rows, evaluation sets, functions and version of XGBoost are the same; a message says from which round
+    training resumes, or how the run in the checkpoint differs. Each run has its own file, which is replaced atomically and removed at the end
+    of the run. A failed save is reported, and training continues. Raises TypeError if the state of an `ElasticCallback` is not plain data,
+    and OSError if the folder is not writable.
 
-    All workers call it. Raises RuntimeError with `reproducible` before XGBoost 2.1."""
+    A collective call. Raises RuntimeError with `reproducible` before XGBoost 2.1, and ValueError for arguments that cannot be combined."""
     if reproducible not in (False, True, "exact"):
         raise ValueError(f"reproducible is {reproducible!r}, expected False, True or 'exact'")
     params, checkpoints = dict(params), _elastic_saved.checked(checkpoint)
@@ -302,7 +303,7 @@ def train(params: Mapping[str, Any], data: Union["xgb.DMatrix", Data],  # pylint
 def _train(params: Mapping[str, Any], data: Any, num_boost_round: int,  # pylint: disable=redefined-outer-name
            evals: Sequence[Tuple[Any, str]], reproducible: Union[bool, str],  # pylint: disable=redefined-outer-name
            options: Dict[str, Any]) -> "xgb.Booster":
-    """Trains with this job's workers, which stay the same."""
+    """Trains with a fixed set of workers."""
     bins = {"max_bin": int(params["max_bin"])} if params.get("max_bin") is not None else {}
     matrix = data
     is_hist = params.get("tree_method") in (None, "auto", "hist") and params.get("booster") != "gblinear"
@@ -318,10 +319,10 @@ def _train(params: Mapping[str, Any], data: Any, num_boost_round: int,  # pylint
 
 @contextlib.contextmanager
 def reproducible() -> Iterator[None]:
-    """Within the block, and in this thread, `fit` of XGBoost's scikit-learn estimators trains the model of one process on the rows of all
-    workers, as `train` does with reproducible=True. X and y are this worker's rows, of the kinds that `Data` takes, as are those of `eval_set`. All workers fit the same
-    estimators. Raises ValueError for parameters that `train` refuses, and from an XGBClassifier if not all workers have rows of the same
-    classes."""
+    """Within the block, and in this thread, `fit` of XGBoost's scikit-learn estimators trains the model that one process would train on the
+    rows of all workers, as `train` does with reproducible=True. X, y and `eval_set` are this worker's rows, in any of the forms that `Data`
+    accepts. All workers fit the same estimators. Raises ValueError for parameters that `train` refuses, and for an XGBClassifier if the
+    workers do not all have rows of the same classes."""
     from warren._xgboost.same_model import estimators as _estimators  # pylint: disable=import-outside-toplevel
 
     with _estimators.reproducible():
@@ -330,8 +331,8 @@ def reproducible() -> Iterator[None]:
 
 def read_csr(uri: Any, nthread: int = 0) -> Tuple[Any, Dict[str, Any]]:
     """Returns the data from which `load_dmatrix` makes a matrix of a text data set: a scipy.sparse.csr_matrix, and the arguments `label`,
-    `weight` and `group`, which are None on all workers if no row of the data set has them. `uri`, the errors, and which workers call it are
-    as for `load_dmatrix`."""
+    `weight` and `group`, which are None on all workers if no row of the data set has them. A collective call. `uri` and the errors are those
+    of `load_dmatrix`."""
     peers = data.current_peers()
     table = data.Wanted(uri, format=None, nthread=nthread).text(peers)
     if peers.world > 1:
@@ -345,10 +346,9 @@ def train_with_checkpoints(params: Dict[str, Any], dtrain: "xgb.DMatrix", num_bo
                            storage_options: Optional[Mapping[str, Any]] = None, **options: Any) -> "xgb.Booster":
     """Works like `xgboost.train`, and resumes if the job is restarted (dmlc-submit --max-restarts).
 
-    Rank 0 saves the model so far at `path` (.json or .ubj; in an object store, or on a disk that it sees again after a restart) every
-    `every` rounds, atomically. `storage_options`: for fsspec's stores.
-    A failed save (a full disk) is reported on standard error; the previous checkpoint stays, and training continues. The file is removed
-    when training is done. Needs XGBoost 1.6 or later.
+    Rank 0 saves the model so far at `path` (.json or .ubj; in an object store, or on a disk that is still available after a restart) every
+    `every` rounds, atomically. `storage_options` are fsspec's, for an object store. A failed save (a full disk) is reported on standard
+    error; the previous checkpoint stays, and training continues. The file is removed when training is done. Needs XGBoost 1.6 or later.
 
     At the start, each worker looks for a checkpoint. A checkpoint of the same training is resumed: "going on from round 10 of FILE". A
     checkpoint of another training is ignored, with a line that names the differences, and replaced by the next save. A training is
@@ -361,9 +361,9 @@ def train_with_checkpoints(params: Dict[str, Any], dtrain: "xgb.DMatrix", num_bo
 
     The model is the same, bit for bit, as without a restart. Random numbers (subsample, colsample_*, dart, gblinear's selectors): from
     XGBoost 3.3 on, each round draws them from `seed` and its own number, so they differ from those of `xgboost.train`; for randomly drawn
-    pairs of a ranking (lambdarank_pair_method=mean), this is so from 3.4 on. In earlier versions a resumed training draws other numbers
-    than an uninterrupted one. lambdarank_unbiased keeps state outside the model: there a restart changes bits in every version. `options`
-    are passed to `xgboost.train`; early stopping counts from the restart.
+    pairs of a ranking (lambdarank_pair_method=mean), this is so from 3.4 on. In earlier versions a resumed training run draws other numbers
+    than an uninterrupted one. lambdarank_unbiased keeps state outside the model, so a restart changes bits in every version. `options` are
+    passed to `xgboost.train`; early stopping counts from the restart.
 
     Raises ValueError if the file at `path` is not a checkpoint, RuntimeError if another running training uses it (detected by a lock on
     `.NAME.lock` in the same folder; if the file system has no locks, a line on standard error says so; stores have none), and OSError if
@@ -374,8 +374,7 @@ def train_with_checkpoints(params: Dict[str, Any], dtrain: "xgb.DMatrix", num_bo
 def predict_to(path: Union[str, "os.PathLike[str]"], booster: "xgb.Booster", matrix: "xgb.DMatrix", *, whole: bool = False,
                overwrite: bool = False, format: Optional[str] = None,  # pylint: disable=redefined-builtin
                storage_options: Optional[Mapping[str, Any]] = None, **options: Any) -> None:
-    """Writes `booster.predict(matrix, **options)` for every worker's rows, in the order of ranks and rows. All workers of the job call
-    it.
+    """Writes `booster.predict(matrix, **options)` for every worker's rows, in the order of ranks and rows. A collective call.
 
     By default `path` becomes a folder with one file for each worker, even for one without rows: `part-00000-of-00004.parquet`. With
     `whole` it is one file, which rank 0 writes, receiving the rows in pieces. The format is given by `path`'s suffix, or by `format`:
@@ -391,12 +390,12 @@ def predict_to(path: Union[str, "os.PathLike[str]"], booster: "xgb.Booster", mat
                        storage_options=storage_options)
 
 
-#: Scikit-learn's estimators with workers. They are made on demand: other programs need no scikit-learn.
+#: The scikit-learn estimators that train on workers. They are created on demand, so that other programs do not need scikit-learn.
 _ESTIMATORS = ("XGBClassifier", "XGBRegressor", "XGBRanker")
 
 
 def _train_share(training: Any) -> Any:
-    """What each worker of an estimator calls."""
+    """Called on each worker of an estimator's job."""
     from warren._xgboost import on_workers as _on_workers  # pylint: disable=import-outside-toplevel
 
     return _on_workers.trained(training, _on_workers.Ours(communicator, train, Data))

@@ -1,4 +1,4 @@
-"""The callbacks of an elastic training, and the states that they have."""
+"""The callbacks of elastic training, and their states."""
 import copy
 from typing import Any, Callable, Dict, List, Sequence, Tuple, Type
 
@@ -6,7 +6,8 @@ import numpy as np
 
 
 class Stateful:
-    """A callback with a state that other workers must get: ElasticCallback of warren.xgboost and of warren.lightgbm."""
+    """A callback whose state is passed on to other workers: the ElasticCallback of warren.lightgbm, and a base of the one of
+    warren.xgboost."""
 
     def save(self) -> Any:
         """Returns the state."""
@@ -17,26 +18,27 @@ class Stateful:
         raise NotImplementedError
 
 
-#: The names and states of the callbacks that have states, in their order, and the parameters that callbacks have set.
+#: The names and states of the callbacks that have states, in the order of the callbacks, and the parameters that callbacks have set.
 State = Tuple[List[Tuple[str, Any]], Dict[str, Any]]
 
 
 class Callbacks:
-    """Callbacks with their states: those of the kind Stateful save them; those of the library's `own_kinds` have them in their fields."""
+    """Callbacks with their states. A Stateful callback saves its state itself; the state of one of the library's `own_kinds` consists of its
+    attributes."""
 
     def __init__(self, callbacks: Sequence[Any], own_kinds: Tuple[Type[Any], ...] = ()) -> None:
         self.all: List[Any] = list(callbacks)
         self._own_kinds = own_kinds
-        #: The parameters that callbacks have set: a saved model does not have them.
+        #: The parameters that callbacks have set, which a saved model does not contain.
         self.parameters: Dict[str, Any] = {}
 
     def state(self) -> State:
-        """The state now."""
+        """The current state."""
         return [(name_of(one), _state(one)) for one in self.with_states()], dict(self.parameters)
 
     def restore(self, state: State) -> None:
-        """Sets the state. A checkpoint may be of a training with other callbacks that only show something: a callback without a state keeps
-        its own, and a state without a callback is left out."""
+        """Sets the state. A checkpoint may come from a run with different callbacks, if these only display something: a callback without a
+        saved state keeps its own, and a saved state without a callback is ignored."""
         states, self.parameters = [tuple(one) for one in state[0]], dict(state[1])
         for one in self.with_states():
             place = next((number for number, (name, _) in enumerate(states) if name == name_of(one)), None)
@@ -53,7 +55,8 @@ class Callbacks:
         return [one for one in self.all if isinstance(one, (Stateful, *self._own_kinds))]
 
     def recording(self, model: Any) -> Callable[..., Any]:
-        """For replaced(NAME, ...), where NAME is the model's method that sets parameters: notes those that are set for this model."""
+        """For replaced(NAME, ...), where NAME is the model's method that sets parameters: records the parameters that are set for this
+        model."""
         def wrap(inner: Callable[..., Any]) -> Callable[..., Any]:
             def setting(one: Any, params: Any, *value: Any) -> Any:
                 if one is model:
@@ -64,12 +67,12 @@ class Callbacks:
 
 
 def name_of(callback: Any) -> str:
-    """The name of its class."""
+    """The qualified name of the callback's class."""
     return f"{type(callback).__module__}.{type(callback).__qualname__}"
 
 
 def _state(callback: Any) -> Any:
-    """What the callback has saved, or the fields of one of the library's callbacks, without functions."""
+    """The state that a Stateful callback has saved, or the attributes of one of the library's callbacks that are plain data."""
     if isinstance(callback, Stateful):
         return copy.deepcopy(callback.save())
     return {name: copy.deepcopy(value) for name, value in vars(callback).items() if _is_plain(value)}

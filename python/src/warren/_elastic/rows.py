@@ -1,4 +1,4 @@
-"""The files of a data set of an elastic training, and the rows of some of its shares."""
+"""The files of a data set for elastic training, and the rows of some of its shares."""
 import contextlib
 import dataclasses
 import os
@@ -12,7 +12,7 @@ from warren.data._columnar.source import Source
 from warren.data._peers import Peers
 from warren.data._table import Table
 
-#: The shares of a data set, for each worker that the job may have: a lost worker's rows can then be dealt out evenly.
+#: The number of shares of a data set for each worker that the job may have, so that a lost worker's rows can be distributed evenly.
 _SHARES_PER_WORKER = 16
 
 
@@ -22,7 +22,7 @@ def number_of_shares() -> int:
 
 
 class Files:
-    """See above. `count`: the number of shares."""
+    """The files of a data set with `count` shares."""
 
     def __init__(self, wanted: _load.Wanted, progress: bool, count: int) -> None:
         self._wanted, self._progress, self._count = wanted, progress, count
@@ -30,20 +30,20 @@ class Files:
         self._converter: Optional[_converter.Converter] = None
 
     def open_together(self, peers: Peers) -> None:
-        """Looks at the files; all workers call it, and agree on the categories unless the caller has given them. Raises the errors of
-        warren.data.load, the same on all of them."""
+        """Opens the data set. A collective call, in which the workers agree on the categories unless the caller has given them. Raises the
+        errors of warren.data.load, the same on all workers."""
         if not self._wanted.is_text:
             self._source = self._wanted.source(peers)
             self._converter = _converter.Converter(self._source, self._wanted.categories)
 
     def open_alone(self, categories: Mapping[str, Any]) -> None:
-        """Looks at the files without the other workers, with the categories that they have agreed on."""
+        """Opens the data set without the other workers, with the categories on which the workers have agreed."""
         if not self._wanted.is_text:
             self._source = self._wanted.source(_peers.of(0, self._count))
             self._converter = _converter.Converter(self._source, categories)
 
     def files(self) -> List[Tuple[str, int, int]]:
-        """The names of the files, their sizes, and when they were changed (in ns; 0 for those of stores)."""
+        """The files' names, sizes and modification times (in ns; 0 for files in object stores)."""
         if self._source is not None:
             found = self._source.files
         else:
@@ -54,15 +54,15 @@ class Files:
         return [(one.uri, one.size, _changed(one.uri)) for one in found]
 
     def require_unchanged(self, files: Sequence[Tuple[str, int, int]], of_this_host: bool) -> None:
-        """Raises ValueError if the files are not those that the other workers read: rows of both would be mixed. `of_this_host`: whether they
-        were looked at on this host, whose clock tells when files were changed."""
+        """Raises ValueError if the files have changed since `files` was listed: old and new rows would be mixed. `of_this_host`: whether
+        `files` was listed on this host; otherwise, modification times are not compared."""
         for (name, size, changed), (_, other_size, other_changed) in zip(self.files(), files):
             if size != other_size or (of_this_host and changed != other_changed):
                 raise ValueError(f"{name} has changed since the training began, and a worker was to read it anew: start the job again")
 
     @property
     def is_open(self) -> bool:
-        """Whether the files have been looked at."""
+        """Whether the files have been opened; always true for text."""
         return self._wanted.is_text or self._converter is not None
 
     @property

@@ -1,4 +1,4 @@
-"""This process in an elastic job: its generations, and the trainings that the job has ended."""
+"""This process in an elastic job: its generations, and the results of the job's completed training runs."""
 import contextlib
 import re
 import sys
@@ -10,24 +10,24 @@ from warren._launch.membership import Generation, JobIsOver, Membership
 from warren._launch.preemption import EndRequest
 from warren.data._peers import Peers
 
-#: How long a worker waits to hear from the tracker that another one is lost: after a failed collective call, and after another error.
+#: The time to wait for the tracker's report that another worker was lost: after a failed collective call, and after another error.
 _PATIENCE_S, _SHORT_PATIENCE_S = 5.0, 0.5
-#: How an error of a collective call of Warren's engine begins.
+#: The beginning of the error message of a collective call of Warren's engine.
 _OF_ENGINE = re.compile(r"rank \d+: Warren\w+: ")
-#: How the libraries and Warren's engine describe a connection between workers that broke, or a host that does not answer.
+#: Matches the messages of the libraries and of Warren's engine about a broken connection between workers, or a host that does not answer.
 _OF_LINKS = re.compile(r"loop\.cc|channel|Encountered EOF|[Ss]ocket|Connection (reset|refused|timed out)|Broken pipe|closed the connection|"
                        "has ended|was lost|lost rank|gave up|has waited|(has|does) not answer|own communication failed")
-#: A network that does not work is an error in the end.
+#: The number of broken connections without progress after which the next one is an error: the network does not work.
 _MOST_BROKEN_LINKS = 5
 
 
 class Library(NamedTuple):
     """A library that trains in elastic jobs."""
 
-    name: str  #: its name, with which messages of its errors may begin
+    name: str  #: the library's name; its error messages may begin with it
     error: Type[Exception]
     join: Callable[[Generation], None]  #: joins the communicator of a generation
-    leave: Callable[[bool], None]  #: leaves it; with True, because of a failure, without the other members
+    leave: Callable[[bool], None]  #: leaves the communicator; True means after a failure, without the other members
 
     @property
     def package(self) -> str:
@@ -36,16 +36,16 @@ class Library(NamedTuple):
 
     @property
     def of_collectives(self) -> Tuple[Type[Exception], ...]:
-        """What a collective call may raise when a worker is lost."""
+        """The exceptions that a collective call may raise when a worker is lost."""
         return self.error, RuntimeError, OSError
 
 
 class Change(Exception):
-    """All members of the generation leave it together: another worker waits, or one has been asked to end."""
+    """Raised on all members of the generation, which leave it together: another worker is waiting, or a member has been asked to end."""
 
 
 class Session:
-    """The membership of this process, which trains with `library`."""
+    """The membership of this process, which trains with `library`, in an elastic job."""
 
     def __init__(self, library: Library) -> None:
         self._library = library
@@ -54,12 +54,12 @@ class Session:
         self._broken_links = 0  # since the last round
         self._end.begin()
         self._membership = Membership(library.package)
-        #: The results of the job's trainings that this process knows, each a tuple that the library's training has made.
+        #: The results of the job's training runs, as far as this process has them: tuples returned by `run` (see `trained`).
         self.kept: List[Tuple[Any, ...]] = []
-        #: How many of them this process has returned to its program.
+        #: The number of results that have been returned to this process's program.
         self.returned = 0
-        self._left = 0  # how often its program has left the communicator
-        self._stays = False  # whether this process did not leave it then, because the others had left it long before
+        self._left = 0  # the number of times the program has left the communicator
+        self._stays = False  # whether this process did not leave it the last time, because the others had already entered it again
         self._size_at_result = 0
         self._has_finished = False
         self._take_part()
@@ -67,11 +67,12 @@ class Session:
 
     @property
     def library(self) -> str:
-        """The name of the library that it trains with."""
+        """The name of the library with which this process trains."""
         return self._library.name
 
     def enter_again(self, library: Library) -> None:
-        """To be called when the program enters the communicator once more. XGBoost's may have other arguments then."""
+        """To be called when the program enters the communicator again. `library` may differ from the first one in the arguments with which it
+        joins."""
         self._library = library
         self._end.begin()
         if self._stays:
@@ -83,7 +84,7 @@ class Session:
         self._end.may_wait = False
 
     def _take_part(self) -> None:
-        """Joins the next generation. Ends the program if the job has no work left."""
+        """Joins the next generation. Raises SystemExit if the job has no work left."""
         try:
             self._next_generation()
         except JobIsOver:
@@ -108,8 +109,8 @@ class Session:
                 self._membership.come_again()
 
     def _require_end(self, error: BaseException) -> None:
-        """Raises the error of a collective call, unless the reason is that the generation ends, or that a connection between workers
-        broke."""
+        """Raises the error of a collective call, unless the generation is known to be ending, or a connection between workers broke (up to
+        _MOST_BROKEN_LINKS times without progress)."""
         of_call = isinstance(error, self._library.error) or isinstance(error, RuntimeError) and (
             str(error).startswith(self._library.name) or _OF_ENGINE.match(str(error)) is not None)
         if self._membership.is_known_to_end(_PATIENCE_S if of_call else _SHORT_PATIENCE_S):
@@ -121,8 +122,8 @@ class Session:
         sys.stderr.write(f"warren: a connection between workers broke, so they meet again ({words[-1] if words else ''})\n")
 
     def at_boundary(self, peers: Peers, stops: bool) -> bool:
-        """To be called by all members between two rounds. Returns whether one of them stops the training. Raises Change on all of them if
-        one has heard that another worker waits, or has been asked to end."""
+        """A collective call between two rounds. Returns whether any member stops the training. If none does, raises Change on all members if
+        another worker is waiting, or a member has been asked to end."""
         wants = self._membership.wants_change() or self._end.is_there
         one_wants, one_stops = peers.greatest(np.array([wants, stops], np.uint64))
         if one_wants and not one_stops:
@@ -130,7 +131,7 @@ class Session:
         return bool(one_stops)
 
     def has_progressed(self) -> None:
-        """To be called at the end of a round."""
+        """To be called at the end of each round."""
         self._broken_links = 0
 
     def _recovering(self, work: Callable[[], Any]) -> Any:
@@ -157,8 +158,8 @@ class Session:
 
     def trained(self, peers_of_job: Callable[[], Peers], run: Callable[[Peers], Tuple[Any, ...]], take: Callable[[Tuple[Any, ...]], None]
                 ) -> Tuple[Any, ...]:
-        """Returns the result of the program's next training: what `run` returns with the workers of a generation, or what others have had,
-        which `take` is told."""
+        """Returns the result of the program's next training run: the result of `run`, which trains with the workers of a generation, or the
+        result that other workers already have, which is passed to `take`."""
         def work() -> None:
             peers = peers_of_job()
             if self.behind(peers):
@@ -173,9 +174,10 @@ class Session:
         return found
 
     def behind(self, peers: Peers, is_at_end: bool = False) -> bool:
-        """To be called by all members before a training, and when they are about to leave the communicator. Returns true if the others have
-        ended the training that this worker is to begin, and `kept` then has its result; or have left the communicator, and entered it
-        again. Workers that are ahead wait for those that are behind."""
+        """A collective call before each training run, and, with `is_at_end`, when the program is about to leave the communicator. Returns
+        true if this worker is behind: the others have completed the training run that it is about to begin, whose result is then in `kept`;
+        or, with `is_at_end`, they have left the communicator and entered it again. Workers that are ahead wait for those that are behind.
+        Raises ValueError if the workers do not make the same training runs in the same order."""
         ours = self._left, self.returned, is_at_end
         while True:
             told = [tuple(one) for one in peers.allgather(ours)]
@@ -190,9 +192,9 @@ class Session:
                                  "or leaves it before: all workers make the same trainings in the same order")
 
     def finish(self, peers_of_job: Callable[[], Peers]) -> bool:
-        """To be called when the program leaves the communicator. Waits until all members have come so far. Returns whether this process is
-        to leave it, too: it stays if the others have entered it again already. Raises RuntimeError if a worker was lost after the last
-        training, and not replaced."""
+        """To be called when the program leaves the communicator. Waits until all members have reached this point. Returns whether this
+        process is to leave it, too: it stays if the others have already entered it again. Raises RuntimeError if a worker was lost after the
+        last training run and not replaced."""
         self._end.may_wait = True
         while not self._has_finished:
             try:
@@ -208,7 +210,7 @@ class Session:
                 self._broken_links += 1
                 if self._has_finished or self._broken_links > _MOST_BROKEN_LINKS:
                     raise
-                # If a worker is lost now, another one may have seen all come so far.
+                # If a worker is lost now, another one may already have seen that all had reached this point.
                 self._membership.is_known_to_end(_PATIENCE_S)
                 with contextlib.suppress(Exception):
                     self._library.leave(True)
@@ -223,13 +225,13 @@ class Session:
         return not self._stays
 
     def abandon(self) -> None:
-        """Leaves the communicator without the others: a library's threads could crash the process at its exit."""
+        """Leaves the communicator without the others; otherwise, the library's threads could crash the process at exit."""
         with contextlib.suppress(Exception):
             self._library.leave(True)
 
     def rest(self) -> None:
-        """Gives the signals back to the program, which has left the communicator. The tracker learns from the end of the process that it
-        does not come again."""
+        """Restores the signal handlers of the program, which has left the communicator. The tracker is not notified: it detects the end of
+        the process."""
         self._end.close()
 
 
@@ -245,15 +247,16 @@ def current(library: str) -> Optional[Session]:
 
 
 def _require_one_library(session: Session, library: str) -> None:
-    """A worker that comes later would begin with the first library, while the others communicate by the second one."""
+    """Raises RuntimeError if the session uses another library: a worker that joins later would begin with the first library, while the others
+    communicate through the second one."""
     if session.library != library:
         raise RuntimeError(f"an elastic job trains with one library: this program has trained with {session.library}, and now begins with "
                            f"{library}; make two jobs of it, or use a fixed number of workers")
 
 
 def begin(library: Library) -> None:
-    """Joins the elastic job of this process, for the first time or again. Raises RuntimeError if it has joined it, or has trained with another
-    library."""
+    """Joins the elastic job of this process, for the first time or again. Raises RuntimeError if this process is already in the job, or has
+    trained there with another library."""
     global _current, _resting  # pylint: disable=global-statement
     if _current is not None:
         raise RuntimeError("this worker has already joined its job: use one communicator around all trainings")
@@ -269,8 +272,8 @@ def begin(library: Library) -> None:
 
 @contextlib.contextmanager
 def ended(peers_of_job: Callable[[], Peers], failed: bool) -> Iterator[bool]:
-    """Ends the session, if there is one, around the block in which this process leaves the library's communicator. Yields whether it is to
-    leave it."""
+    """Ends the session, if there is one, around the block in which this process leaves the library's communicator. Yields whether the process
+    is to leave the communicator."""
     global _current, _resting  # pylint: disable=global-statement
     session, _current = _current, None
     if session is None:

@@ -1,6 +1,6 @@
-"""Which worker holds which rows: pure functions.
+"""Assigns the rows of a data set to workers, with pure functions.
 
-The rows of a data set are `count` shares of about equal size, in the order of the data set."""
+A data set is divided into `count` shares of about equal size, in the order of its rows."""
 from typing import List, NamedTuple, Sequence, Set
 
 
@@ -12,7 +12,7 @@ class Range(NamedTuple):
 
 
 def ranges_of(shares: Sequence[int]) -> List[Range]:
-    """The shares, in ascending order, as ranges without gaps between them."""
+    """Returns the shares as ranges in ascending order; adjacent shares are in one range."""
     found: List[Range] = []
     for share in sorted(shares):
         if found and found[-1].last == share:
@@ -23,10 +23,10 @@ def ranges_of(shares: Sequence[int]) -> List[Range]:
 
 
 def dealt(held: Sequence[Sequence[int]], count: int) -> List[List[int]]:
-    """Returns the shares that each worker is to hold; `held` are those that each holds now, in the order in which it got them, as are those
-    returned. Each share is held once, workers differ by one share at most, and no more shares move than that needs: nothing moves from one
-    survivor to another, a new worker that takes a lost worker's place takes exactly its shares, and a survivor first gives back what it got
-    last. If nobody holds anything, worker k takes the k-th part of the data set."""
+    """Returns the shares assigned to each worker. `held`: each worker's current shares. All lists are in order of acquisition. Each share is
+    assigned to exactly one worker, the workers' numbers of shares differ by at most one, and no more shares move than necessary: after a
+    loss, no share moves between survivors; a new worker that replaces a lost one receives exactly the lost worker's shares; a worker with too
+    many shares gives up those that it received last. If no worker holds any share, worker k receives the k-th part of the data set."""
     world = len(held)
     taken: Set[int] = set()
     mine: List[List[int]] = []
@@ -38,7 +38,7 @@ def dealt(held: Sequence[Sequence[int]], count: int) -> List[List[int]]:
     if not taken:
         ends = [(worker + 1) * least + min(worker + 1, more) for worker in range(world)]
         return [list(range(begin, end)) for begin, end in zip([0, *ends], ends)]
-    # `more` workers hold one share more than the others: those that have it already, and then those that must read most anyway.
+    # `more` workers hold one share more than the others: first those that already have it, then those that have to read most in any case.
     first = sorted(range(world), key=lambda worker: (len(mine[worker]) <= least, len(mine[worker]), worker))
     target = {worker: least + (place < more) for place, worker in enumerate(first)}
     free = sorted(set(range(count)) - taken)

@@ -12,14 +12,14 @@ from typing import Callable, Deque
 
 #: A thread that has been idle for this long ends.
 _IDLE_S = 5.0
-#: How long the process waits at exit for running functions.
+#: The time that the process waits at exit for running functions.
 _AT_EXIT_S = 5.0
 _LOOK_AGAIN_S = 0.01
 
 
 def _patience_s(num_running: int) -> float:
-    """How long the running functions may take before another thread calls the next one. Doubles with each running function, so that a
-    program that is merely slow does not get a thread for each function."""
+    """Returns the time that the running functions may take before another thread calls the next one. It doubles with each running function,
+    so that a program that is merely slow does not get a thread for each function."""
     return 0.001 * float(1 << min(num_running - 1, 6))
 
 
@@ -48,7 +48,7 @@ class CallbackThreads:
             time.sleep(_LOOK_AGAIN_S)
 
     def _has_idle_thread(self) -> bool:
-        """Starts a thread if none is idle. Returns whether there is any thread to call functions."""
+        """Starts a thread if none is idle. Returns whether any thread exists that can call functions."""
         if self._num_idle == 0:
             try:
                 threading.Thread(target=self._serve, name="warren callbacks", daemon=True).start()

@@ -22,7 +22,8 @@ T = TypeVar("T")
 
 @unique
 class Op(IntEnum):
-    """How a reduction combines the elements of all ranks. The bitwise operations take integers, AVG takes floating point."""
+    """The operation with which a reduction combines the elements of all ranks. The bitwise operations take integers, AVG takes floating-point
+    numbers."""
 
     MAX = 0
     MIN = 1
@@ -135,7 +136,7 @@ def _call_back(error: Optional[bytes], number: int) -> None:
     _callback_threads.call(call)
 
 
-#: How long the interpreter waits at exit for callbacks: some belong to operations that may never end.
+#: The time that the interpreter waits at exit for callbacks: some belong to operations that may never end.
 _LAST_CALLS_S = 1.0
 
 

@@ -17,7 +17,7 @@ def folder() -> pathlib.Path:
 
 
 def program(name: str) -> str:
-    """Returns the path of a program. Raises FileNotFoundError, whose message says how to get the program."""
+    """Returns the path of a program. Raises FileNotFoundError, with a message that explains how to install it, if it does not exist."""
     path = folder() / "bin" / name
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist: install Warren's wheel (pip install warren-train), or set "
@@ -26,7 +26,7 @@ def program(name: str) -> str:
 
 
 def run(name: str, arguments: Sequence[str]) -> NoReturn:
-    """Replaces this process with the program."""
+    """Replaces this process with the program. Raises FileNotFoundError if the program does not exist."""
     path = program(name)
     sys.stdout.flush()
     os.execv(path, [name, *arguments])

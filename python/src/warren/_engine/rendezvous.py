@@ -1,4 +1,4 @@
-"""How ranks without a communicator find each other: through an allgather that the program provides."""
+"""Lets ranks without a communicator find each other through an allgather that the program provides."""
 import contextlib
 import ctypes
 from typing import Any, Callable, Iterator, List, Sequence
@@ -12,8 +12,8 @@ Allgather = Callable[[bytes], Sequence[bytes]]
 
 @contextlib.contextmanager
 def rendezvous(rank: int, size: int, allgather: Allgather) -> Iterator[Any]:
-    """Yields the rendezvous as the functions of warren/c_api.h take it. If `allgather` raises an error, that error is raised instead of the
-    one that those functions report."""
+    """Yields the rendezvous in the form that the functions of warren/c_api.h take. If `allgather` raises an error, that error replaces the
+    one that these functions report."""
     failure: List[BaseException] = []
 
     def exchange(record: int, count: int, give: Any, records: int, *_: Any) -> int:

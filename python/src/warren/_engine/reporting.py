@@ -8,7 +8,7 @@ from warren._engine import native as _native
 
 
 def wanted() -> bool:
-    """Whether dmlc-submit started this process and wants reports."""
+    """Whether dmlc-submit started this process with reports enabled."""
     return os.environ.get("WARREN_REPORT_SECONDS", "") not in ("", "0")
 
 

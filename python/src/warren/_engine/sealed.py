@@ -1,9 +1,9 @@
-"""Python objects as bytes for other processes of the job, and back.
+"""Converts Python objects to bytes for other processes of the job, and back.
 
-Unpickling runs whatever code the bytes ask for, so bytes from another process are unpickled only if that process knows the job's token
-(`DMLC_JOB_TOKEN`): a pickle carries an HMAC-SHA-256, with a key derived from the token, over the name of the call, the sender's rank and
-the body. The HMAC is verified first. Without a token (Dask, Spark, torchrun, a third-party tracker) plain data are sent as JSON; a call
-that must send other objects passes `objects`, and then trusts every peer of the communicator.
+Unpickling runs whatever code the bytes ask for, so bytes from another process are unpickled only if that process has the job's token
+(`DMLC_JOB_TOKEN`): a pickle carries an HMAC-SHA-256, with a key derived from the token, over the name of the call, the sender's rank and the
+body. The HMAC is verified first. Without a token (Dask, Spark, torchrun, a third-party tracker) plain data are sent as JSON; a call that must
+send other objects passes `objects`, and then trusts every peer of the communicator.
 
 The key is derived as in wire/job_token.h, with its own purpose string. A message consists of one byte for its kind (pickle, JSON or
 refusal, with or without a seal), the seal (32 bytes, if there is a token), and the body."""
@@ -60,9 +60,9 @@ def _code(secret: bytes, form: bytes, call: str, source: int, body: Bytes) -> by
 def seal(value: Any, call: str, source: int, *, objects: bool = True, write: Callable[[Any, Any], None] = dump,
          secret: Optional[bytes] = None) -> memoryview:
     """Returns the message from which `loads` restores `value`, sent by rank `source` in the call named `call`. Raises any exception of
-    `write`, which pickles the value into a file. `secret`: the token of another job than this process's. Without a token and without
-    `objects`, raises TypeError for anything but None, bool, int, float, str, bytes, tuple, list, dict, and NumPy's numbers, dtypes and
-    arrays without objects."""
+    `write`, which pickles the value into a file. `secret`: the token to use in place of this process's. Without a token and without
+    `objects`, raises TypeError for anything but None, bool, int, float, str, bytes, tuple, list, dict, and NumPy's numbers, dtypes and arrays
+    without objects."""
     secret = secret or token()
     buffer = io.BytesIO()
     if secret is None and not objects:
@@ -87,8 +87,7 @@ def _with_seal(buffer: io.BytesIO, secret: bytes, call: str, source: int) -> mem
 
 
 def seal_or_refuse(value: Any, call: str, source: int, *, objects: bool = True, write: Callable[[Any, Any], None] = dump) -> memoryview:
-    """Like `seal`, for a call that all ranks make: an object that cannot be sent becomes a message for which `loads` raises TypeError on
-    all ranks."""
+    """Like `seal`, for a collective call: an object that cannot be sent becomes a message for which `loads` raises TypeError on all ranks."""
     try:
         return seal(value, call, source, objects=objects, write=write)
     except Exception as error:  # pylint: disable=broad-except
@@ -99,14 +98,14 @@ def seal_or_refuse(value: Any, call: str, source: int, *, objects: bool = True, 
 
 
 def is_refusal(message: Bytes) -> bool:
-    """Whether the message says that `seal_or_refuse` could not send the object."""
+    """Whether `seal_or_refuse` made the message for an object that cannot be sent."""
     return bytes(message[:1]) in (_REFUSAL, _SEALED_REFUSAL)
 
 
 def loads(message: Bytes, call: str, source: int, *, objects: bool = True, secret: Optional[bytes] = None) -> Any:
-    """Returns the value that rank `source` passed to `seal` for this call, with the same `secret`. Raises RuntimeError, without unpickling anything, for a message
-    that is not sealed with this process's token, and, without a token, for a pickle if the call does not allow `objects`. Raises TypeError
-    if the object could not be sent."""
+    """Returns the value that rank `source` passed to `seal` for this call, with the same `secret`. Raises RuntimeError, without unpickling
+    anything, for a message that is not sealed with this process's token, and, without a token, for a pickle if the call does not allow
+    `objects`. Raises TypeError if the object could not be sent."""
     view = memoryview(message)
     form, secret = bytes(view[:1]), secret or token()
     refused = f"{call}: the message of rank {source} was refused and not unpickled: "
@@ -144,7 +143,7 @@ def to_text(value: Any) -> str:
 
 
 def from_text(text: Union[str, bytes]) -> Any:
-    """Returns the data that `to_text` was given. Raises ValueError for any other text."""
+    """Returns the data that were passed to `to_text`. Raises ValueError for any other text."""
     try:
         return _restored(json.loads(text))
     except (ValueError, TypeError, IndexError, KeyError, RecursionError) as error:
@@ -152,8 +151,8 @@ def from_text(text: Union[str, bytes]) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Returns the value in a form for JSON: containers become lists whose first element names their type. Raises TypeError for data that
-    are not plain."""
+    """Returns the value in a form that JSON can represent: containers become lists whose first element names their type. Raises TypeError for
+    data that are not plain."""
     kind = type(value)
     if value is None or kind in (bool, int, float, str):
         return value

@@ -28,7 +28,7 @@ class _Replaced:
 
 
 _lock = threading.Lock()
-#: By owner and name.
+#: The stand-ins, by the id of the owner and the name of the function.
 _all: Dict[Tuple[int, str], _Replaced] = {}
 
 
@@ -36,8 +36,9 @@ _all: Dict[Tuple[int, str], _Replaced] = {}
 def replaced(name: str, make: Callable[[_Function], _Function], *owners: Any,
              elsewhere: Optional[Callable[[_Function], _Function]] = None) -> Iterator[None]:
     """Replaces the function `name` of all `owners` (classes or modules) within the block. This thread then calls the result of
-    make(original), where `original` is what it called before as the first owner's function; other threads call their own replacement, or
-    else the original, or if given the result of elsewhere(original). Blocks of several threads may begin and end in any order."""
+    make(original), where `original` is the function that it called before for the first owner. Other threads call their own replacement, if
+    they have one, else the result of elsewhere(original), if `elsewhere` is given, else the original. Blocks of several threads may begin and
+    end in any order."""
     with _lock:
         places = [_place(owner, name) for owner in owners]
         thread = threading.get_ident()
@@ -74,7 +75,7 @@ def warns_once(is_due: Callable[..., bool], text: Callable[[], str]) -> Callable
 
 
 def alone(library: str, workers: int) -> str:
-    """The warning of a training in another thread than the one that takes part in the job."""
+    """The text of the warning about training in a thread that does not take part in the job."""
     return (f"{library} trains on this thread's rows alone: of the {workers} workers of the job, only the threads that have entered communicator() "
             "train together. Train in such a thread, or outside of the block if this is meant")
 

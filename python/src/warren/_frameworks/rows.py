@@ -1,4 +1,4 @@
-"""Rows that a program has in memory, as the libraries take them."""
+"""Converts rows in memory to the forms that the libraries take."""
 from typing import Any, Dict, Mapping, Optional, Tuple
 
 import numpy as np
@@ -6,8 +6,8 @@ from numpy.typing import NDArray
 
 
 def in_known_form(rows: Any) -> Any:
-    """Rows as an array, a CSR matrix or a frame of pandas, into which tables of polars and Arrow, lists, and
-    objects that say how they become an array are converted; others as they are."""
+    """Returns rows as an array, a CSR matrix or a pandas frame. Converts polars and Arrow tables, other sparse matrices, lists, and objects
+    with `__array__`; returns anything else unchanged."""
     module = type(rows).__module__.partition(".")[0]
     if module == "polars" and hasattr(rows, "collect"):
         rows = rows.collect()
@@ -22,7 +22,8 @@ def in_known_form(rows: Any) -> Any:
 
 
 def _frame_of(table: Any) -> Any:
-    """A frame of pandas whose columns keep their types where values are missing; columns of categories become pandas' own."""
+    """Returns a pandas frame whose columns keep their types even if values are missing (from pandas 1.5 on); dictionary columns become pandas
+    categoricals."""
     import pandas as pd  # pylint: disable=import-outside-toplevel
     import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
@@ -32,8 +33,9 @@ def _frame_of(table: Any) -> Any:
 
 
 def split_arguments(given: Mapping[str, Any]) -> Tuple[Any, float, Dict[str, Any], Dict[str, Any]]:
-    """Divides the arguments of XGBoost's matrices, those of them that are not None, into the rows, the value that is missing, the fields of
-    rows, and the others. Groups become queries, and a weight of a group that of its rows."""
+    """Splits the arguments of XGBoost's matrices that are not None into the rows, the value that marks missing values, the fields of the
+    rows, and the other arguments. Groups become queries, and the weight of a query becomes the weight of each of its rows. Raises ValueError
+    for queries and weights that do not fit."""
     options = {name: value for name, value in given.items() if value is not None}
     rows, missing, group = options.pop("data"), options.pop("missing", np.nan), options.pop("group", None)
     fields = {name: options.pop(name) for name in ("label", "weight", "qid", "base_margin") if name in options}
@@ -52,7 +54,8 @@ def split_arguments(given: Mapping[str, Any]) -> Tuple[Any, float, Dict[str, Any
 
 
 def queries(qid: Any, rows: int) -> Optional[NDArray[Any]]:
-    """The queries of rows, counted from 0. Raises ValueError if the rows of a query are not together."""
+    """Returns the number of each row's query, counted from 0; None without `qid`. Raises ValueError if the rows of a query are not together,
+    or if `qid` does not have one value per row."""
     if qid is None:
         return None
     found = np.asarray(qid)

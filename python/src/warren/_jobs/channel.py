@@ -12,11 +12,11 @@ from warren._engine import sealed as _sealed
 
 _NONCE_BYTES = 32
 _LENGTH_BYTES = 8
-#: The longest message of a peer that has proved nothing yet, and of one that has.
+#: The maximum size of a message before the peer has proved the token, and afterwards.
 _MOST_PROOF_BYTES, _MOST_BYTES = 4096, 1 << 48
-#: How long a peer may take to prove the token.
+#: The time in which a peer must prove the token.
 _PROOF_S = 30.0
-#: When a peer whose host is gone is given up: after this idle time, and as many probes at this interval.
+#: TCP keepalive, which detects a peer whose host is gone: the idle time and the interval of probes in seconds, and the number of probes.
 _KEEP_ALIVE = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4))
 
 
@@ -25,11 +25,11 @@ class Refused(RuntimeError):
 
 
 class Channel:
-    """One end of a connection, for one thread. Errors: Refused, OSError, EOFError if the other end has closed the connection, and TypeError
-    for what cannot be pickled."""
+    """One end of a connection, for one thread. Errors: Refused, OSError, EOFError if the other end has closed the connection, and pickle's
+    errors."""
 
     def __init__(self, connection: socket.socket, secret: bytes, is_driver: bool) -> None:
-        """Both ends prove that they know the token, the process first."""
+        """Both ends prove that they have the token, the process first."""
         self._socket, self._secret, self._is_driver = connection, secret, is_driver
         self._sent = self._received = 0
         self._most_bytes = _MOST_PROOF_BYTES
@@ -72,18 +72,18 @@ class Channel:
         return value
 
     def close(self) -> None:
-        """Closes the connection, also for a thread that waits in `receive`."""
+        """Closes the connection. A thread that is waiting in `receive` gets an error."""
         try:
             self._socket.shutdown(socket.SHUT_RDWR)
         except OSError:
-            pass  # the other end was faster
+            pass  # the other end has already closed it
         self._socket.close()
 
     def _read(self, size: int) -> bytearray:
         message = bytearray(size)
         view = memoryview(message)
         while view:
-            if self._deadline is not None:  # the time limit is for the whole proof, and not for each piece
+            if self._deadline is not None:  # the time limit applies to the whole proof, not to each piece
                 self._socket.settimeout(max(0.001, self._deadline - time.monotonic()))
             count = self._socket.recv_into(view)
             if not count:

@@ -1,4 +1,4 @@
-"""The driver's side of the connections: gives each process of the job its function, and keeps what comes back."""
+"""The driver's side of the connections: sends each process of the job its function, and keeps the outcomes."""
 import dataclasses
 import errno
 import linecache
@@ -13,9 +13,9 @@ from typing import Any, Callable, Dict, List, Optional
 from warren._jobs.channel import Channel, Refused
 
 _FIRST_PORT, _LAST_PORT = 9091, 9999
-#: The most connections that have proved nothing yet. They are few, and short, if all are of the job's processes.
+#: The maximum number of connections that have not proved the token yet. The job's own processes need few of them, and only briefly.
 _MOST_UNPROVED = 256
-#: How long to wait when a connection cannot be accepted.
+#: The pause after a connection could not be accepted.
 _PAUSE_S = 0.1
 #: The errors of a socket that was closed.
 _GONE = (errno.EBADF, errno.EINVAL)
@@ -23,7 +23,7 @@ _GONE = (errno.EBADF, errno.EINVAL)
 
 @dataclasses.dataclass
 class Outcome:
-    """What a process of the job has said: that it has begun, and then how its function ended."""
+    """The state of a process of the job: that it has begun, and then how its function ended."""
 
     task: int
     attempt: int
@@ -38,16 +38,16 @@ class Outcome:
         return self.task if rank is None else int(rank)
 
 
-#: Answers what a process asks while its function runs: the request, and the channel for the answer.
+#: Answers a request that a process makes while its function runs. Takes the request, and the channel for the answer.
 Serve = Callable[[Any, Channel], None]
 
 
 class Driver:
-    """Listens for the processes of a job until `close`. `call` is what each of them receives. Thread-safe."""
+    """Listens for the processes of a job until `close`. `call` is the message that each of them receives. Thread-safe."""
 
     def __init__(self, call: Dict[str, Any], secret: bytes, is_local: bool, ports: Optional[range], serve: Optional[Serve]) -> None:
-        """`is_local`: all processes are on this machine. `ports`: those that may be used; None means any. Raises OSError if all of them are
-        taken."""
+        """`is_local`: whether all processes are on this machine. `ports`: the ports that may be used; None means any. `serve` may be None if
+        the processes make no requests. Raises OSError if no port is free."""
         self._call, self._secret, self._serve = call, secret, serve
         self._lock = threading.Lock()
         self._outcomes: Dict[int, Outcome] = {}
@@ -58,18 +58,18 @@ class Driver:
         threading.Thread(target=self._accept, name="warren-driver", daemon=True).start()
 
     def outcomes(self) -> List[Outcome]:
-        """What the newest attempt of each process has said, in the order of tasks."""
+        """The outcome of the newest attempt of each process, in the order of tasks."""
         with self._lock:
             return [self._outcomes[task] for task in sorted(self._outcomes)]
 
     def close(self) -> None:
-        """Ends all connections."""
+        """Stops listening, and closes all connections."""
         with self._lock:
             channels, self._channels = self._channels, []
         try:
             self._listener.shutdown(socket.SHUT_RDWR)
         except OSError:
-            pass  # it never was connected, on systems other than Linux
+            pass  # on systems other than Linux: a listener is not connected
         self._listener.close()
         for channel in channels:
             channel.close()
@@ -125,7 +125,7 @@ class Driver:
                 outcome.said, outcome.kind = said, said["kind"]
             channel.send(None)
         except (Refused, OSError, EOFError):
-            pass  # the process has ended without an outcome; dmlc-submit knows more
+            pass  # the process has ended without an outcome; dmlc-submit reports the reason
         finally:
             with self._lock:
                 if channel in self._channels:
@@ -134,7 +134,8 @@ class Driver:
 
 
 def _listening(is_local: bool, ports: Optional[range]) -> socket.socket:
-    """A socket that listens at one of the ports, of this machine alone or of all its addresses."""
+    """Returns a socket that listens on one of the ports: on the loopback address only, if `is_local`, or on all addresses. Raises OSError if
+    no port is free."""
     last: Optional[OSError] = None
     for port in random.sample(ports, len(ports)) if ports else [0]:
         family = socket.AF_INET if is_local or not socket.has_dualstack_ipv6() else socket.AF_INET6
@@ -157,8 +158,8 @@ def _text(ports: Optional[range]) -> str:
 
 
 def ports_of(options: Dict[str, Any], is_local: bool) -> Optional[range]:
-    """The tracker's ports, one of which the driver takes, too, since firewalls may let others through to no process; any on this machine
-    alone."""
+    """The ports for the driver: the tracker's range, since a firewall may block all other ports; None, for any port, if the job is local or
+    `port` is 0."""
     if is_local:
         return None
     first = int(options.get("port", _FIRST_PORT))
@@ -166,7 +167,8 @@ def ports_of(options: Dict[str, Any], is_local: bool) -> Optional[range]:
 
 
 def host_for(cluster: str, options: Dict[str, Any]) -> str:
-    """The address at which the processes reach this one, if it is not the tracker's: where the tracker does not run on this machine."""
+    """The address at which the job's processes reach this process, on clusters where the tracker does not run on this machine; elsewhere "",
+    for the tracker's address."""
     if cluster not in ("kubernetes", "yarn"):
         return ""
     given = str(options.get("host_ip", "auto"))
@@ -181,16 +183,16 @@ def host_for(cluster: str, options: Dict[str, Any]) -> str:
 
 
 def path_here() -> List[str]:
-    """Where this process looks for modules."""
+    """This process's search path for modules."""
     return [place or os.getcwd() for place in sys.path]
 
 
-#: How much of a notebook's text goes along.
+#: The maximum size of the source code that is sent to the processes.
 _MOST_SOURCE_BYTES = 1 << 20
 
 
 def sources_here() -> Dict[str, List[str]]:
-    """The lines of code that is in no file, as a notebook's, for tracebacks."""
+    """The lines of source code that is not in a file, such as a notebook's, for tracebacks."""
     found: Dict[str, List[str]] = {}
     size = 0
     entries: List[Any] = list(linecache.cache.items())

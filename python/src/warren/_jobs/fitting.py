@@ -1,4 +1,4 @@
-"""What the scikit-learn estimators that fit in a job have in common, whichever library they are of."""
+"""The common parts of the scikit-learn estimators that fit in a job, for all libraries."""
 import os
 import re
 from typing import Any, Callable, Dict, Mapping, Sequence
@@ -16,13 +16,13 @@ ARGUMENTS = ("num_workers", "cluster", "host_file", "reproducible", "job_options
 #: Labels with more values than this are taken for a mistake.
 _MOST_CLASSES = 10_000
 
-#: Stands for the labels of files in the `fit` of a library that wants to see the classes.
+#: Stands in for the labels of files in a library's `fit`, which looks for the classes in them.
 CLASSES = np.array([0, 1])
 
 
 def is_wanted(estimator: Any, rows: Any) -> bool:
-    """Whether `fit` of this estimator, with these rows, starts a job. Raises ValueError for what needs one, without its number of
-    workers."""
+    """Whether `fit` of this estimator, with these rows, starts a job. Raises ValueError if the rows or the estimator's options need a job,
+    and `num_workers` is None."""
     if estimator.num_workers is not None:
         return True
     if is_files(rows):
@@ -62,15 +62,15 @@ def columns(given: Mapping[str, Any]) -> Dict[str, str]:
 
 
 def features_like(names: Any) -> Dict[str, Any]:
-    """Returns the argument `features` of a data set that is to have the features with these names. It is left out if the features have no
-    names, or if they are elements of lists, whose names are not those of columns."""
+    """Returns the argument `features` for a data set that must have features with these names; empty if the features have no names, or if
+    they are elements of lists, whose names are not names of columns."""
     is_of_columns = isinstance(names, (list, tuple)) and names and not any(re.fullmatch(r".*\.\d+", name) for name in names)
     return {"features": list(names)} if is_of_columns else {}
 
 
 def number_of_classes(labels: Any, peers: Peers) -> int:
-    """The number of classes of all workers' rows, whose labels are 0, 1, ... without a gap. A collective call. Raises ValueError for other
-    labels."""
+    """The number of classes of all workers' rows, whose labels are 0, 1, ... without a gap; at least 2. A collective call. Raises ValueError
+    for other labels."""
     wrong = labels[~np.isfinite(labels) | (labels < 0) | (labels != np.floor(labels))]
     found = peers.allgather((float(wrong[0]) if len(wrong) else None, [] if len(wrong) else np.unique(labels)[:_MOST_CLASSES + 1].tolist()))
     for rank, (label, _) in enumerate(found):
@@ -99,7 +99,7 @@ class Fitting:
         self.rows = _rows.RowsForJob(cluster.lower() == "local")
 
     def run(self, function: Callable[..., Any], argument: Any) -> Any:
-        """Calls the function on all workers, and returns what is not None, which one of them returns."""
+        """Calls the function on all workers, and returns the one result that is not None."""
         job = Job(function, (argument, ), self._estimator.num_workers, self._options, is_shown=True, serve=self.rows.serve)
         job.show()
         return next(one for one in job.result() if one is not None)
@@ -110,8 +110,8 @@ class Fitting:
 
 
 def take_over(callbacks: Sequence[Any], remote: Sequence[Any]) -> None:
-    """Gives callbacks the state that copies of them have after a training in another process. Dicts and lists stay the same objects, since
-    others may have them, too."""
+    """Sets the state of callbacks to that of their copies after training in another process. Dicts and lists are changed in place, since
+    other objects may refer to them."""
     for own, other in zip(callbacks, remote):
         state: Dict[str, Any] = getattr(own, "__dict__", {})
         for name, value in getattr(other, "__dict__", {}).items():

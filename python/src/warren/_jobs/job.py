@@ -27,16 +27,16 @@ from warren._rounds import mlflow_runs as _mlflow_runs
 #: dmlc-submit's exit code for a command line that it does not accept.
 _USAGE = 2
 _POLL_S = 0.1
-#: The log of a job whose output is not shown, beside the logs of its processes.
+#: The log of a job whose output is not shown, in the folder with the logs of its processes.
 _LOG = "job.log"
-#: How a job ended that was interrupted so early that dmlc-submit has no record of it.
+#: The story of a job that was interrupted so early that dmlc-submit has no record of it.
 _NOT_BEGUN = "the job was interrupted before it had begun"
-#: The page that dmlc-submit leaves there.
+#: The job's page, which dmlc-submit leaves in the same folder.
 _PAGE = "job.html"
 
 
 class JobFailed(RuntimeError):
-    """Raised for a job that failed, if no function raised an exception: a process was killed or exited, a host was lost, workers were
+    """Raised for a job that failed without an exception of the function: a process was killed or exited, a host was lost, or workers were
     missing. `exit_code` is that of dmlc-submit, `id` the job's ID for `warren jobs`."""
 
     def __init__(self, story: str, exit_code: int, id: str = "") -> None:  # pylint: disable=redefined-builtin
@@ -48,7 +48,7 @@ class JobFailed(RuntimeError):
 
 
 class _Remote(Exception):
-    """The cause of an exception that was raised in another process: its traceback there."""
+    """The cause of an exception that was raised in another process: contains the traceback there."""
 
     def __str__(self) -> str:
         return str(self.args[0])
@@ -56,12 +56,12 @@ class _Remote(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class JobStatus:
-    """How a job is."""
+    """The status of a job."""
 
     state: str  #: "starting", "running", "succeeded", "failed" or "interrupted"
-    seconds: float  #: since the start, or from start to end
+    seconds: float  #: the time since the start, or from start to end
     returned: List[int]  #: the tasks whose function has returned
-    exit_code: Optional[int] = None  #: dmlc-submit's, once the job has ended
+    exit_code: Optional[int] = None  #: dmlc-submit's exit code, once the job has ended
     story: str = ""  #: how the job ended, if it failed
 
 
@@ -69,7 +69,7 @@ class Page(str):
     """The address of a job's page. A notebook shows the page itself."""
 
     def __new__(cls, address: str, kept: str = "") -> "Page":
-        """`kept`: the page itself, once the job has ended."""
+        """`kept`: the content of the page, once the job has ended."""
         made = super().__new__(cls, address)
         made._kept = kept
         return made
@@ -81,16 +81,16 @@ class Page(str):
         if self._kept:
             return f'{frame} srcdoc="{html.escape(self._kept)}"></iframe>'
         place, _, token = self.partition("?token=")
-        # A frame has no cookies, by which the page recognizes its viewer elsewhere.
+        # A frame has no cookies, with which the page otherwise recognizes its viewer.
         return f'{frame} src="{html.escape(place)}in/{html.escape(token)}/"></iframe><a href="{html.escape(self)}" target="_blank">open</a>'
 
 
 class Job:
-    """A job in which each process calls a function of this one; `warren.start` makes it. It ends with this process. Thread-safe."""
+    """A job in which each process calls a function of this process; `warren.start` makes it. It ends when this process ends. Thread-safe."""
 
     def __init__(self, function: Callable[..., Any], arguments: Sequence[Any], num_workers: Any, options: Dict[str, Any], *, is_shown: bool,
                  serve: Optional[_driver.Serve] = None) -> None:
-        """`is_shown`: the output is shown by `show`, and otherwise kept for `logs`. `serve` answers what the processes ask."""
+        """`is_shown`: whether the output is shown, by `show`, rather than kept for `logs`. `serve` answers the requests of the processes."""
         name = getattr(function, "__name__", type(function).__name__)
         usual = {"jobname": name if name.isidentifier() else "function", "dashboard": not is_shown}
         words, environment = _options.words_of(num_workers, {**usual, **options})
@@ -144,7 +144,8 @@ class Job:
             if stream is not None:
                 stream.flush()
         try:
-            # A terminal sends the signal of Ctrl-C to a whole process group. dmlc-submit gets it from `show` instead, so it is in another one.
+            # A terminal sends the signal of Ctrl-C to a whole process group. dmlc-submit receives it from `show` instead, so it runs in
+            # another group.
             self._process = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True, **streams,
                                              env={**variables, **more})
         finally:
@@ -168,7 +169,7 @@ class Job:
         return self._process.poll() is not None
 
     def status(self) -> JobStatus:
-        """How the job is."""
+        """Returns the current status of the job."""
         outcomes = self._driver.outcomes()
         returned = [one.task for one in outcomes if one.kind == "returned"]
         if not self.done():
@@ -182,9 +183,10 @@ class Job:
                          "" if code == 0 else str(record.get("story") or ""))
 
     def logs(self, rank: Optional[int] = None, *, follow: bool = False) -> Any:
-        """Returns what the job has printed so far, as a text: all of it, or what the process of one task has printed, which is that of this
-        rank unless the job sorts ranks by hosts. With `follow`, returns an iterator over the lines that are there or still come, which ends
-        with the job. Raises ValueError for a rank that the job does not have."""
+        """Returns the output of the job so far, as a string: all of it or, with `rank`, the output of the task with this number, which is the
+        process with this rank unless the job sorts ranks by host. With `follow`, returns an iterator over present and future lines, which
+        ends with the job. Raises ValueError for a rank that the job does not have, and, without `rank`, if the output has already been
+        shown."""
         if rank is not None and rank not in range(self._num_workers):
             raise ValueError(f"rank is {rank!r}, and the job has {self._num_workers} workers: expected 0 to {self._num_workers - 1}")
         path = self._folder / (_LOG if rank is None else f"worker-{rank}.log")
@@ -195,8 +197,9 @@ class Job:
         return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
 
     def page(self) -> "Page":
-        """Returns the address of the page on which a browser on this machine watches the job; in a notebook, the page appears below the
-        cell. After the end it is the page as it was then. Raises ValueError for a job without one (dashboard=False)."""
+        """Returns the address of the job's page, for a browser on this machine; in a notebook, the page appears below the cell. After the end
+        of the job, it is the page's final state. Raises ValueError for a job without a page (made by `warren.run`, or with
+        dashboard=False)."""
         kept = self._folder / _PAGE
         while not (record := self._record()) and not self.done():
             time.sleep(_POLL_S)
@@ -233,11 +236,12 @@ class Job:
         self._wait(None)
 
     def result(self, timeout: Optional[float] = None) -> List[Any]:
-        """Waits for the job and returns the result of each rank, in the order of ranks. In an elastic job these are the workers that were
-        there in the end.
+        """Waits for the job and returns the result of each rank, in the order of ranks. In an elastic job these are the results of the
+        workers that took part at the end.
 
-        Raises what the function raised on the process that failed first, with that process's traceback as its cause; JobFailed if the
-        process was killed or exited; TimeoutError after `timeout` seconds."""
+        Raises the exception that the function raised in the process that failed first, with that process's traceback as its cause; JobFailed
+        if there is no such exception (the process was killed or exited, say), or if results are missing; TimeoutError after `timeout`
+        seconds."""
         code = self._wait(timeout)
         outcomes, record = self._driver.outcomes(), self._record()
         if code == 0:
@@ -281,7 +285,7 @@ class Job:
             self._process.send_signal(number)
 
     def _record(self) -> Dict[str, Any]:
-        """Returns the record that dmlc-submit has made of the job; {} without one."""
+        """Returns dmlc-submit's record of the job; {} if there is none."""
         for path in (self._folder / "jobs").glob(f"*-{self.pid}.json"):
             try:
                 record = json.loads(path.read_text(encoding="utf-8"))
@@ -291,14 +295,14 @@ class Job:
         return {}
 
     def _last_words(self) -> str:
-        """The end of the output, if it has not been shown."""
+        """The last lines of the output for an error message; if the output was shown, a reference to it."""
         path = self._folder / _LOG
         words = "\n".join(path.read_text(encoding="utf-8", errors="replace").splitlines()[-5:]) if path.exists() else ""
         return f": {words}" if words else "; its message is above"
 
 
 def _check(command: List[str], variables: Dict[str, str]) -> None:
-    """Raises ValueError, with dmlc-submit's message, if it does not accept the options."""
+    """Raises ValueError, with dmlc-submit's message, if dmlc-submit does not accept the options."""
     checked = subprocess.run([command[0], "--dry-run", *command[1:]], env=variables, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                              stderr=subprocess.PIPE, check=False)
     if checked.returncode == _USAGE:
@@ -310,15 +314,15 @@ def _command() -> List[str]:
     """The command that runs warren._jobs.worker with this interpreter, and this package."""
     place = str(pathlib.Path(__file__).resolve().parents[2])
     installed = {*site.getsitepackages(), site.getusersitepackages()} if hasattr(site, "getsitepackages") else set()
-    # With -c, the first place for modules is the current directory, which need not be one of the caller's.
+    # With -c, modules are first searched in the current directory, which need not be in the caller's path.
     here = f"sys.path[:] = {[] if place in installed else [place]!r} + [place for place in sys.path if place]"
     flags: List[str] = getattr(subprocess, "_args_from_interpreter_flags", list)()
     return [sys.executable, *flags, "-c", f"import sys; {here}; import importlib; importlib.import_module('warren._jobs.worker').main()"]
 
 
 def _first_failed(outcomes: Sequence[_driver.Outcome], record: Dict[str, Any]) -> Optional[_driver.Outcome]:
-    """The process whose exception is to be raised; None if the process that dmlc-submit names as the first one has not raised any: others
-    have failed because of it."""
+    """Returns the outcome with the exception to raise. None if there is none, or if the process that failed first, according to dmlc-submit,
+    raised none: then the others failed as a consequence."""
     raised = [one for one in outcomes if one.kind == "raised"]
     worker = str((record.get("failed_by") or {}).get("worker", ""))
     task = worker.rpartition(" ")[2]
@@ -342,7 +346,7 @@ def _exception_of(failed: _driver.Outcome) -> BaseException:
 
 
 def _say_what_was_separate(outcomes: Sequence[_driver.Outcome]) -> None:
-    """Says it if processes have used a library that trains together, and have not joined their job."""
+    """Prints a message if all of several processes have used a library that can train together, without joining their job."""
     separate = [one for one in outcomes if one.said.get("separate")]
     if len(outcomes) > 1 and len(separate) == len(outcomes):
         library = separate[0].said["separate"]
@@ -350,15 +354,15 @@ def _say_what_was_separate(outcomes: Sequence[_driver.Outcome]) -> None:
               f"training into `with warren.{library}.communicator():`", file=sys.stderr, flush=True)
 
 
-#: The jobs that have not ended, as far as somebody has looked: a job goes on even if nobody keeps its object.
+#: The jobs that are not known to have ended. This keeps a job running even if the program drops its object.
 _running: Set[Job] = set()
-#: What keeps jobs alive and their folders locked; closed in forked processes.
+#: The objects that keep jobs alive and their folders locked; closed in forked processes.
 _closed_in_forks: "weakref.WeakSet[Any]" = weakref.WeakSet()
 os.register_at_fork(after_in_child=lambda: [held.close() for held in list(_closed_in_forks)])
 
 
 def _end(process: "subprocess.Popen[bytes]", driver: _driver.Driver, owner: int) -> None:
-    """Ends the job, if it has not ended, and its connections, unless this process is a fork of the one that has started it."""
+    """Ends the job, if it is still running, and its connections, unless this process is a fork of the one that started the job."""
     if os.getpid() != owner:
         return
     assert process.stdin is not None

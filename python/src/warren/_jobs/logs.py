@@ -1,5 +1,5 @@
 """The folder of a job's logs. A temporary folder is removed with its job, or, if the program was killed, when the same user's next job makes
-its own: the program holds a lock on a file in the folder, which is free once the program has ended."""
+its own: the program holds a lock on a file in the folder, which is released when the program ends."""
 import contextlib
 import fcntl
 import os
@@ -10,7 +10,7 @@ import time
 import weakref
 from typing import IO, Any, Callable, Iterator
 
-#: The names of temporary folders, once their locks are held, and before.
+#: The prefixes of the names of temporary folders, once their locks are held, and before.
 _READY, _NEW = "warren-job-", "warren-new-"
 _LOCK = "lock"
 _POLL_S = 0.1
@@ -20,7 +20,7 @@ class Folder:
     """The folder `log_dir`, or, if this is None, a temporary folder, which is removed by `close` or with this object."""
 
     def __init__(self, log_dir: Any, closed_in_forks: "weakref.WeakSet[Any]") -> None:
-        """`closed_in_forks`: where to add what forked processes are to close."""
+        """`closed_in_forks`: the set to which objects are added that forked processes close."""
         if log_dir is not None:
             self.path = pathlib.Path(log_dir)
             self.path.mkdir(parents=True, exist_ok=True)
@@ -41,7 +41,7 @@ class Folder:
 
 
 def _remove(folder: pathlib.Path, lock: IO[bytes], owner: int) -> None:
-    """Removes a folder, unless this process is a fork of the one that has made it."""
+    """Removes a folder, unless this process is a fork of the process that made it."""
     if os.getpid() == owner:
         shutil.rmtree(folder, ignore_errors=True)
     lock.close()
@@ -60,7 +60,7 @@ def _remove_left_ones(place: pathlib.Path) -> None:
 
 
 def followed(path: pathlib.Path, has_ended: Callable[[], bool]) -> Iterator[str]:
-    """The lines of a file that grows."""
+    """Yields the lines of a growing file, which may not exist yet, until has_ended() is true and the file has been read completely."""
     rest = ""
     while not path.exists() and not has_ended():
         time.sleep(_POLL_S)

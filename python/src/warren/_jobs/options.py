@@ -16,9 +16,9 @@ _REFUSED = {
 
 
 def words_of(num_workers: Any, options: Mapping[str, Any]) -> Tuple[List[str], Dict[str, str]]:
-    """Returns dmlc-submit's words for these options, and the environment variables of `env`, which are not among the words, since all users
-    of a machine can read the words of its processes: the caller passes them on as `passing`. Raises ValueError or TypeError for an option that
-    cannot be given; dmlc-submit itself knows which ones exist."""
+    """Returns dmlc-submit's arguments for these options, and the environment variables of `env`. The variables are not among the arguments,
+    because all users of a machine can read the arguments of its processes; the caller passes them on with `passing`. Raises ValueError or
+    TypeError for an option that cannot be given; dmlc-submit itself refuses options that do not exist."""
     words, environment = ["--num-workers", _workers(num_workers)], _environment(options.get("env"))
     for name, value in options.items():
         name = name.replace("-", "_")
@@ -35,13 +35,13 @@ def words_of(num_workers: Any, options: Mapping[str, Any]) -> Tuple[List[str], D
             for one in value:
                 words += [option, _text(name, one)]
         else:
-            # A value that begins with a dash would be another option.
+            # As a separate word, a value that begins with a dash would be an option.
             words += [f"{option}={_text(name, value)}"]
     return words, environment
 
 
 def passing(names: Iterable[str]) -> List[str]:
-    """Returns the words that make dmlc-submit pass on these variables, with the values that they have in its environment."""
+    """Returns the arguments with which dmlc-submit passes on these variables, with their values in its environment."""
     return [word for name in sorted(names) for word in ("--env", name)]
 
 
@@ -62,7 +62,8 @@ def _is_count(number: Any) -> bool:
 
 
 def _environment(given: Any) -> Dict[str, str]:
-    """The variables of `env`: a dict, or a list of KEY=VALUE and, for the value that it has here, KEY."""
+    """Returns the variables of `env`: a dict, or a list of KEY=VALUE or KEY, which stands for the variable's value in this process. Raises
+    ValueError if a KEY is not set."""
     if given is None:
         return {}
     if isinstance(given, Mapping):

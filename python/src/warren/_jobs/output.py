@@ -1,4 +1,4 @@
-"""Where the output of a job that was started from Python goes."""
+"""Shows the output of a job that was started from Python."""
 import codecs
 import fcntl
 import os
@@ -10,24 +10,25 @@ import sys
 import termios
 from typing import Any, Dict, Optional, TextIO
 
-#: What dmlc-submit writes to erase its live line, of which notebooks understand only the carriage return.
+#: The escape sequence with which dmlc-submit erases its live line, after a carriage return. Notebooks support only the carriage return.
 _ERASE = "\x1b[J"
 
 
 def is_terminals() -> bool:
-    """Whether a child's output appears where this process's does, without help: not in a notebook, or where sys.stdout was replaced."""
+    """Whether a child's output appears in the same place as this process's without being copied. It does not in a notebook, or if sys.stdout
+    or sys.stderr has been replaced."""
     def is_own(stream: Any, number: int) -> bool:
         try:
             return bool(stream is not None and stream.fileno() == number)
         except (OSError, ValueError, AttributeError):
             return False
     if sys.stdout is None and sys.stderr is None:
-        return True  # as with a daemon: there is nothing to copy to
+        return True  # such as a daemon: there is nothing to copy to
     return sys.stdout is sys.__stdout__ and sys.stderr is sys.__stderr__ and is_own(sys.stdout, 1) and is_own(sys.stderr, 2)
 
 
 def is_notebooks() -> bool:
-    """Whether this process is the kernel of a notebook, which shows a line that is drawn again and again as one line."""
+    """Whether this process is the kernel of a notebook. Notebooks show a line that is redrawn repeatedly as one line."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return getattr(shell, "kernel", None) is not None
 
@@ -49,7 +50,7 @@ class Pump:
         else:
             self._error_read, self._error_write = os.pipe()
 
-        #: A character may be divided between two pieces.
+        #: Incremental decoders, because a character may be split between two pieces.
         self._decoders = {descriptor: codecs.getincrementaldecoder("utf-8")("replace") for descriptor in (self._out_read, self._error_read)}
 
     def streams(self) -> Dict[str, Any]:
@@ -57,7 +58,7 @@ class Pump:
         return {"stdout": self._out_write, "stderr": self._error_write}
 
     def environment(self) -> Dict[str, str]:
-        """The variables that the child needs in addition."""
+        """The additional environment variables for the child."""
         return {"TERM": "xterm-256color"} if self._is_live else {}
 
     def started(self) -> None:
@@ -66,8 +67,8 @@ class Pump:
         os.close(self._error_write)
 
     def copy(self, process: "subprocess.Popen[bytes]") -> None:
-        """Copies until the child and all who have its streams have closed them, or the child has ended. A KeyboardInterrupt may leave this
-        function, which can be called again."""
+        """Copies until all processes have closed the streams, or until the child has ended and no more output is available. A
+        KeyboardInterrupt may leave this function, which can be called again."""
         with selectors.DefaultSelector() as selector:
             for descriptor in self._decoders:
                 selector.register(descriptor, selectors.EVENT_READ, sys.stdout if descriptor == self._out_read else sys.stderr)
@@ -81,7 +82,7 @@ class Pump:
                         selector.unregister(key.fd)
 
     def close(self) -> None:
-        """Closes what this process has of the streams."""
+        """Closes this process's ends of the streams."""
         os.close(self._out_read)
         os.close(self._error_read)
 

@@ -1,5 +1,5 @@
-"""Functions as bytes for other processes: with cloudpickle, which also takes what is defined in a notebook or a script, or else with
-pickle."""
+"""Serializes functions for other processes: with cloudpickle, if it is installed, which supports functions defined in a notebook or a script,
+or else with pickle."""
 import collections
 import io
 import pickle
@@ -7,11 +7,11 @@ import sys
 import types
 from typing import Any
 
-#: The modules of a program: of this one, and of a process that multiprocessing has spawned from it.
+#: The names of the main module: in the program itself, and in a process that multiprocessing has spawned from it.
 _PROGRAMS = ("__main__", "__mp_main__")
-#: What cloudpickle 3 writes in place of the name of a function's file, which tracebacks show.
+#: The text that cloudpickle 3 writes in place of the name of a function's file, which tracebacks show.
 _NO_FILE = "<dynamic-code>"
-#: What an object that plain pickle cannot send is told to do about it.
+#: The advice in the error message for objects that plain pickle cannot send.
 _ADVICE = "install cloudpickle, which also sends functions defined in a notebook, in a script or in another function: pip install cloudpickle"
 
 
@@ -43,8 +43,8 @@ def dumps(value: Any, what: str) -> bytes:
 
 
 def exception(error: BaseException) -> bytes:
-    """Pickles an exception. If its class cannot be called with its `args`, as pickle does, its `__init__` is left out. Raises TypeError if it
-    cannot be pickled."""
+    """Pickles an exception. If unpickling fails, because its class cannot be called with its `args`, it is pickled so that unpickling does
+    not call `__init__`. Raises TypeError if it cannot be pickled."""
     what = "the exception"
     pickled = dumps(error, what)
     try:
@@ -55,7 +55,7 @@ def exception(error: BaseException) -> bytes:
 
 
 class _WithoutInit:
-    """An exception that unpickling makes without its `__init__`."""
+    """Pickles as an exception that is unpickled without a call of its `__init__`."""
 
     def __init__(self, error: BaseException) -> None:
         self._error = error

@@ -1,9 +1,9 @@
-"""Rows that the driver has in memory, for the processes of its job: each takes its share.
+"""Rows in the driver's memory, for the processes of its job: each receives its share.
 
 On the driver's machine, the rows are written once into files that exist in memory only (memfd_create), which all processes map. The kernel
-frees them with the last process that has them, however it ends. Where that is not possible, a process asks the driver for its rows over
-their connection, and gets them in pieces. They are never pickled as a whole. Everything else of a table (labels, weights, queries, ...) has
-one value for each row, and goes the same way."""
+frees them when the last process that has them ends, however it ends. Otherwise, a process requests its rows from the driver over their
+connection, and receives them in pieces. They are never pickled as a whole. The other columns of a table (labels, weights, queries, ...),
+which have one value per row, are sent in the same way."""
 import dataclasses
 import os
 from typing import IO, Any, Callable, Dict, List, Optional, Tuple
@@ -15,21 +15,21 @@ from warren._jobs.channel import Channel
 from warren.data import _memory
 from warren.data._table import OF_ROWS, Table
 
-#: How much of the memory that is free the rows of a job may take.
+#: The fraction of the available memory that the rows of a job may take.
 _MOST_OF_MEMORY = 0.5
 #: The size of a piece.
 _PIECE_BYTES = 32 << 20
-#: The size of a file of NumPy without values.
+#: The size of a NumPy file of an empty array.
 _HEADER_BYTES = 128
 
 
 @dataclasses.dataclass(frozen=True)
 class RowsHere:
-    """Rows in the driver's memory. `features(begin, end)` returns some of them: an array of two dimensions, or a CSR matrix of SciPy.
-    `like` is a table without rows."""
+    """Rows in the driver's memory. `features(begin, end)` returns the features of a range of them: a two-dimensional array, or a SciPy CSR
+    matrix. `like` is a table without rows."""
 
     count: int
-    bytes_of_row: int  #: about
+    bytes_of_row: int  #: approximate
     features: Callable[[int, int], Any]
     like: Table
     of_rows: Dict[str, NDArray[Any]]  #: the columns in OF_ROWS that the table has, with all rows
@@ -40,13 +40,13 @@ class RowsHere:
         return not isinstance(self.like.features, np.ndarray)
 
     def pieces(self, begin: int, end: int) -> "List[Tuple[int, int]]":
-        """Divides rows into pieces."""
+        """Splits a range of rows into pieces: the first row of each, and the one after its last."""
         step = max(1, _PIECE_BYTES // max(1, self.bytes_of_row))
         return [(first, min(first + step, end)) for first in range(begin, end, step)]
 
 
 def rows_of(table: Table, features: Optional[Callable[[int, int], Any]] = None, count: Optional[int] = None) -> RowsHere:
-    """Returns the rows of a table. `features` and `count` replace those of a table whose features are those of no row."""
+    """Returns the rows of a table. For a table whose features have no rows, `features` and `count` provide them."""
     count = len(table) if count is None else count
     found = {name: getattr(table, name) for name in OF_ROWS if getattr(table, name) is not None}
     whole = table.features
@@ -58,14 +58,14 @@ def rows_of(table: Table, features: Optional[Callable[[int, int], Any]] = None, 
 
 @dataclasses.dataclass(frozen=True)
 class Rows:
-    """Rows of the driver, as the processes of its job know them."""
+    """The description of a set of the driver's rows, for the processes of its job."""
 
-    number: int  #: which of the driver's
+    number: int  #: the number of this set of rows in RowsForJob
     count: int
     like: Table
-    columns: List[str]  #: those in OF_ROWS that there are
-    ends_of_queries: Optional[NDArray[Any]]  #: with queries, which are not divided
-    files: Optional[Dict[str, str]]  #: those of the arrays, by name; None if the driver is asked for them
+    columns: List[str]  #: the columns in OF_ROWS that the table has
+    ends_of_queries: Optional[NDArray[Any]]  #: the end of each query, because queries are not split; None without queries
+    files: Optional[Dict[str, str]]  #: the files of the arrays, by name; None if the rows are requested from the driver
 
     def share(self, rank: int, world: int, ask: Callable[[], Channel]) -> Table:
         """Returns this rank's rows. `ask` returns the connection to the driver."""
@@ -106,13 +106,13 @@ class RowsForJob:
     """Serves the driver's rows to the processes of a job, until `close`."""
 
     def __init__(self, is_local: bool) -> None:
-        """`is_local`: the processes are on this machine."""
+        """`is_local`: whether the processes are on this machine."""
         self._is_local = is_local
         self._rows: List[RowsHere] = []
         self._open: List[IO[bytes]] = []
 
     def add(self, rows: RowsHere) -> Rows:
-        """Returns what the processes of the job are to be given for these rows."""
+        """Adds rows to be served, and returns their description for the processes of the job."""
         number = len(self._rows)
         self._rows.append(rows)
         qid = rows.of_rows.get("qid")
@@ -120,7 +120,7 @@ class RowsForJob:
         return Rows(number, rows.count, rows.like, list(rows.of_rows), ends, self._written(rows))
 
     def serve(self, request: Any, channel: Channel) -> None:
-        """Answers Rows.share."""
+        """Answers a request of Rows.share."""
         number, begin, end = request
         rows = self._rows[number]
         channel.send({name: values[begin:end] for name, values in rows.of_rows.items()})
@@ -135,7 +135,7 @@ class RowsForJob:
 
     def _written(self, rows: RowsHere) -> Optional[Dict[str, str]]:
         """Writes the rows into memory that the processes can map. Returns the files by the names of their arrays; None if the rows must be
-        asked for."""
+        requested."""
         if not self._is_local or not hasattr(os, "memfd_create") or not _fits(rows.count * rows.bytes_of_row):
             return None
         files: Dict[str, str] = {}
@@ -189,7 +189,7 @@ def _write(rows: RowsHere, file_for: Callable[[str], IO[bytes]]) -> None:
 
 
 def _mapped(files: Dict[str, str], name: str, begin: int, end: int) -> Any:
-    """Returns some rows of an array, without a copy."""
+    """Returns a range of the rows of an array, without copying them."""
     def read(array_name: str) -> NDArray[Any]:
         path = files[array_name]
         # An empty array cannot be mapped.

@@ -1,4 +1,4 @@
-"""What each process of a job that was started from Python runs: it calls the driver's function."""
+"""The main program of each process of a job that was started from Python: calls the driver's function."""
 import io
 import linecache
 import os
@@ -17,17 +17,17 @@ from warren._rounds import mlflow_runs as _mlflow_runs
 
 #: "[HOST]:PORT" of the driver; without a host, the tracker's. The driver sets it.
 VARIABLE = "WARREN_DRIVER"
-#: How long a process tries to reach the driver.
+#: The time for which a process tries to reach the driver.
 _CONNECT_S = 60.0
 _PAUSE_S = 0.2
-#: Libraries whose trainings are separate ones if the process has not joined its job.
+#: The libraries that train separately in each process that has not joined its job.
 _DISTRIBUTED = ("xgboost", "lightgbm")
 
 _channel: Optional[Channel] = None
 
 
 def channel() -> Channel:
-    """The connection to the driver, for a function that the driver serves while it runs (warren._jobs.rows)."""
+    """The connection to the driver, for a function that sends it requests while it runs (warren._jobs.rows)."""
     assert _channel is not None
     return _channel
 
@@ -51,7 +51,7 @@ def main() -> NoReturn:
         sys.exit(code)  # the function has forked, and this is the child
     try:
         _channel.send(outcome)
-        _channel.receive()  # the driver has it
+        _channel.receive()  # the driver has received it
     except (OSError, EOFError) as error:
         sys.exit(f"warren: the program that started the job is gone, and does not get this process's result: {error}")
     sys.exit(code)
@@ -83,8 +83,8 @@ def _unreachable(address: Tuple[str, int], error: Exception) -> RuntimeError:
 
 
 def _outcome(call: Dict[str, Any]) -> Tuple[Dict[str, Any], Any]:
-    """Calls the function. Returns the message about it and the exit code."""
-    # The driver's order, by which its modules are found, and then this interpreter's own places.
+    """Calls the function. Returns the message for the driver, and the exit code."""
+    # The driver's module path, in its order, and then the rest of this interpreter's own.
     there = [place for place in call["path"] if os.path.exists(place)]
     sys.path[:] = [*there, *(place for place in sys.path if place not in there)]
     _mlflow_runs.tell(call["mlflow"])
@@ -103,7 +103,7 @@ def _outcome(call: Dict[str, Any]) -> Tuple[Dict[str, Any], Any]:
             outcome = {"kind": "returned", "value": _pickling.dumps(None, "the result")}
         return {**outcome, **_place()}, code
     except BaseException as error:  # pylint: disable=broad-except  # the driver raises it
-        # Functions that run at the end of the process take it for a failed one.
+        # Functions that run at exit see from this that the process has failed.
         sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__
         return {**_raised(error), **_place()}, 130 if isinstance(error, KeyboardInterrupt) else 1
     return {**outcome, **_place()}, 0
@@ -124,6 +124,6 @@ def _raised(error: BaseException) -> Dict[str, Any]:
 
 
 def _place() -> Dict[str, Any]:
-    """Where this process was in its job."""
+    """This process's rank in its job, and, if it has not joined the job, the library that it may have trained with separately."""
     trained = next((name for name in _DISTRIBUTED if name in sys.modules), None)
     return {"rank": _rank.last(), "separate": trained if _rank.last() is None else None}

@@ -1,7 +1,7 @@
 """Detects workers that are deadlocked in calls of a store: for example, one is in `pushpull` of key 'p', another in `pushpull` of 'q'.
 
 A thread checks every second whether this worker is stuck, which means that every thread that could still submit a key is in a call of the
-store. It then tells the other workers the names for which this one waits, and receives theirs once all workers are stuck. If two such
+store. It then sends the other workers the names for which this one waits, and receives theirs once all workers are stuck. If two such
 exchanges in a row have the same result, no worker has made progress between them. If, in addition, every worker waits for a name for which
 some other worker does not wait, none can proceed, and all of them end their calls with an error."""
 import contextlib

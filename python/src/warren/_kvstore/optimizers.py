@@ -18,7 +18,7 @@ class Optimizer(Protocol):
 
 
 class _MxnetOptimizer:
-    """Wraps an MXNet optimizer. Since it takes MXNet arrays, each key's state includes the weight as such an array."""
+    """Wraps an MXNet optimizer. Since the optimizer takes MXNet arrays, each key's state includes the weight as an MXNet array."""
 
     def __init__(self, optimizer: Any) -> None:
         self._optimizer = optimizer

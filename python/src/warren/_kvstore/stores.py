@@ -21,7 +21,7 @@ _BIG_ARRAY_BOUND = 1_000_000
 
 
 def _refused(name: str, instead: str) -> Callable[..., NoReturn]:
-    """Returns a method that raises NotImplementedError, for a method of MXNet's stores that a store here lacks."""
+    """Returns a method that raises NotImplementedError, for a method that MXNet's stores have and one of these stores lacks."""
     def refuse(self: "_Store", *_: Any, **__: Any) -> NoReturn:
         raise NotImplementedError(f"the key-value store '{self.type}' has no {name}: {instead}")
 
@@ -64,7 +64,7 @@ class _Store:
             self.close()
 
     def close(self) -> None:
-        """Ends the store. All workers call it."""
+        """Ends the store. Collective."""
 
     row_sparse_pull = _refused("row_sparse_pull", "no store of warren has sparse values; pull the whole one by 'dist_sync' or "
                                "'dist_async'")
@@ -153,7 +153,8 @@ class _KeyedStore(_Store):
         return True
 
     def init(self, key: Any, value: Any) -> None:
-        """Adds keys to the store, with the values of worker 0. All workers call it."""
+        """Adds keys to the store, with the values of worker 0. Collective, except for a store of one process. Raises ValueError for a key
+        that is already in the store."""
         for name, values in pairs(key, value, "init"):
             if name in self._values:
                 raise ValueError(f"init: key {name!r} is in the store already")
@@ -182,8 +183,8 @@ class _KeyedStore(_Store):
         self.pull(key, out, priority)
 
     def set_optimizer(self, optimizer: Any) -> None:
-        """Sets the optimizer that the store applies to later pushes. All workers call it with equal optimizers; the server in each worker's
-        process uses that worker's. See `Optimizer`; MXNet optimizers are accepted, too."""
+        """Sets the optimizer that the store applies to later pushes. A collective call, with equal optimizers on all workers; the server in
+        each worker's process uses that worker's optimizer. See `Optimizer`; MXNet optimizers are accepted, too."""
         self.set_updater(OptimizerUpdater(numpy_optimizer(optimizer)))
 
     def set_updater(self, updater: Updater) -> None:
@@ -255,7 +256,7 @@ class LocalStore(_KeyedStore):
 
 
 class _Value:
-    """A key's value on its servers, and this worker's pushes whose result is not known yet."""
+    """A key's value on its servers, and this worker's pushes whose results are not known yet."""
 
     def __init__(self, array: ShardedArray, shape: Tuple[int, ...], dtype: Any) -> None:
         self.array, self.shape, self.dtype = array, shape, dtype
@@ -330,7 +331,7 @@ class ServerStore(_KeyedStore):
             write(array, targets, "pull")
 
     def close(self) -> None:
-        """Ends the store once all pending pushes have been applied. All workers call it."""
+        """Ends the store once all pending pushes have been applied. Collective."""
         values, self._values = self._values, {}
         for value in values.values():
             value.array.free()

@@ -1,17 +1,18 @@
-"""Detects a thread that hangs in a library's call: it waits for another thread of the process, which will never wake it."""
+"""Detects a thread that hangs in a library call: it is waiting for another thread of the process, which will never wake it."""
 import platform
 import sys
 import threading
 import time
 from typing import Any, NamedTuple, Optional, Sequence
 
-#: The time without any progress after which a call hangs.
+#: The time without any progress after which a call counts as hanging.
 LIMIT_S = 10.0
-#: The most processor time that a hanging process uses within LIMIT_S. Its other threads may do small work.
+#: The maximum processor time that a hanging process uses within LIMIT_S, since its other threads may do a little work.
 _IDLE_S = 0.5
-#: Observations that are further apart prove nothing: the process was stopped in between, or the machine is overloaded.
+#: The maximum time between two observations. If they are further apart, they prove nothing: the process was stopped in between, or the
+#: machine is overloaded.
 _LATE_S = 3.0
-#: The number of the system call `futex` on each architecture.
+#: The number of the system call `futex` on this architecture, as text; None if unknown.
 _FUTEX = {"x86_64": "202", "aarch64": "98"}.get(platform.machine())
 
 
@@ -28,15 +29,16 @@ class Thread(NamedTuple):
 
 
 class Observation(NamedTuple):
-    """What a thread does at one moment."""
+    """The state of a thread at one moment."""
 
     at_s: float
     used_s: float  #: the processor time that the process has used
-    call: Any  #: identifies the library's call in which the thread waits for another thread; None if it does not
+    call: Any  #: identifies the library call in which the thread is waiting for another thread; None if it is not
 
 
 def observe(thread: Thread, packages: Sequence[str]) -> Observation:
-    """Observes a thread. It is in a call of one of the packages if its innermost Python function belongs to that package."""
+    """Observes a thread. The thread counts as in a call of one of the packages if its innermost Python function belongs to that package and
+    it is waiting for another thread."""
     frame = sys._current_frames().get(thread.ident)  # pylint: disable=protected-access
     name = str(frame.f_globals.get("__name__", "")) if frame is not None else ""
     is_inside = any(f"{name}.".startswith(f"{package}.") for package in packages) and _waits_for_thread(thread.native_id)
@@ -44,7 +46,7 @@ def observe(thread: Thread, packages: Sequence[str]) -> Observation:
 
 
 def _waits_for_thread(native_id: int) -> bool:
-    """Whether the thread waits for another thread, and not for a file, a pipe, or the network. False if the kernel does not tell."""
+    """Whether the thread is waiting for another thread, rather than for a file, a pipe or the network. False if this is unknown."""
     try:
         with open(f"/proc/self/task/{native_id}/syscall", encoding="ascii") as file:
             return _FUTEX is not None and file.read().split(" ", 1)[0] == _FUTEX
@@ -60,7 +62,8 @@ class Watch:
         self._last: Optional[Observation] = None
 
     def hangs(self, now: Observation) -> bool:
-        """Whether the thread has been in the same call for LIMIT_S while the process was idle."""
+        """Whether the thread has been in the same call for LIMIT_S while the process was almost idle, according to observations at most
+        _LATE_S apart."""
         first, last = self._first, self._last
         self._last = now
         if (first is None or last is None or now.call is None or now.call != first.call or now.used_s - first.used_s > _IDLE_S

@@ -4,7 +4,7 @@ import re
 import time
 from typing import Iterator
 
-#: How long a rank that could not leave waits before it raises its error: long enough for the rank in another call to fail first, and for
+#: The time that a rank that could not leave waits before it raises its error: long enough for the rank in another call to fail first, and for
 #: the launcher to stop this rank.
 _OTHERS_FIRST_S = 5.0
 #: The engine's message if this rank leaves while another one makes a call.

@@ -1,4 +1,4 @@
-"""The membership of this process in an elastic job, whose workers may come and go (wire/membership.h, warren/c_api.h)."""
+"""The membership of this process in an elastic job, whose workers may join and leave (wire/membership.h, warren/c_api.h)."""
 import ctypes
 import contextlib
 import os
@@ -13,12 +13,12 @@ from warren._engine import native as _native
 from warren._launch import hang as _hang
 from warren._launch.preemption import EndRequest
 
-#: How long a wait takes at most before Python handles signals.
+#: The maximum length of a wait, after which Python can handle signals.
 _SLICE_S = 0.2
-#: How long after a loss a member is left alone, which usually notices by itself, in the call that it is in.
+#: The time after a loss in which a member is left alone: it usually detects the loss itself, in the call that it is in.
 _GRACE_S = 1.0
-#: How long this worker waits for a tracker that takes over, once it needs one; and how long that tracker may then need to notice members that
-#: were lost in the meantime (kLeavePatience in tracker/generations.h).
+#: The time that this worker waits for another tracker to take over, once it needs one; and the time that this tracker may then need to detect
+#: members that were lost in the meantime (kLeavePatience in tracker/generations.h).
 _TRACKER_PATIENCE_S, _TRACKER_NOTICES_S = 30.0, 35.0
 #: The pause between two attempts to find the tracker.
 _SEARCH_PAUSE_S = 0.25
@@ -28,14 +28,14 @@ _FORMED, _BROKEN, _CHANGE, _OVER, _FAILED = 1, 2, 3, 4, 5
 
 
 class Generation(NamedTuple):
-    """The workers that train together until one is lost, or another one comes."""
+    """The workers that train together until one is lost or leaves, or another one joins."""
 
     number: int  #: counted from 1
     size: int  #: the number of its members
 
 
 class JobIsOver(Exception):
-    """The work of the job was done before this worker could take part in it."""
+    """Raised if the work of the job was done before this worker could take part in it."""
 
 
 def is_elastic() -> bool:
@@ -52,12 +52,13 @@ def most_workers() -> int:
 
 
 def set_environment(rank: int, size: int) -> None:
-    """Sets RANK and WORLD_SIZE, as torchrun does, to this worker's place in its generation."""
+    """Sets RANK and WORLD_SIZE, as torchrun does, to this worker's rank in its generation and the generation's size."""
     os.environ["RANK"], os.environ["WORLD_SIZE"] = str(rank), str(size)
 
 
 class _Connection:
-    """The functions of warren/c_api.h. A lock keeps its callers apart."""
+    """A connection to the tracker, through the functions of warren/c_api.h. Thread-safe. Methods raise RuntimeError if the connection
+    fails."""
 
     def __init__(self) -> None:
         self._library = _native.library("librabit.so")
@@ -81,18 +82,18 @@ class _Connection:
             raise RuntimeError(self._library.WarrenGetLastError().decode(errors="replace"))
 
     def begin(self, word: int, generation: int) -> None:
-        """Sends the first word: what this worker is, and of which generation."""
+        """Sends the first word: this worker's state, and its generation."""
         with self._lock:
             self._check(self._library.WarrenMembershipBegin(self._handle, word, generation))
 
     def tell(self, word: int) -> None:
-        """Sends a word."""
+        """Sends a word. Does nothing after `close`."""
         with self._lock:
             if self._handle:
                 self._check(self._library.WarrenMembershipTell(self._handle, word))
 
     def heard(self) -> Iterator[Any]:
-        """Yields what has come: the word, the generation, and the story."""
+        """Yields the messages received so far, without waiting: the word, the generation and the story of each."""
         while True:
             word, number, size = ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
             story = ctypes.create_string_buffer(_STORY_BYTES)
@@ -115,33 +116,35 @@ class _Connection:
 class Membership:
     """A connection to the tracker, which forms the generations, and a thread that listens to it.
 
-    A member may wait in a call for one that is lost, such as for its connection. So when a generation is broken and this member does not
-    leave it within a second, the thread shuts down the sockets that it opened to join this generation, which ends the call with an error. If
-    the call still does not return, the process ends, as if it had been lost: XGBoost's own communicator, with which workers also join, may wait
-    for an operation that its thread has left in the queue (Loop::Block, as of 3.4).
+    A member may be waiting in a call for a lost member, for example for its connection. So if a generation is broken and this member does not
+    leave it within a second, the thread shuts down the sockets that this member opened to join the generation, which ends the call with an
+    error. If the call still does not return, the process ends, as if it had been lost: XGBoost's own communicator, with which workers also
+    join, may wait for an operation that its thread has left in the queue (Loop::Block, as of 3.4).
 
-    If the tracker is lost, the thread looks for one that takes the job over (rabit-tracker --state), and tells it what this worker is: one
-    that waits, a member of its generation as before, or one that has done its work. Meanwhile a generation trains on.
+    If the tracker is lost, the thread searches for one that takes over the job (rabit-tracker --state), and reports this worker's state to
+    it: waiting, a member of its generation as before, or done. In the meantime, the generation continues training.
 
-    Other methods are for one thread; they raise RuntimeError if the job has failed, or if they need the tracker and none has come in time."""
+    All methods are for one thread. They raise RuntimeError if the job has failed, or if they need the tracker and none has taken over in
+    time."""
 
     def __init__(self, package: str = "") -> None:
-        """Connects, and waits for the first generation. `package`: the Python package of the library whose calls may hang."""
+        """Connects to the tracker as a waiting worker; does not wait for the first generation. `package`: the Python package of the library
+        whose calls may hang."""
         self._package = package
         self._packages = (package, f"warren._{package}") if package else ()
         self._thread = _hang.Thread.current()  # the thread that trains
         self._connection = _Connection()
         self._connection.begin(_COMES, 0)
         self._changed = threading.Condition()
-        self._formed: Optional[Generation] = None  # heard of, and not entered yet
+        self._formed: Optional[Generation] = None  # announced by the tracker, and not entered yet
         self._current = Generation(0, 0)
         self._is_broken = self._wants_change = self._is_over = self._is_closed = False
         self._failure: Optional[Exception] = None
-        self._done_in = 0  # the generation in which this worker has said that the work is done, until it takes part in another one
+        self._done_in = 0  # the generation in which this worker reported that the work is done, until it takes part in another one
         self._loss: Optional[str] = None  # while there is no tracker: how it was lost
         self._returned_at = float("-inf")  # when a tracker that took over was found
         self._before: Optional[FrozenSet[str]] = None  # while this process joins a generation: the sockets that it had before
-        self._links: FrozenSet[str] = frozenset()  # those that it opened to join
+        self._links: FrozenSet[str] = frozenset()  # the sockets that this process opened to join
         threading.Thread(target=self._listen, name="warren-membership", daemon=True).start()
 
     # --- the thread -----------------------------------------------------------------------------------------------------------------
@@ -200,7 +203,7 @@ class Membership:
         os._exit(0 if self._is_over else EndRequest.STATUS)  # pylint: disable=protected-access
 
     def _find_tracker(self, loss: str) -> None:
-        """Connects to the tracker that takes the job over, and tells it what this worker is."""
+        """Waits for a tracker that takes over the job, connects to it, and reports this worker's state."""
         with self._changed:
             self._loss = loss
         is_shown = False
@@ -219,7 +222,8 @@ class Membership:
             return
 
     def _return_over(self, found: _Connection) -> None:
-        """Begins the membership anew over this connection. Call it with the lock, so that nothing is told to the old one afterwards."""
+        """Continues the membership over this connection. To be called with the lock held, so that nothing is sent over the old connection
+        afterwards."""
         now = self._formed or self._current
         if self._done_in:
             found.begin(_DONE, self._done_in)
@@ -229,7 +233,7 @@ class Membership:
             found.begin(_STAYS if now.number else _COMES, now.number)
         lost, self._connection = self._connection, found
         lost.close()
-        # It is not one of the sockets of the generation.
+        # The new connection is not one of the generation's sockets.
         with contextlib.suppress(OSError):
             own = frozenset([os.readlink(f"/proc/self/fd/{found.descriptor}")])
             self._before, self._links = None if self._before is None else self._before | own, self._links - own
@@ -254,8 +258,9 @@ class Membership:
     # --- the generations ------------------------------------------------------------------------------------------------------------
 
     def _wait(self, condition: Callable[[], Any], seconds: float, after_return_s: float = 0) -> None:
-        """Waits until the condition holds, the job has failed, or the time has passed. Time without a tracker does not count, and a tracker that
-        takes over has at least `after_return_s`. Call it with the lock."""
+        """Waits until the condition holds or `seconds` have passed. Time without a tracker does not count, and a tracker that takes over has
+        at least `after_return_s`. To be called with the lock held. Raises RuntimeError if the job has failed, or if no tracker has taken over
+        in time."""
         begun = time.monotonic()
         end = begun + seconds
         while not condition() and self._failure is None:
@@ -274,8 +279,8 @@ class Membership:
             raise RuntimeError(str(self._failure)) from self._failure
 
     def next_generation(self, may_wait: Callable[[], bool]) -> Generation:
-        """Waits until this worker is a member of a new generation, which it then joins. Ends early, with the last one, if `may_wait()` is
-        false. Raises JobIsOver."""
+        """Waits until this worker is a member of a new generation, and returns it, for the caller to join. Returns the last generation,
+        early, if `may_wait()` becomes false. Raises JobIsOver if the work of the job is done."""
         with self._changed:
             self._wait(lambda: self._formed or self._is_over or not may_wait(), float("inf"))
             if self._is_over:
@@ -287,7 +292,7 @@ class Membership:
             return self._current
 
     def joined(self) -> None:
-        """To be called when this worker has joined its generation: the sockets that it opens from now on are the program's."""
+        """To be called when this worker has joined its generation: sockets opened from now on belong to the program."""
         with self._changed:
             if self._before is not None:
                 self._links, self._before = _sockets() - self._before, None
@@ -298,7 +303,7 @@ class Membership:
         return self._current.size
 
     def come_again(self) -> None:
-        """Tells the tracker that this worker has left its generation, and waits for another one."""
+        """Reports to the tracker that this worker has left its generation and is waiting for another one. Returns immediately."""
         with self._changed:
             self._before, self._links = None, frozenset()
             self._is_broken = self._wants_change = False
@@ -306,23 +311,25 @@ class Membership:
             self._tell(_COMES)
 
     def _tell(self, word: int) -> None:
-        """Tells the tracker, or leaves that to _return_over if it is lost. Call it with the lock."""
+        """Sends a word to the tracker or, if the tracker is lost, leaves this to _return_over. To be called with the lock held."""
         with contextlib.suppress(RuntimeError):
             self._connection.tell(word)
 
     def wants_change(self) -> bool:
-        """Whether another worker waits for a place, or a member has been lost."""
+        """Whether another worker is waiting to join, or a member has been lost."""
         with self._changed:
             return self._wants_change or self._is_broken
 
     def is_known_to_end(self, seconds: float) -> bool:
-        """Whether the tracker says within this time that a member of the generation was lost, or that another worker waits."""
+        """Waits up to this time, longer if a tracker has just taken over, for a report that a member of the generation was lost or that
+        another worker is waiting. Returns whether there is one."""
         with self._changed:
             self._wait(lambda: self._wants_change or self._is_broken, seconds, after_return_s=_TRACKER_NOTICES_S)
             return self._wants_change or self._is_broken
 
     def done(self) -> None:
-        """Tells the tracker that the work of the job is done."""
+        """Reports to the tracker that the work of the job is done. If the tracker is lost, waits for another one to take over; if none does,
+        prints a message."""
         with self._changed:
             self._before, self._links = None, frozenset()
             self._done_in = self._current.number
@@ -333,7 +340,7 @@ class Membership:
                 sys.stderr.write(f"warren: the work is done, but this worker could not tell the tracker: {error}\n")
 
     def leave(self) -> None:
-        """Tells the tracker that this worker ends, after it has left its generation with the others."""
+        """Reports to the tracker that this worker ends, after it has left its generation with the others, and ends the membership."""
         with self._changed:
             self._tell(_LEAVES)
         self.close()
@@ -346,7 +353,7 @@ class Membership:
 
 
 def _sockets() -> FrozenSet[str]:
-    """The sockets of this process, by the names that Linux gives them; empty elsewhere."""
+    """The sockets of this process, by their names in Linux's /proc; empty on other systems."""
     found = set()
     for entry in os.scandir("/proc/self/fd") if os.path.isdir("/proc/self/fd") else ():
         try:

@@ -1,4 +1,5 @@
-"""Notices that this process is about to be ended, or its machine taken back: a signal, a file that appears, or the answer of a URL."""
+"""Detects a notice that this process is about to be ended, or its machine reclaimed: a signal, a file that appears, or the response of a
+URL."""
 import http.client
 import json
 import os
@@ -10,20 +11,21 @@ import urllib.parse
 import urllib.request
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
-#: How often a file or URL is looked at. AWS recommends 5 s, and gives its notice two minutes before; Google Cloud and Azure give 30 s.
+#: The interval at which a file or URL is checked. AWS recommends 5 s, and gives two minutes' notice; Google Cloud and Azure give 30 s.
 EVERY_S = 5.0
 _LIMIT_S = 2.0
-#: What the three clouds want to see in a request. Others ignore it.
+#: The headers that the three clouds require in a request. Other servers ignore them.
 _HEADERS = {"Metadata": "true", "Metadata-Flavor": "Google"}
 _AWS_TOKEN = "X-aws-ec2-metadata-token"
-#: Words with which a URL says that there is no notice.
+#: Responses of a URL that mean that there is no notice.
 _NO = ("", "0", "false", "no", "none", "null")
 #: The kinds of Azure's scheduled events that end the machine.
 _ENDS = ("Preempt", "Terminate")
 
 
 def signals() -> List[int]:
-    """The signals that ask this process to end: SIGTERM, and that of WARREN_PREEMPTION_SIGNAL. Raises RuntimeError if it names none."""
+    """The signals that ask this process to end: SIGTERM, and the one named by WARREN_PREEMPTION_SIGNAL. Raises RuntimeError if the variable
+    does not name a signal that can be handled."""
     name = os.environ.get("WARREN_PREEMPTION_SIGNAL", "")
     if not name:
         return [signal.SIGTERM]
@@ -37,8 +39,8 @@ def signals() -> List[int]:
 
 
 def is_notice(status: int, body: str) -> bool:
-    """Whether an answer of a URL is a notice. Understood are AWS's spot/instance-action (404 until there is one), Google Cloud's
-    instance/preempted (FALSE, TRUE), Azure's scheduledevents (a list of events), and any other URL that answers alike."""
+    """Whether a URL's response is a notice. Supports AWS's spot/instance-action (404 until there is one), Google Cloud's instance/preempted
+    (FALSE, TRUE), Azure's scheduledevents (a list of events), and any other URL with similar responses."""
     if status != 200:
         return False
     text = body.strip()
@@ -53,9 +55,9 @@ def is_notice(status: int, body: str) -> bool:
 
 
 class EndRequest:
-    """Whether a notice has asked this worker of an elastic job to end. Between `begin` and `close` it may put that off: while `may_wait` is
-    true, it is asked by `is_there` and leaves its generation with the others; otherwise the notice raises SystemExit. Signals are handled in
-    the main thread only."""
+    """Whether a notice has asked this worker of an elastic job to end. Between `begin` and `close`, the worker may postpone its end: while
+    `may_wait` is true, a notice only sets `is_there`, and the worker leaves its generation with the others; otherwise the notice raises
+    SystemExit. Signals are handled only if `begin` is called in the main thread."""
 
     #: The exit status of a process that has ended because of SIGTERM, as shells give it.
     STATUS = 128 + signal.SIGTERM
@@ -66,7 +68,7 @@ class EndRequest:
         self._watch: Optional[Watch] = None
 
     def begin(self) -> None:
-        """Begins to listen. Raises RuntimeError if WARREN_PREEMPTION_SIGNAL names no signal."""
+        """Starts listening for notices. Raises the errors of `signals`."""
         numbers = signals()
         if threading.current_thread() is threading.main_thread():
             self._handlers = {number: signal.signal(number, self._take) for number in numbers}
@@ -78,7 +80,7 @@ class EndRequest:
         self.is_there = True
 
     def close(self) -> None:
-        """Gives the signals back to the program."""
+        """Stops listening, and restores the program's signal handlers."""
         self.may_wait = False
         if self._watch is not None:
             self._watch.stop()
@@ -88,7 +90,7 @@ class EndRequest:
 
 
 class Watch:
-    """A thread that looks at WARREN_PREEMPTION_NOTICE, if it is set, and calls `on_notice` once there is a notice."""
+    """A thread that checks the file or URL in WARREN_PREEMPTION_NOTICE, if it is set, and calls `on_notice` once there is a notice."""
 
     def __init__(self, on_notice: Callable[[], None], every_s: Optional[float] = None) -> None:
         self._place, self._on_notice = os.environ.get("WARREN_PREEMPTION_NOTICE", ""), on_notice
@@ -100,7 +102,7 @@ class Watch:
             threading.Thread(target=self._look, name="warren-preemption", daemon=True).start()
 
     def stop(self) -> None:
-        """Ends the thread soon."""
+        """Makes the thread end soon; does not wait for it."""
         self._stops.set()
 
     def _look(self) -> None:
@@ -127,7 +129,7 @@ class Watch:
 
     def _answer(self) -> Tuple[int, str]:
         status, body = _ask(self._place, self._headers)
-        if status == 401:  # AWS: a token is needed, or the one before has expired
+        if status == 401:  # AWS: a token is needed, or the previous token has expired
             place = urllib.parse.urljoin(self._place, "/latest/api/token")
             status, token = _ask(place, {f"{_AWS_TOKEN}-ttl-seconds": "21600"}, "PUT")
             if status == 200:
@@ -139,7 +141,8 @@ class Watch:
 
 
 def _ask(url: str, headers: Dict[str, str], method: str = "GET") -> Tuple[int, str]:
-    """The status and the text of an answer. Metadata servers are asked directly, never through a proxy."""
+    """Returns the status and the body of the response; the body is empty for an error status. Requests to metadata servers never go through a
+    proxy."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(urllib.request.Request(url, headers=headers, method=method), timeout=_LIMIT_S) as response:

@@ -1,9 +1,9 @@
 """The tracker that processes started by mpirun, srun or torchrun share, since none of these launchers runs one; and whether this process
 has left its job.
 
-librabit itself finds the ranks of mpirun and srun (rabit_engine/bootstrap). A tracker is needed in two cases: for XGBoost's own
-communicator, and for torchrun, whose ranks meet through PyTorch. Rank 0's process then runs a tracker until the process ends, and all ranks
-learn the tracker's address by the means that the launcher offers."""
+librabit itself finds the ranks of mpirun and srun (rabit_engine/bootstrap). A tracker is needed in two cases: for XGBoost's own communicator,
+and for torchrun, whose ranks meet through PyTorch. Rank 0's process then runs a tracker until the process ends, and all ranks receive the
+tracker's address by the means that the launcher offers."""
 import json
 import os
 import sys
@@ -11,9 +11,9 @@ from typing import Any, Dict, Iterable, List, Optional, Protocol, Tuple, Union
 
 from warren._launch.launched import Launched, launched, number
 
-#: How many seconds the tracker waits for missing ranks. The ranks have all met just before.
+#: The time in seconds that the tracker waits for missing ranks. All ranks have met just before.
 _PATIENCE_S = 300
-#: How many seconds the tracker of a failed rank 0 stays available for the other ranks.
+#: The time in seconds that the tracker of a failed rank 0 stays available for the other ranks.
 _FAREWELL_S = 3
 _Address = Tuple[str, str]
 _TRACKER_NAMES = ("dmlc_tracker_uri", "rabit_tracker_uri")
@@ -27,7 +27,7 @@ _left: Optional[_Address] = None
 
 
 class Exchange(Protocol):
-    """How the processes of a launcher tell each other the tracker's address."""
+    """Passes the tracker's address between the processes of a launcher."""
 
     is_one_host: bool  #: whether all of them run on one host
 
@@ -93,9 +93,9 @@ def has_left(tracker: Optional[_Address] = None) -> bool:
 
 
 def before_init(args: Iterable[Union[str, bytes]]) -> None:
-    """To be called before librabit's Init with these arguments: provides a tracker for torchrun's ranks, since librabit does not know
-    PyTorch. Does nothing for other launchers, or if an argument sets the tracker or the bootstrap method. Raises RuntimeError if no tracker
-    can be provided, or if this process has left its job: the tracker would take it for a failed process that has restarted."""
+    """To be called before librabit's Init with these arguments: provides a tracker for torchrun's ranks, since librabit does not use PyTorch.
+    Does nothing for other launchers, or if an argument sets the tracker or the bootstrap method. Raises RuntimeError if no tracker can be
+    provided, or if this process has left its job: the tracker would take it for a failed process that has restarted."""
     words = [os.fsdecode(word).partition("=")[0].lower() for word in args]
     if any(word in (*_TRACKER_NAMES, "warren_bootstrap", "rabit_bootstrap") for word in words):
         return
@@ -108,7 +108,7 @@ def before_init(args: Iterable[Union[str, bytes]]) -> None:
 
 
 def entered_again() -> None:
-    """To be called when this process takes part in its job again after it has left it, as it may in an elastic job."""
+    """To be called when this process joins its job again after leaving it, which is possible in an elastic job."""
     global _left  # pylint: disable=global-statement
     _left = None
 
@@ -116,7 +116,7 @@ def entered_again() -> None:
 def left(failed: bool = False, tracker: Optional[_Address] = None) -> None:
     """To be called after this process has left the job of `tracker`, by default the one named by the environment. If it runs the tracker,
     waits until all ranks have left, since they need the tracker to leave. If this process has `failed`, the other ranks may never leave, so
-    it waits only a few seconds, for them to learn of the failure."""
+    it waits only a few seconds, in which they can detect the failure."""
     global _left  # pylint: disable=global-statement
     _left = tracker or _tracker()
     while _awaited:

@@ -10,7 +10,7 @@ from warren.data._table import Table
 
 
 def as_lightgbm_reads(table: Table, asked: _load.Wanted) -> Table:
-    """The table with features as LightGBM takes them: entries that CSV text does not have are missing, and not 0."""
+    """Returns the table with features as LightGBM reads them: entries that are absent from CSV text are missing values, not 0."""
     if not asked.is_text or asked.text_format != "csv":
         return table
     rows = table.features
@@ -21,8 +21,8 @@ def as_lightgbm_reads(table: Table, asked: _load.Wanted) -> Table:
 
 def of_table(table: Table, options: Mapping[str, Any], params: Mapping[str, Any], reference: Optional["lightgbm.Dataset"] = None
              ) -> "lightgbm.Dataset":
-    """Returns a Dataset of this worker's rows; `options` are those of lightgbm.Dataset. With a `reference`, it has the bins and parameters of
-    that one."""
+    """Returns a Dataset of this worker's rows; `options` are those of lightgbm.Dataset. With a `reference`, the Dataset has its bins and
+    parameters."""
     found: Dict[str, Any] = {"label": table.label, "weight": table.weight, "group": table.group_sizes, "init_score": table.base_margin}
     if table.names is not None:
         found["feature_name"] = table.names

@@ -29,7 +29,7 @@ def _with_value(evaluation: Any, value: float) -> Any:
 
 
 def _weight(measured: "lightgbm.Dataset") -> float:
-    """The sum of all rows' weights, or the number of rows if they have no weights."""
+    """The sum of the weights of a Dataset's rows, or the number of rows if they have no weights."""
     weights = measured.get_weight()
     return float(measured.num_data() if weights is None else np.sum(weights, dtype=float))
 
@@ -72,7 +72,8 @@ def _warn_of_what_trains_alone(given: Dict[str, Any]) -> None:
 
 
 def _check_classes(labels: Any) -> None:
-    """Raises ValueError unless all workers have the same classes: LGBMClassifier numbers the classes that it sees."""
+    """Raises ValueError unless all workers have the same classes: LGBMClassifier numbers the classes of one worker's rows. A collective
+    call."""
     classes = np.unique(np.asarray(labels)).tolist()
     if _summed([_number_of(classes)]) != [rabit.get_world_size() * _number_of(classes)]:
         shown = ", ".join(map(repr, classes[:5])) + (f" and {len(classes) - 5} more" if len(classes) > 5 else "")
@@ -102,8 +103,8 @@ def _compare_rows(rows: "lightgbm.Dataset") -> None:
 
 
 def _beginning(inner: Callable[..., Any]) -> Callable[..., Any]:
-    """Wraps Booster.update: the first round starts from the score of all shares' rows, and after it the ranks' rows are compared. All ranks
-    call `update` for each round, and `update` makes collective calls anyway."""
+    """Wraps Booster.update: the first round starts from the score that one process would compute from all rows, and the ranks' rows are
+    compared after it. All ranks call `update` for each round, and `update` makes collective calls anyway."""
     def beginning(self: Any, train_set: Any = None, fobj: Any = None) -> Any:
         rows = self.train_set if train_set is None else train_set
         if self.current_iteration() > 0 or rows is None or _number_of_machines(self.params or {}) <= 1:
@@ -117,7 +118,7 @@ def _beginning(inner: Callable[..., Any]) -> Callable[..., Any]:
     return beginning
 
 
-#: Where this process is in its job.
+#: This process's rank and the world size.
 PLACE = _rounds.Place(rabit.get_rank, rabit.get_world_size)
 
 
@@ -168,8 +169,7 @@ def _reporting_rounds(train: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextlib.contextmanager
 def reporting_rounds() -> Iterator[None]:
-    """Within the block, this thread's trainings report their rounds (except those of a lightgbm.train that the program imported by name
-    earlier)."""
+    """Within the block, training in this thread reports its rounds, except by a lightgbm.train that the program imported by name earlier."""
     with contextlib.ExitStack() as stack:
         for place in (lightgbm, lightgbm.engine, sys.modules.get("lightgbm.sklearn")):
             if hasattr(place, "train"):
@@ -179,8 +179,8 @@ def reporting_rounds() -> Iterator[None]:
 
 @contextlib.contextmanager
 def for_all_workers() -> Iterator[None]:
-    """Makes every worker see the same metrics: LightGBM computes them over a worker's own rows, so early stopping could end the training of
-    one worker while the others wait for it. Also warns about, or refuses, features that would train on one worker's rows only, and refuses
+    """Gives every worker the same metrics: LightGBM computes them over a worker's own rows, so early stopping could end the training of one
+    worker while the others wait for it. Also warns about, or refuses, features that would train on one worker's rows only, and refuses
     classifiers if the workers have different classes."""
     def evaluation(inner: Callable[..., List[Any]]) -> Callable[..., List[Any]]:
         def of_all(self: Any, data_name: str, data_idx: int, feval: Any = None) -> List[Any]:

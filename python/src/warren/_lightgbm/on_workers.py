@@ -1,8 +1,8 @@
 """LightGBM's scikit-learn estimators whose `fit` trains in a job, for warren.lightgbm.
 
-`fit` is the library's own. In this thread, its data sets become descriptions of the caller's rows or files, and its training a job
-(warren._jobs), whose workers take their shares of the rows and train together; rank 0's model comes back. For files, the library sees small
-arrays in their place."""
+`fit` is the library's own. In this thread, descriptions of the caller's rows or files replace its data sets, and a job (warren._jobs)
+replaces its training: the workers receive their shares of the rows and train together, and rank 0 returns the model. In place of files, the
+library is given small arrays."""
 import contextlib
 import dataclasses
 import functools
@@ -22,16 +22,16 @@ from warren._jobs.worker import channel
 from warren.data import _peers
 from warren.data._table import OF_ROWS, Table
 
-#: The first version whose callbacks are objects, whose state can come back.
+#: The first major version whose callbacks are objects, so that their state can be returned.
 _FIRST = 4
 
 
-#: The categories of a column, and whether they are ordered: LightGBM takes those that are for numbers.
+#: The categories of a column, and whether they are ordered: LightGBM treats ordered categories as numbers.
 _Categories = Tuple[List[Any], bool]
 
 
 class _Dataset:
-    """A data set of the training, where the library has its Dataset. The library looks at its attributes after the training."""
+    """A data set of the training run, in place of the library's Dataset. The library reads its attributes after training."""
 
     def __init__(self, rows: _job_rows.Rows, categories: Dict[str, "_Categories"], options: Dict[str, Any]) -> None:
         self.rows, self.categories, self.options = rows, categories, options
@@ -47,16 +47,16 @@ class _Dataset:
         found = {"label": table.label, "weight": table.weight, "group": table.group_sizes, "init_score": table.base_margin}
         dataset = lightgbm.Dataset(features, **{name: value for name, value in found.items() if value is not None},
                                    **{**self.options, "params": params})
-        dataset.warren_is_share = True  # its rows are not compared with those of the others
+        dataset.warren_is_share = True  # its rows are not compared with the other workers'
         return dataset
 
     def set_has_names(self, has_names: bool) -> None:
-        """Takes over what the library sets when it reads the features."""
+        """Sets the attribute that the library sets when it reads the features."""
         self._has_non_default_feature_names = has_names
 
 
 class _Files(_Dataset):
-    """A data set of the training whose rows are in files, which the workers read."""
+    """A data set of the training run whose rows are in files, which the workers read."""
 
     def __init__(self, files: Any, columns: Dict[str, str]) -> None:  # pylint: disable=super-init-not-called
         self.files, self.columns, self.options = _fitting.named(files), columns, {}
@@ -68,25 +68,25 @@ class _Files(_Dataset):
         dataset = ours.load_dataset(self.files, **self.columns, **self.options, **like, params=params)
         categories = dataset.warren_categories
         if categories:
-            # LightGBM keeps them in the model, and numbers the categories of a frame of pandas by them in predictions.
+            # LightGBM keeps these in the model, and uses them to number the categories of a pandas frame in predictions.
             dataset.pandas_categorical = [list(categories[name]) for name in dataset.feature_name if name in categories]
         return dataset
 
 
 @dataclasses.dataclass
 class _Training:
-    """What the workers train."""
+    """The training run, as sent to the workers."""
 
     params: Dict[str, Any]
     sets: List[_Dataset]  #: the training rows first
-    valid: List[int]  #: places in `sets`
+    valid: List[int]  #: indices into `sets`
     options: Dict[str, Any]  #: the other arguments of lightgbm.train
     finds_classes: bool  #: whether the number of classes must be found in files
     chooses_objective: bool  #: whether the objective follows from the number of classes
 
 
 class Ours(NamedTuple):
-    """What the workers use of warren.lightgbm, which imports this module."""
+    """The parts of warren.lightgbm that the workers use; this module cannot import it, because it imports this module."""
 
     communicator: Callable[[], ContextManager[None]]
     parameters: Callable[[], Dict[str, Any]]
@@ -112,12 +112,12 @@ def trained(training: _Training, ours: Ours) -> Any:
 
 
 def _learner(params: Dict[str, Any]) -> Dict[str, Any]:
-    """The tree learner that the caller has chosen."""
+    """The caller's tree learner as a parameter; empty if the caller has not chosen one."""
     chosen = params.get("tree_learner")
     return {} if chosen in (None, "serial") else {"tree_learner": chosen}
 
 
-#: The metrics of two classes that LightGBM's estimators replace if there are more.
+#: The metrics for two classes, and those with which LightGBM's estimators replace them if there are more classes.
 _OF_MORE_CLASSES = {"binary": "multiclass", "binary_logloss": "multi_logloss", "binary_error": "multi_error"}
 
 
@@ -130,18 +130,18 @@ def _parameters_for(classes: int, params: Mapping[str, Any], chooses_objective: 
 
 
 class _Fit(_fitting.Fitting):
-    """One call of `fit`: what becomes of the library's data sets and of its training."""
+    """One call of `fit`: replaces the library's data sets and its training."""
 
     def __init__(self, estimator: Any, train: Callable[[_Training], Any]) -> None:
-        """`train`: what the workers call."""
+        """`train`: the function that the workers call."""
         super().__init__(estimator)
         self._sets: List[_Dataset] = []
-        self._files: List[_Files] = []  #: those that the library has not yet made a Dataset of
+        self._files: List[_Files] = []  #: the files for which the library has not made a Dataset yet
         self._estimator, self._train = estimator, train
 
     def in_place_of_files(self, given: Mapping[str, Any]) -> Dict[str, Any]:
-        """Notes the files among the arguments of `fit`. Returns the arguments for the library, with arrays in place of the files. Raises
-        TypeError or ValueError for those that cannot be."""
+        """Records the files among the arguments of `fit`. Returns the arguments for the library, with arrays in place of the files. Raises
+        TypeError or ValueError for arguments that cannot be combined with files."""
         if self._estimator.class_weight is not None:
             raise ValueError("class_weight: the rows are in files, so their weights are in a column, whose name is sample_weight")
         for name, why in _NOT_OF_FILES.items():
@@ -166,7 +166,7 @@ class _Fit(_fitting.Fitting):
                 **({} if given.get("eval_set") is None else {"eval_set": evals})}
 
     def dataset(self, data: Any, **given: Any) -> _Dataset:
-        """Takes the arguments of lightgbm.Dataset."""
+        """Replaces lightgbm.Dataset."""
         if self._files:
             self._sets.append(self._files.pop(0))
             return self._sets[-1]
@@ -191,7 +191,7 @@ class _Fit(_fitting.Fitting):
 
     def train(self, params: Dict[str, Any], train_set: _Dataset, valid_sets: Optional[Sequence[_Dataset]] = None,
               callbacks: Optional[List[Any]] = None, **options: Any) -> "lightgbm.Booster":
-        """Takes the place of lightgbm.train."""
+        """Replaces lightgbm.train."""
         if self._estimator.n_jobs is None:
             params = {name: value for name, value in params.items() if name != "num_threads"}  # each worker has its share of the cores
         estimator = self._estimator
@@ -210,7 +210,7 @@ class _Fit(_fitting.Fitting):
         return model
 
 
-#: Arguments of `fit` that cannot be given with files, and why.
+#: Arguments of `fit` that cannot be given with files, and the reasons.
 _NOT_OF_FILES = {
     "feature_name": "the features have the names of their columns",
     "eval_class_weight": "their weights are in a column, whose name is in eval_sample_weight",
@@ -220,7 +220,7 @@ _NOT_OF_FILES = {
 
 
 def _columns(label: Any, weight: Any, margin: Any, queries: Any) -> Dict[str, str]:
-    """The columns, as load_dataset takes them."""
+    """The names of the columns, as arguments of load_dataset."""
     found = _fitting.columns({"y": label, "sample_weight": weight, "init_score": margin, "group": queries})
     return {{"y": "label", "sample_weight": "weight", "group": "qid"}.get(name, name): value for name, value in found.items()}
 
@@ -230,14 +230,14 @@ def _pairs(eval_set: Any) -> Sequence[Any]:
 
 
 def _one_of(all_sets: Union[None, Sequence[Any], Mapping[int, Any]], number: int) -> Any:
-    """What LightGBM takes for an evaluation set from an argument for all of them."""
+    """The value that LightGBM uses for one evaluation set, from an argument for all of them."""
     if all_sets is None or isinstance(all_sets, Mapping):
         return (all_sets or {}).get(number)
     return all_sets[number] if number < len(all_sets) else None
 
 
 def _set_classes(estimator: Any, number: int) -> None:
-    """Gives the estimator the classes 0, 1, ... and what it derives from them."""
+    """Sets the estimator's classes to 0, 1, ..., together with the attributes that it derives from them."""
     classes = np.arange(number)
     estimator._le = lightgbm.sklearn._LGBMLabelEncoder().fit(classes)
     estimator._class_map = {one: one for one in classes}
@@ -247,13 +247,13 @@ def _set_classes(estimator: Any, number: int) -> None:
 
 
 def _numbers(values: Any) -> NDArray[Any]:
-    """An array of numbers, also from one of objects, which other processes cannot map."""
+    """Returns an array of numbers. An array of objects, which other processes cannot map, is converted."""
     found = np.asarray(values)
     return found if found.dtype.kind in "biuf" else found.astype(np.float64)
 
 
 def _rows_here(rows: Any, fields: Dict[str, NDArray[Any]]) -> Tuple[_job_rows.RowsHere, Dict[str, _Categories]]:
-    """Describes rows, with the precision that they have here, and the categories of their columns."""
+    """Describes rows, without loss of precision, and the categories of their columns. Raises ValueError for columns of other types."""
     of_rows = {name: fields.get(name) for name in OF_ROWS}
     if not hasattr(rows, "iloc"):
         return _job_rows.rows_of(Table(rows, None, None, **of_rows, categories={}), count=rows.shape[0]), {}
@@ -280,7 +280,7 @@ def _rows_here(rows: Any, fields: Dict[str, NDArray[Any]]) -> Tuple[_job_rows.Ro
 
 
 def _frame(features: NDArray[Any], names: Sequence[str], categories: Dict[str, _Categories]) -> Any:
-    """A frame of pandas, whose categories LightGBM keeps in the model."""
+    """Returns a pandas frame, whose categories LightGBM keeps in the model."""
     import pandas as pd  # pylint: disable=import-outside-toplevel
 
     frame = pd.DataFrame(np.asarray(features), columns=list(names))
@@ -318,7 +318,7 @@ _DOCUMENTATION = """{name} with workers: `fit` trains in a job of dmlc-submit, a
 
 @functools.lru_cache(maxsize=None)
 def estimator(name: str, train: Callable[[_Training], Any]) -> Any:
-    """Returns the class of one of LightGBM's estimators whose `fit` trains in a job, in which each worker calls `train`."""
+    """Returns a subclass of one of LightGBM's estimators whose `fit` trains in a job. Each worker of the job calls `train`."""
     base = getattr(lightgbm, name)
 
     class OnWorkers(base):  # type: ignore[misc,valid-type]
@@ -338,7 +338,7 @@ def estimator(name: str, train: Callable[[_Training], Any]) -> Any:
 
         @functools.wraps(base.fit)
         def fit(self, X: Any, y: Any, *more: Any, **named: Any) -> Any:  # pylint: disable=invalid-name
-            """Fits the model as the library's own estimator does, with workers if there are any."""
+            """Fits the model as the library's own estimator does, on workers if they were requested."""
             if not _fitting.is_wanted(self, X):
                 return super().fit(X, y, *more, **named)
             if int(lightgbm.__version__.split(".", maxsplit=1)[0]) < _FIRST:

@@ -1,8 +1,8 @@
 """The score that LightGBM's workers start from.
 
-Each computes one from its own rows, and the workers take the mean of these (LightGBM's GlobalSyncUpByMean). That depends on which worker has
-which rows; here it becomes the score that one process computes from all rows, for the objectives whose score is a function of the mean label
-(BoostFromScore in LightGBM's src/objective)."""
+Each worker computes a score from its own rows, and all workers use the mean of these scores (LightGBM's GlobalSyncUpByMean), which depends on
+how the rows are divided. This module replaces it with the score that one process would compute from all rows, for the objectives whose score
+is a function of the mean label (BoostFromScore in LightGBM's src/objective)."""
 import ctypes
 import functools
 import re
@@ -14,7 +14,7 @@ import numpy as np
 
 from warren._engine import native as _native
 
-#: The least share of positive labels (LightGBM's kEpsilon).
+#: The smallest fraction of positive labels (LightGBM's kEpsilon).
 _LEAST = 1e-15
 
 
@@ -34,8 +34,8 @@ _SCORES: Dict[str, Callable[[float], float]] = {
 
 
 def _objective_of(booster: "lightgbm.Booster") -> Tuple[List[str], bool]:
-    """The words of the objective of a booster that has no trees, and whether it starts from the average in any case: otherwise it does so
-    only if its first tree has no splits. No words for another booster."""
+    """Returns the words of the objective of a booster without trees, and whether the booster always starts from the average; otherwise it
+    does so only if its first tree has no splits. The list is empty for a booster with trees, and for random forests."""
     text = booster.model_to_string()
     found = re.search(r"^objective=(.*)$", text, re.MULTILINE)
     words = found[1].split() if found and "\n[boosting: rf]\n" not in text and booster.num_trees() == 0 else []
@@ -51,8 +51,8 @@ def _engine() -> ctypes.CDLL:
 
 def from_all_rows(booster: "lightgbm.Booster", rows: "lightgbm.Dataset", summed: Callable[[List[float]], List[float]],
                   update: Callable[[], Any]) -> Any:
-    """Returns update(), the first of `booster`, which starts from the score of all workers' rows. `summed` adds up lists over the workers.
-    A collective call."""
+    """Calls `update`, the first update of `booster`, so that it starts from the score of all workers' rows, and returns its result. `summed`
+    adds up lists over the workers. A collective call."""
     objective, starts = _objective_of(booster)
     score = _SCORES.get(objective[0]) if objective else None
     if score is None or rows.get_init_score() is not None:
@@ -67,7 +67,7 @@ def from_all_rows(booster: "lightgbm.Booster", rows: "lightgbm.Dataset", summed:
     total, total_weight = summed([own, weight])
     with np.errstate(all="ignore"):
         mine, of_all = (score(float(np.divide(*sums))) for sums in ((own, weight), (total, total_weight)))
-        # LightGBM adds up in another order.
+        # LightGBM sums in another order.
         tolerance = 1e-9 * (abs(mine) + float(np.divide(size, weight)) if weight else 1)
     _engine().WarrenLightGBMCorrect(mine, tolerance, of_all)
     try:

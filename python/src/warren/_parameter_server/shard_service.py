@@ -2,11 +2,11 @@
 
 Data flow: a client numbers its requests. It sends the server a header (HEADER: the array, the action, the number) and then, for a send, the
 elements directly from the caller's memory, with a tag that is unique to this request. The server's thread waits for headers from any rank,
-and handles them one after the other: it receives the elements into a reusable buffer, and the shard (warren._parameter_server.shards)
-decides which requests are answered. The answer to a send is a number, the length of the error text (0 for success), followed by that text;
-the answer to a receive is the elements. The client posts its receives before it sends the header, and the server does not wait until an
-answer is received: so neither depends on threads of the other, and long messages of many clients cannot deadlock. A shard of the same
-process is called directly in the client's thread, under the shard's lock.
+and handles them one after the other: it receives the elements into a reusable buffer, and the shard (warren._parameter_server.shards) decides
+which requests are answered. The answer to a send is a number, the length of the error text (0 for success), followed by that text; the answer
+to a receive is the elements. The client posts its receives before it sends the header, and the server does not wait for its answers to be
+received. So neither depends on the other's threads, and long messages of many clients cannot deadlock. A shard of the same process is called
+directly in the client's thread, under the shard's lock.
 
 Headers between two processes keep their order, and requests are handled one at a time: this defines the order of a client's requests to a
 shard, and makes each request atomic."""
@@ -28,7 +28,8 @@ HEADER = np.dtype([("array", "i8"), ("action", "i8"), ("number", "i8"), ("count"
 _SEND, _RECEIVE = range(2)
 _HEADERS = 0  # the tag of headers
 
-#: A server waits for requests until the job ends, even if rabit_timeout=1 ends other operations that wait for too long.
+#: The timeout of a server that waits for requests: in effect the end of the job, even if rabit_timeout=1 ends other operations that wait for
+#: too long.
 _FOR_EVER_S = 1e8
 
 
@@ -156,15 +157,16 @@ class ShardService:
             self._thread.start()
 
     def add(self, array: int, shard: Shard) -> None:
-        """`array` is the same number on all ranks. No rank may access the array before all ranks that serve it have added it."""
+        """Begins to serve a shard of `array`, whose number is the same on all ranks. No rank may access the array before all ranks that serve
+        it have added it."""
         self._arrays[array] = _Guarded(shard)
 
     def remove(self, array: int) -> None:
-        """To be called when all requests for the array have ended."""
+        """Stops serving the array. To be called when all requests for it have ended."""
         self._arrays.pop(array, None)
 
     def close(self) -> None:
-        """To be called when all requests of all ranks have ended."""
+        """Ends the service. To be called when all requests of all ranks have ended."""
         if self._mailbox is not None and self._thread is not None:
             self._mailbox.free()
             self._thread.join()
@@ -172,7 +174,8 @@ class ShardService:
     # --- client side ---
 
     def send(self, array: int, part: Part, elements: Optional[Array], rule: str, scale: float = 1) -> Pending:
-        """`elements` must not change until the request has ended; None if the rule needs no elements."""
+        """Sends elements to a part of an array. `elements` must not change until the request has ended; None if the rule needs no
+        elements."""
         if part.rank == self.rank:
             request, pending = self._to_oneself(None)
             with self._arrays[array].lock:
@@ -193,7 +196,7 @@ class ShardService:
         return _Sent(messages, answer, length, mailbox, part.rank, number)
 
     def receive(self, array: int, part: Part, out: Array) -> Pending:
-        """Fills `out`, which must not be used until the request has ended."""
+        """Requests a part of an array. Fills `out`, which must not be used until the request has ended."""
         if part.rank == self.rank:
             request, pending = self._to_oneself(out)
             with self._arrays[array].lock:

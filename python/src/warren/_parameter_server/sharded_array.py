@@ -86,7 +86,7 @@ class ShardedArray:
         communicator.barrier()  # from now on all ranks serve the array
 
     def send(self, elements: Optional[Array], rule: str = "", scale: float = 1) -> Handle[None]:
-        """`elements` is flat and contiguous; None if the rule needs no elements."""
+        """Sends elements to all parts. `elements` is flat and contiguous; None if the rule needs no elements."""
         requests = []
         for part in self._parts:
             slice_ = None if elements is None else elements[part.begin:part.end]
@@ -94,7 +94,7 @@ class ShardedArray:
         return self._kept(Handle(requests, None))
 
     def receive(self, flat: Array, result: T) -> Handle[T]:
-        """Fills `flat`, which is contiguous."""
+        """Fills `flat`, which is contiguous, from all parts. The handle returns `result`."""
         requests = [self._service.receive(self._number, part, flat[part.begin:part.end]) for part in self._parts]
         return self._kept(Handle(requests, result))
 
@@ -112,7 +112,7 @@ class ShardedArray:
         return handle
 
     def free(self) -> None:
-        """Waits for all pending operations, on all ranks, and raises the first error that no caller has received. All ranks call it."""
+        """Waits for all pending operations, on all ranks, and raises the first error that no caller has received. Collective."""
         if self._is_freed:
             return
         self._is_freed = True
@@ -149,7 +149,7 @@ def slice_of(communicator: Communicator, flat: Array, parts: Sequence[Part], roo
 
 
 def check_alike(communicator: Communicator, what: str, said: Tuple[Any, ...]) -> None:
-    """Raises ValueError on all ranks unless they all pass the same values. Compares the first 256 bytes of the values' repr."""
+    """Raises ValueError on all ranks unless they all pass the same values. Compares the first 256 bytes of the values' repr. Collective."""
     text = np.zeros(1, "S256")
     text[0] = repr(said).encode()[:256]
     found = [one.decode(errors="replace") for one in communicator.allgather(text).tolist()]

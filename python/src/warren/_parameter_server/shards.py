@@ -1,10 +1,10 @@
 """The logic of parameter servers, without threads and messages: the placement of elements, the effect of a rule on a shard, and the answers
 to requests.
 
-A shard is one server's part of an array: flat and contiguous. It gets the clients' requests one after the other. For each, it returns the
-replies to send now, which may include replies to earlier requests. `RuleShard` applies each message immediately by its rule. `UpdateShard`
-and `RoundShard` implement the asynchronous and the synchronous mode of MXNet's servers (kvstore_dist_server.h of apache/mxnet): they apply
-an updater immediately, or once the messages of all workers have arrived."""
+A shard is one server's part of an array: flat and contiguous. It receives the clients' requests one after the other. For each request, it
+returns the replies to send now, which may include replies to earlier requests. `RuleShard` applies each message immediately by its rule.
+`UpdateShard` and `RoundShard` implement the asynchronous and the synchronous mode of MXNet's servers (kvstore_dist_server.h of apache/mxnet):
+they apply an updater immediately, or once the messages of all workers have arrived."""
 import zlib
 from collections import deque
 from typing import Any, Callable, Deque, Dict, List, NamedTuple, Optional, Protocol, Sequence, Tuple, Union

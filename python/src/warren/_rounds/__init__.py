@@ -1,1 +1,2 @@
-"""Reports of the rounds of a training: rank 0 tells those who watch the job, Kubeflow's TrainJob and MLflow (training.SINKS)."""
+"""Reports the rounds of training: rank 0 passes them on to the displays of dmlc-submit, to Kubeflow's TrainJob and to MLflow
+(training.SINKS)."""

@@ -1,7 +1,7 @@
 """Reports the progress of a Kubeflow TrainJob, as KEP-2779 describes it (kubeflow/trainer, docs/proposals/2779-trainjob-progress): with the
 feature gate TrainJobStatus, the controller names an HTTPS endpoint, its certificate authority and a token in the environment of the pods.
 
-A thread sends the newest status, at most one every 5 seconds, as the documentation of Kubeflow Trainer asks. A training never waits for it,
+A thread sends the newest status, at most one every 5 seconds, as the documentation of Kubeflow Trainer asks. Training never waits for this,
 and never fails because of it."""
 import atexit
 import datetime
@@ -20,9 +20,9 @@ from warren._rounds.sinks import say
 
 _URL, _CA_FILE, _TOKEN_FILE = "KUBEFLOW_TRAINER_SERVER_URL", "KUBEFLOW_TRAINER_SERVER_CA_CERT", "KUBEFLOW_TRAINER_SERVER_TOKEN"
 _INTERVAL_S = 5.0
-#: How long a request may take.
+#: The time limit for a request.
 _TIMEOUT_S = 5.0
-#: How long the end of the process waits for the last status.
+#: The time that a process waits at exit for the last status to be sent.
 _LAST_S = 3.0
 #: The limits of the controller (pkg/apis/trainer/v1alpha1/trainjob_types.go): metrics, and characters of a name or a value.
 _MOST_METRICS, _MOST_CHARACTERS = 256, 64
@@ -30,7 +30,8 @@ _MOST_SECONDS = 2**31 - 1
 
 
 def status(number: int, of: Optional[int], metrics: Mapping[str, float], rounds: int, seconds: float, now: datetime.datetime) -> Dict[str, Any]:
-    """The body of a report of round `number` out of `of`; the last `rounds` rounds have taken `seconds`."""
+    """Returns the body of a report of round `number` out of `of`. The last `rounds` rounds took `seconds`, from which the remaining time is
+    estimated."""
     found: Dict[str, Any] = {}
     if of is not None and of > 0:
         found["progressPercentage"] = max(0, min(100, 100 * number // of))
@@ -43,7 +44,7 @@ def status(number: int, of: Optional[int], metrics: Mapping[str, float], rounds:
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """The token is for the controller alone."""
+    """Refuses redirects, because the token must not be sent to any server but the controller."""
 
     def redirect_request(self, *_: Any) -> None:
         """Makes a redirect an error."""
@@ -62,11 +63,11 @@ class Poster:
         atexit.register(self._wait_for_last)
 
     def begin(self) -> None:
-        """The next report is the first one of a training."""
+        """Declares that the next report is the first one of a training run."""
         self._first = None
 
     def report(self, number: int, of: Optional[int], metrics: Mapping[str, float]) -> None:
-        """Replaces the status that is to be sent next. The last one of a training is sent at once."""
+        """Replaces the status that will be sent next. The last status of a training run is sent immediately."""
         self._first = self._first or (time.monotonic(), number)
         begin, first = self._first
         found = status(number, of, metrics, number - first, time.monotonic() - begin, datetime.datetime.now(datetime.timezone.utc))
@@ -103,7 +104,7 @@ class Poster:
                     "later reports are tried without another message")
 
     def _wait_for_last(self) -> None:
-        if os.getpid() != self._process:  # a fork, which has no thread
+        if os.getpid() != self._process:  # a forked process, which does not have the thread
             return
         with self._changed:
             self._is_last = True
@@ -112,7 +113,7 @@ class Poster:
 
 
 def _words(error: Exception) -> str:
-    """What has happened, with what the controller says of it."""
+    """Describes an error, with the controller's message if there is one."""
     if isinstance(error, urllib.error.HTTPError):
         try:
             said = json.loads(error.read(4096)).get("message", "")
@@ -123,13 +124,13 @@ def _words(error: Exception) -> str:
 
 
 def poster() -> Optional[Poster]:
-    """The poster of this process; None outside of a TrainJob whose controller takes reports."""
+    """Returns the poster of this process; None outside of a TrainJob whose controller accepts reports."""
     url = os.environ.get(_URL)
     return _made(os.getpid(), url, os.environ.get(_CA_FILE, ""), os.environ.get(_TOKEN_FILE, "")) if url else None
 
 
 @functools.lru_cache(maxsize=None)
 def _made(process: int, url: str, ca_file: str, token_file: str) -> Poster:
-    """One for each process, since threads are not forked."""
+    """Makes one poster for each process, because a forked process does not have the thread."""
     del process
     return Poster(url, ca_file, token_file)

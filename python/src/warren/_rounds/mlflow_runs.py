@@ -1,9 +1,10 @@
-"""MLflow in a job: one run for a training, which rank 0 logs.
+"""MLflow in a job: one MLflow run per training run, logged by rank 0.
 
-MLflow's autologging replaces xgboost.train and lightgbm.train in each process that has turned it on. In a job, each worker would make a run,
-and the first rank that predicts by itself, for the model's signature, would make a collective call without the others. So it rests while this
-process is in a job of several workers; rank 0 logs parameters, metrics and the model of the finished training instead, by MLflow's public
-functions and with the settings of autolog(). A program that starts jobs from Python tells their processes of its run and its settings."""
+MLflow's autologging replaces xgboost.train and lightgbm.train in each process that has turned it on. In a job, each worker would make an
+MLflow run, and the first rank that predicts by itself, for the model's signature, would make a collective call without the others. So
+autologging is disabled while this process is in a job (of several workers, elastic, or started from a program that uses MLflow); rank 0
+instead logs the parameters, the metrics and the trained model, with MLflow's public functions and the settings of autolog(). A program that
+starts jobs from Python passes its run and its settings to their processes."""
 import contextlib
 import hashlib
 import importlib
@@ -22,21 +23,23 @@ from warren._rounds.sinks import About, Sink, say
 #: MLflow's module with the settings of all autologging.
 _AUTOLOGGING = "mlflow.utils.autologging_utils"
 _LIBRARIES = ("xgboost", "lightgbm")
-#: The settings of autolog() that are kept in a job.
+#: The settings of autolog() that also apply in a job.
 _SETTINGS = ("log_models", "registered_model_name", "model_format", "extra_tags")
 #: The tag of a run by which a restarted job finds it.
 _TAG = "warren.training"
-#: How often metrics are sent, at most, how much of the time that may take, and how many MLflow takes at once.
+#: The minimum time between two batches of metrics in seconds, the maximum fraction of the time spent on sending them, and the maximum number
+#: that MLflow accepts at once.
 _INTERVAL_S, _MOST_OF_TIME, _MOST_METRICS = 1.0, 0.1, 1000
 _RUN_ID = "MLFLOW_RUN_ID"
 
-#: What the program that has started this process's job has told of its MLflow.
+#: The MLflow variables and settings received from the program that started this process's job.
 _told: Optional[Dict[str, Any]] = None
 
 
 def of_driver(is_local: bool, is_fit: bool, given: Mapping[str, str]) -> Optional[Dict[str, Any]]:
-    """What the processes of a job are to be told of this process's MLflow; None if it does not use MLflow. `is_fit`: this process
-    logs the model itself. `given`: variables that the caller sets for the job."""
+    """Returns this process's MLflow variables and settings, for the processes of a job; None if it does not use MLflow, or (after a message)
+    if they cannot be read. `is_local`: whether all processes are on this machine. `is_fit`: whether this process logs the model itself.
+    `given`: the variables that the caller sets for the job."""
     if _AUTOLOGGING not in sys.modules:
         return None
     import mlflow  # pylint: disable=import-outside-toplevel
@@ -58,10 +61,10 @@ def of_driver(is_local: bool, is_fit: bool, given: Mapping[str, str]) -> Optiona
 
 
 def tell(told: Optional[Dict[str, Any]]) -> None:
-    """To be called in a process of a job, with what of_driver has returned."""
+    """Sets the MLflow variables and settings of this process of a job to `told`, the result of of_driver."""
     global _told  # pylint: disable=global-statement
     _told = told
-    # With MLFLOW_RUN_ID, every start_run() of the function would go on with the caller's run, and end it.
+    # With MLFLOW_RUN_ID, every start_run() of the function would continue the caller's run, and end it.
     os.environ.update({} if told is None else {name: value for name, value in told["variables"].items() if name != _RUN_ID})
 
 
@@ -76,12 +79,12 @@ def _settings_here(library: str) -> Optional[Dict[str, Any]]:
 
 
 def _logs_here(world: int) -> bool:
-    """Whether rank 0 logs, and not MLflow's own autologging."""
+    """Whether rank 0 logs, instead of MLflow's own autologging."""
     return world > 1 or _told is not None or _membership.is_elastic()
 
 
 class _AfterImport(importlib.abc.MetaPathFinder):
-    """Calls a function once a module has been imported."""
+    """Calls a function after a module has been imported."""
 
     def __init__(self, module: str, function: Callable[[], None]) -> None:
         self._module, self._function = module, function
@@ -105,13 +108,13 @@ class _AfterImport(importlib.abc.MetaPathFinder):
 
 @contextlib.contextmanager
 def resting(world: int) -> Iterator[None]:
-    """Within the block, which a worker of a job of this size enters, MLflow's own autologging rests."""
+    """Within the block, MLflow's own autologging is disabled if rank 0 logs instead. `world`: the number of the job's workers."""
     if not _logs_here(world):
         yield
         return
     with contextlib.ExitStack() as stack:
         def rest() -> None:
-            # While it is imported, its name is not in its package yet.
+            # While the module is being imported, it is not an attribute of its package yet.
             stack.enter_context(sys.modules[_AUTOLOGGING].disable_autologging())
         if _AUTOLOGGING in sys.modules:
             rest()
@@ -127,7 +130,7 @@ def resting(world: int) -> Iterator[None]:
 
 
 def run_for(about: About) -> Optional[Sink]:
-    """The run of a training; None if it is not to be logged here."""
+    """Returns the MLflow run of a training run; None if training is not logged here."""
     if not _logs_here(about.world):
         return None
     settings = _settings_here(about.library) or ({} if _told is None else _told["settings"]).get(about.library)
@@ -145,10 +148,10 @@ def _is_of_fit() -> bool:
 
 
 class _Run(Sink):
-    """A run, active on rank 0 for as long as the training."""
+    """An MLflow run, active on rank 0 during a training run."""
 
     def __init__(self, about: About, settings: Mapping[str, Any], is_ours: bool, status: str = "") -> None:
-        """`is_ours`: it was made active here. `status`: that of the run before, if the program that has started the job ends it."""
+        """`is_ours`: whether it was made active here. `status`: its status until now, if the program that started the job ends it."""
         import mlflow  # pylint: disable=import-outside-toplevel
 
         self._mlflow, self._about, self._settings = mlflow, about, settings
@@ -161,7 +164,8 @@ class _Run(Sink):
 
     @staticmethod
     def begun(about: About, settings: Mapping[str, Any]) -> Optional["_Run"]:
-        """Takes the run that is active here, that of the program which has started the job, that of an attempt before, or a new one."""
+        """Uses the run that is active here, or else that of the program that started the job, or else that of an earlier attempt, or else a
+        new one. Returns None if an earlier attempt has finished the run."""
         import mlflow  # pylint: disable=import-outside-toplevel
 
         told = {} if _told is None else _told["variables"]
@@ -217,7 +221,7 @@ class _Run(Sink):
             self._try("its end", lambda: self._mlflow.end_run(self._last_status(model is None)))
 
     def _last_status(self, has_failed: bool) -> str:
-        """The status with which the run is left."""
+        """The status to which the run is set when it ends."""
         if not self._status:
             return "FAILED" if has_failed else "FINISHED"
         # The program that started the job may have ended the run before the training began, or since.
@@ -228,7 +232,7 @@ class _Run(Sink):
             batch = self._waiting[:_MOST_METRICS]
             if not self._try("metrics", lambda batch=batch: self._client.log_batch(self._run_id, metrics=batch)):  # type: ignore[misc]
                 if not self._has_been_refused:
-                    return  # they are sent with the next ones
+                    return  # these metrics are sent again with the next ones
                 for name in {one.key for one in batch}:  # one of the names may be the reason
                     of_name = [one for one in batch if one.key == name]
                     self._try(f"the metric {name!r}", lambda of_name=of_name: self._client.log_batch(self._run_id, metrics=of_name))  # type: ignore[misc]
@@ -242,7 +246,7 @@ class _Run(Sink):
                   **{name: value for name, value in more.items() if value is not None and name in known})
 
     def _try(self, what: str, work: Callable[[], Any]) -> bool:
-        """Returns whether MLflow has done it. Says once if not."""
+        """Calls `work`, and returns whether it succeeded. Prints the first failure."""
         try:
             work()
             return True
@@ -255,13 +259,13 @@ class _Run(Sink):
 
 
 def metric_name(name: str) -> str:
-    """The name that MLflow's autologging gives to a metric, without other characters that MLflow refuses."""
+    """The name that MLflow's autologging gives to a metric, with "_" for other characters that MLflow refuses."""
     return re.sub(r"[^\w.:/ -]", "_", name.replace("@", "_at_"))
 
 
 def _tag(about: About) -> str:
-    """Names the training in all attempts of its job: by its number and its parameters, since a later attempt may leave out trainings. Empty
-    without a job."""
+    """Identifies a training run in all attempts of its job, by its number and its parameters: a later attempt may skip training runs. Empty
+    without a job's token."""
     token = os.environ.get("DMLC_JOB_TOKEN", "")
     if not token:
         return ""

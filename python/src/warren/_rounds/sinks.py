@@ -1,4 +1,4 @@
-"""The interface between a training and the recipients of its reports."""
+"""The interface between a training run and the recipients of its reports."""
 import sys
 from typing import Any, Mapping, NamedTuple, Optional
 
@@ -6,29 +6,29 @@ from warren._system.printable import printable
 
 
 class About(NamedTuple):
-    """A training."""
+    """The description of a training run."""
 
     library: str  #: "xgboost" or "lightgbm"
     params: Mapping[str, Any]
-    rounds: Optional[int]  #: all of its rounds; None if unknown
-    begun: int  #: the rounds that an earlier attempt has made
-    number: int  #: how many trainings of this process came before it; the same on all ranks
+    rounds: Optional[int]  #: the total number of rounds; None if unknown
+    begun: int  #: the number of rounds that an earlier attempt has made
+    number: int  #: the number of earlier training runs in this process; the same on all ranks
     world: int = 1
 
 
 class Sink:
-    """A recipient of the reports of one training, on rank 0. Its methods raise nothing."""
+    """A recipient of the reports of one training run, on rank 0. Its methods raise nothing."""
 
     def round(self, number: int, of: Optional[int], metrics: Mapping[str, float]) -> None:
-        """A round, counted from 1, has ended."""
+        """Called when a round, counted from 1, has ended."""
 
     def earlier(self, number: int, metrics: Mapping[str, float]) -> None:
-        """A round has ended before this process was rank 0; it may have been reported already."""
+        """Called for a round that ended before this process became rank 0; it may already have been reported."""
 
     def end(self, model: Any) -> None:
-        """The training has ended, with this model, or with None after a failure."""
+        """Called when training has ended, with its model, or with None after a failure."""
 
 
 def say(words: str) -> None:
-    """Tells the user."""
+    """Prints a message for the user."""
     print(f"warren: {printable(words)}", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""The training of this thread, and the recipients of its reports."""
+"""The training run of this thread, and the recipients of its reports."""
 import contextlib
 import itertools
 import os
@@ -57,19 +57,19 @@ def _train_job(about: About) -> Optional[Sink]:
     return None if poster is None else _TrainJob(poster, about)
 
 
-#: Makes the recipients of a training's reports on rank 0; a maker returns None if its recipient does not exist.
+#: The functions that make the recipients of a training run's reports on rank 0; each returns None if its recipient does not exist.
 SINKS: Tuple[Callable[[About], Optional[Sink]], ...] = (_watchers, _train_job, _mlflow_runs.run_for)
 
 
 class Place(NamedTuple):
-    """Where this process is in its job. The numbers may change in an elastic job."""
+    """This process's rank and the world size. Both may change in an elastic job."""
 
     rank: Callable[[], int]
     world: Callable[[], int]
 
 
 class Training:
-    """A training, whose rounds all ranks report and rank 0 passes on."""
+    """A training run. All ranks report its rounds; rank 0 passes them on."""
 
     def __init__(self, about: About, place: Place) -> None:
         self._about, self._place = about, place
@@ -105,7 +105,7 @@ _numbers = itertools.count()
 
 
 def current() -> Optional[Training]:
-    """The training that this thread is in; None between trainings."""
+    """The training run that this thread is in; None between training runs."""
     found: Optional[Training] = getattr(_thread, "training", None)
     return found
 
@@ -120,7 +120,8 @@ def _inside(training: Training) -> Iterator[None]:
 
 
 def reported(library: str, params: Mapping[str, Any], rounds: Optional[int], place: Place, train: Callable[[], Any]) -> Any:
-    """Calls `train`, which returns a model, and reports its rounds and its end. A training inside another one is part of that one."""
+    """Calls `train`, which returns a model, and reports the end of training; `train` reports the rounds. Training inside another training run
+    is part of that run."""
     if current() is not None:
         return train()
     training = begun(library, params, rounds, place)
@@ -135,7 +136,7 @@ def reported(library: str, params: Mapping[str, Any], rounds: Optional[int], pla
 
 
 def begun(library: str, params: Mapping[str, Any], rounds: Optional[int], place: Place, before: int = 0) -> Training:
-    """Returns a training that begins now, after `before` rounds of an earlier one."""
+    """Returns a training run that begins now, after `before` rounds of an earlier one."""
     return Training(About(library, params, rounds, before, next(_numbers)), place)
 
 

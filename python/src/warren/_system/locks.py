@@ -1,6 +1,5 @@
-"""File locks (flock). The kernel releases them when their holder ends, for whatever reason, so they tell whether the process that made a
-file or a folder is still alive. A pid cannot tell that: another container that shares the folder, and perhaps the host name, has its own
-pids."""
+"""File locks (flock). The kernel releases them when their holder ends, for whatever reason, so they show whether the process that made a file
+or a folder is still alive. A pid does not: another container that shares the folder, and perhaps the host name, has its own pids."""
 import contextlib
 import errno
 import fcntl
@@ -61,8 +60,8 @@ class Lock:
                 os.close(self._fd)
                 raise
             os.close(self._fd)  # the owner removed the file after it was opened here, and before it was locked
-        #: The line of a previous owner that did not release the lock: it was killed, or it runs on a host whose locks this file system does
-        #: not show here. Empty if there was no such owner.
+        #: The line of a previous owner that did not release the lock: it was killed, or it is running on a host whose locks this file system
+        #: does not show here. Empty if there was no such owner.
         self.before = os.pread(self._fd, _OWNER_BYTES, 0).decode(errors="replace").strip()
         with contextlib.suppress(OSError):  # a full disk: the lock works without the line
             os.ftruncate(self._fd, 0)
@@ -114,7 +113,7 @@ def has_open(pid: int, path: "str | os.PathLike[str]") -> bool:
     wanted = os.stat(path)
     folder = f"/proc/{pid}/fd"
     for name in os.listdir(folder):
-        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+        with contextlib.suppress(FileNotFoundError):  # closed in the meantime
             if os.path.samestat(os.stat(os.path.join(folder, name)), wanted):
                 return True
     return False
@@ -144,7 +143,8 @@ class LockedFolder:
             self._close(self._lock)
 
     def _locked(self) -> int:
-        """Returns the opened lock of our own folder, or -1 if another process took the folder for a dead process's before it was locked."""
+        """Returns the descriptor of the folder's lock file, or -1 if another process removed the folder as a leftover before it was
+        locked."""
         name = os.path.join(self.path, _LOCK)
         file = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:

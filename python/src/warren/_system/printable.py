@@ -12,5 +12,5 @@ def printable(text: str) -> str:
 
 
 def printable_lines(text: str) -> str:
-    """Like `printable`, for a text of several lines."""
+    """Like `printable`, for text of several lines."""
     return "\n".join(map(printable, text.split("\n")))

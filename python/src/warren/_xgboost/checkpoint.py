@@ -1,4 +1,4 @@
-"""The checkpoint of an XGBoost training: the model so far in a file, with a description of the training that it belongs to."""
+"""The checkpoint of XGBoost training: a file with the model so far and a description of the training run to which it belongs."""
 import errno
 import json
 import os
@@ -18,14 +18,14 @@ from warren._xgboost.same_model.alone import alone
 from warren.data import _files
 from warren.data._peers import Peers, together
 
-#: The attributes of a saved model that contain the description, as JSON, and what else is needed to go on.
+#: The attributes of a saved model that contain the description, as JSON, and the other state needed to resume.
 _RUN, _MORE = "warren_run", "warren_state"
-#: How long to wait until an earlier attempt of the same job, which is being stopped, releases the file.
+#: The time to wait for an earlier attempt of the same job, which is being stopped, to release the file.
 _PATIENCE_S = 60.0
 
 
 def say(words: str) -> None:
-    """Tells the user."""
+    """Prints a message for the user."""
     print(f"warren: {words}", file=sys.stderr, flush=True)
 
 
@@ -35,7 +35,8 @@ def _job() -> str:
 
 
 def difference(content: bytes, run: Dict[str, Any]) -> str:
-    """How the training of another checkpoint with this content differs from `run`; empty for a file that is not a checkpoint."""
+    """Describes how the training run of a checkpoint with this content differs from `run`; empty if it does not, or if `content` is not a
+    checkpoint."""
     try:
         return _digest.difference(_opened(content)[1], run)
     except (xgb.core.XGBoostError, ValueError):
@@ -43,7 +44,7 @@ def difference(content: bytes, run: Dict[str, Any]) -> str:
 
 
 def _opened(content: bytes) -> Tuple["xgb.Booster", Any]:
-    """The model, and the description of its training. Raises XGBoostError or ValueError for a file that is not a checkpoint."""
+    """Returns the model, and the description of its training run. Raises XGBoostError or ValueError for a file that is not a checkpoint."""
     # XGBoost may read beyond the end of a truncated model.
     if not content.rstrip().endswith(b"}"):
         raise ValueError
@@ -52,31 +53,31 @@ def _opened(content: bytes) -> Tuple["xgb.Booster", Any]:
 
 
 class Saved(NamedTuple):
-    """What a checkpoint contains."""
+    """The contents of a checkpoint."""
 
     model: Any  #: a Booster
     rounds: int  #: the number of rounds of the model
-    more: Any  #: what `save` was given in addition
+    more: Any  #: the `more` argument of `save`
 
 
 class _Found(NamedTuple):
     content: bytes
     rounds: int
-    why: str  #: how its training differs from the one that begins; empty if it does not
+    why: str  #: how its training run differs from the one that begins; empty if it does not
 
 
 class Checkpoint:
-    """A file that rank 0 writes, for one training at a time: from __enter__ to __exit__ it is protected by a lock on `.NAME.lock` in the
-    same folder, which the kernel releases when the process ends. An object store has no locks; there the last writer wins. All ranks make
-    all calls except `save` and `remove`, which only rank 0 makes."""
+    """A file that rank 0 writes, for one training at a time: from __enter__ to __exit__ it is protected by a lock on `.NAME.lock` in the same
+    folder, which the kernel releases when the process ends. An object store has no locks; there the last writer wins. All calls are
+    collective, except `save` and `remove`, which only rank 0 calls."""
 
     def __init__(self, path: Any, peers: Peers, *, storage_options: Optional[Mapping[str, Any]] = None, is_everywhere: bool = False) -> None:
-        """`is_everywhere`: all ranks look for the file, because another rank may have saved it on its own host's disk. Raises ValueError for
-        a name that does not end in .json or .ubj."""
+        """`is_everywhere`: whether all ranks look for the file, because another rank may have saved it on its own host's disk. Raises
+        ValueError for a name that does not end in .json or .ubj."""
         self._shown, self._peers, self._options = os.fspath(path), peers, storage_options
         place = _files.on_disk(self._shown)
         self._is_in_store = place is None
-        # Another name of the same file, through a symbolic link, is the same checkpoint.
+        # Another path to the same file, through a symbolic link, is the same checkpoint.
         self._file = pathlib.Path(os.path.realpath(place or self._shown))
         self._uri = self._shown if self._is_in_store else str(self._file)
         self._form = posixpath.splitext(self._uri.partition("?")[0] if self._is_in_store else self._uri)[1]
@@ -90,7 +91,7 @@ class Checkpoint:
         self._next_attempt = 0.0  # when to save next, if saving fails
 
     def __enter__(self) -> "Checkpoint":
-        """Raises RuntimeError on all ranks if another training uses the file, and OSError if its folder is not writable."""
+        """Raises RuntimeError on all ranks if another training run uses the file, and OSError if its folder is not writable."""
         together(self._peers, lambda: self._take() if self._peers.rank == 0 else None)
         return self
 
@@ -129,8 +130,7 @@ class Checkpoint:
 
     def load(self, run: Dict[str, Any]) -> Optional[Saved]:
         """Returns the content of the file if it belongs to this `run` (see warren._xgboost.digest.of_training; rank 0's run counts), else
-        None. Rank 0 prints where the training resumes, or how the two trainings differ. Raises ValueError if the file is not a
-        checkpoint."""
+        None. Rank 0 prints where training resumes, or how the two training runs differ. Raises ValueError if the file is not a checkpoint."""
         self._run = json.loads(self._peers.broadcast(json.dumps(run), 0))
         found = together(self._peers, self._look)
         told = self._peers.allgather(None if found is None else (found.rounds, found.why))
@@ -153,7 +153,7 @@ class Checkpoint:
         return Saved(model, rounds, None if more is None else _sealed.from_text(more))
 
     def _look(self) -> Optional["_Found"]:
-        """What this rank sees, or None if it does not look, or there is no file."""
+        """Returns the checkpoint that this rank finds; None if there is no file, or if this rank does not look for it."""
         content = _files.read_whole(self._uri, storage_options=self._options) if self._reads else None
         if not content:
             return None
@@ -169,13 +169,14 @@ class Checkpoint:
 
     def save(self, model: "xgb.Booster", more: Any = None) -> None:
         """Replaces the file atomically; `more` is plain data for `Saved.more`. An error (such as a full disk) is reported once, but does not
-        stop the training; the file then stays unchanged. The time of failed attempts, which others wait for, is a tenth at most."""
+        stop the training; the file then stays unchanged. Failed attempts, for which the other workers wait, take at most a tenth of the
+        time."""
         begin = time.monotonic()
         if begin < self._next_attempt:
             return
         rounds = model.num_boosted_rounds()
         model.set_attr(**{_RUN: json.dumps(self._run), **({} if more is None else {_MORE: _sealed.to_text(more)})})
-        # Not done by save_model, which does not notice a full disk when it closes the file.
+        # save_model is not used: it does not notice a full disk when it closes the file.
         content = bytes(model.save_raw(raw_format=self._form[1:]))
         model.set_attr(**{_RUN: None, _MORE: None})
         try:
@@ -197,5 +198,5 @@ class Checkpoint:
         self._saved, self._fails = rounds, False
 
     def remove(self) -> None:
-        """Removes the file, because training is done."""
+        """Removes the file; called when training is done."""
         _files.remove(self._uri, storage_options=self._options)

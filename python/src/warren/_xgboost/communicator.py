@@ -27,7 +27,7 @@ _FILES_TO_JOIN = 6
 
 _joined = False
 _workers = 1  #: the number of workers of the job that was joined last
-#: Ended when this process leaves its job.
+#: Closed when this process leaves its job.
 _until_left = contextlib.ExitStack()
 #: The address of the tracker whose job this process last joined or tried to join.
 _tracker: Optional[Tuple[str, str]] = None
@@ -74,7 +74,7 @@ def _join_generation(arguments: Dict[str, Any], generation: _membership.Generati
 
 
 def _leave_generation(failed: bool) -> None:
-    """Leaves it; if it has `failed`, without the other members."""
+    """Leaves the current generation; if it has `failed`, without the other members."""
     global _joined  # pylint: disable=global-statement
     if _joined:
         _joined = False
@@ -187,8 +187,8 @@ def _check_not_left(arguments: Mapping[str, Any]) -> None:
 
 
 def leave(failed: bool) -> None:
-    """Leaves the job; does nothing if it was not joined. If this worker has `failed`, the other workers may never leave, so it waits for
-    them only briefly."""
+    """Leaves the job; does nothing if it was not joined. If this worker has `failed`, the other workers may never leave, so a rank 0 that
+    runs the tracker waits for them only briefly."""
     global _joined  # pylint: disable=global-statement
     _until_left.close()
     with _elastic.ended(peers_of_job, failed) as leaves:
@@ -214,13 +214,13 @@ def leave_on_exit() -> Iterator[None]:
         if isinstance(error, SystemExit) and not error.code:
             leave(failed=False)
         elif _joined and VERSION >= (2, 1):
-            # The tracker comes first: it must learn of this failure before the failures that follow from it on other workers.
+            # The failure is reported to the tracker first, before other workers report the failures that it causes.
             with contextlib.suppress(Exception):
                 xgb.collective.signal_error()
             with contextlib.suppress(Exception):
                 _acceleration.end(failed=True)
             with contextlib.suppress(Exception):
-                # Ends XGBoost's threads, which could crash the process at exit. The tracker already knows of the failure.
+                # Ends XGBoost's threads, which could crash the process at exit. The failure has already been reported to the tracker.
                 leave(failed=True)
         raise
     leave(failed=False)

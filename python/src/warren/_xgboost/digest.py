@@ -1,4 +1,4 @@
-"""Describes an XGBoost training in a form that can be compared with another run: digests of rows and of functions, and plain values of
+"""Describes an XGBoost training run in a form that can be compared with another run: digests of rows and of functions, and plain values of
 everything else. Digests guard against mistakes, not against forgery."""
 import contextlib
 import copyreg
@@ -21,7 +21,7 @@ _MOST_ENTRIES_OF_BINS = 1 << 24
 _FEW_ENTRIES = 1 << 16
 #: The number of rows of a dense array that are digested at a time: their words stay in the cache.
 _ROWS_AT_A_TIME = 1 << 13
-#: Fields other than features that have a number, or several (label, base_margin), for each row.
+#: The fields other than features that have a value, or several (label, base_margin), for each row.
 _PER_ROW = ("label", "weight", "base_margin", "label_lower_bound", "label_upper_bound")
 #: The limits for examining nested objects: depth and number.
 _DEEPEST = 24
@@ -32,7 +32,7 @@ _WITH_CUTS = tuple(getattr(xgb, name) for name in ("QuantileDMatrix", "ExtMemQua
 _SHORT = 60
 
 _Words = NDArray[np.uint64]
-#: How much of a matrix's features the digest covers. The greatest value over all ranks applies to all ranks.
+#: The part of a matrix's features that the digest covers. The greatest value over all ranks applies to all ranks.
 VALUES, CUTS, NOTHING = 0, 1, 2
 
 
@@ -120,7 +120,8 @@ def some_rows(matrix: Any, places: NDArray[np.int32]) -> Any:
 
 
 def _seen(matrix: Any) -> int:
-    """How much of this rank's features can be examined at a cost proportional to the size of the matrix: VALUES, CUTS or NOTHING."""
+    """Returns the part of this rank's features that can be examined at a cost proportional to the size of the matrix: VALUES, CUTS or
+    NOTHING."""
     if hasattr(matrix, "warren_digest"):
         return VALUES
     if hasattr(matrix, "get_data") and (_has_slices(matrix) or _is_in_bins(matrix) and matrix.num_nonmissing() <= _MOST_ENTRIES_OF_BINS):
@@ -140,8 +141,8 @@ def _groups(matrix: Any) -> Any:
 
 
 def _of_rows(matrix: Any, with_features: bool, first: int) -> int:
-    """Returns the sum of a word for each row or, if there are queries, for each query. The sum does not depend on their order, unless
-    `with_features` is false: a row's number, counted from `first`, then takes the place of its features."""
+    """Returns the sum of one word per row or, if there are queries, per query. The sum does not depend on their order, unless `with_features`
+    is false: a row's number, counted from `first`, then takes the place of its features."""
     if hasattr(matrix, "warren_digest"):
         return int(matrix.warren_digest)
     rows = matrix.num_row()
@@ -153,8 +154,9 @@ def _of_rows(matrix: Any, with_features: bool, first: int) -> int:
 
 
 def of_table(table: Table) -> int:
-    """The same for the rows of a table. As the attribute `warren_digest` of a matrix of these rows, it takes the place of the matrix's
-    features for `of_matrices`. Tables can be digested one by one: the digest of all is the sum, modulo 2^64, if no query is in several."""
+    """Returns the same sum for the rows of a table. If a matrix of these rows has it as the attribute `warren_digest`, `of_matrices` uses it
+    and does not read the rows. Tables can be digested one by one: the digest of all of them is the sum, modulo 2^64, if no query spans
+    several tables."""
     words = _of_array(table.features) if isinstance(table.features, np.ndarray) else _of_csr(table.features)
     sizes = table.group_sizes
     groups = np.concatenate([[0], np.cumsum(sizes)]) if sizes is not None else ()
@@ -163,7 +165,8 @@ def of_table(table: Table) -> int:
 
 
 def _of_words(words: _Words, groups: Any, field: Callable[[str], Any]) -> int:
-    """The sum of the rows' words with their other fields, or that of the queries'. `field` returns the values of a field, none without it."""
+    """Mixes the other fields into the rows' words, and returns the sum of these words, or that of the queries' words if there are queries.
+    `field` returns the values of a field; an empty sequence if the field is not set."""
     rows, of_queries = len(words), []
     for place, name in enumerate(_PER_ROW):
         values = field(name)
@@ -197,10 +200,10 @@ def of_matrices(matrices: Sequence[Any], peers: Peers) -> List[Dict[str, Any]]:
     weights, base margins, bounds and queries. A collective call with the same number of matrices on all ranks; the result is the same on
     all ranks.
 
-    The order of the rows and their distribution over ranks do not matter: a job with another number of workers has the same result. Queries
-    count as a whole. Quantile cuts take the place of the features for binned matrices on disk, and for those in memory with more than 2^24
-    values on a rank (before XGBoost 2.0, and for pages of a DMatrix, nothing takes their place). In these cases, the order of the rows
-    matters, rank by rank."""
+    The order of the rows and their distribution over ranks do not matter: a job with another number of workers has the same result. The rows
+    of a query are digested together. Quantile cuts take the place of the features for binned matrices on disk, and for those in memory with
+    more than 2^24 values on a rank (before XGBoost 2.0, and for pages of a DMatrix, nothing takes their place). In these cases, the order of
+    the rows matters, rank by rank."""
     told = _of_all(peers, lambda: [(_seen(matrix), matrix.num_row()) for matrix in matrices])
     most = [int(one) for one in told[:, :, 0].max(axis=0)]
     firsts = [int(one) for one in told[:peers.rank, :, 1].sum(axis=0, dtype=np.uint64)]
@@ -228,7 +231,8 @@ def _of_all(peers: Peers, work: Callable[[], Any]) -> _Words:
 
 
 def _described(matrix: Any, how: int, found: _Words) -> Dict[str, Any]:
-    """`found`: for each rank the number of rows, the number of values, the sum of the rows' words, and the hash of the cuts."""
+    """Returns the description of a data set. `found`: for each rank the number of rows, the number of values, the sum of the rows' words, and
+    the hash of the cuts."""
     rows, values, digest = (int(one) for one in np.sum(found[:, :3], axis=0, dtype=np.uint64))
     names = [matrix.feature_names, matrix.feature_types, getattr(matrix, "warren_categories", None) or None,
              np.asarray(matrix.get_float_info("feature_weights")).tolist()]
@@ -243,14 +247,14 @@ class _Code(NamedTuple):
 
 
 def _of_code(code: types.CodeType) -> _Code:
-    """The parts of a code object that determine its behaviour, without file names and line numbers."""
+    """The parts of a code object that determine its behavior, without file names and line numbers."""
     constants = [_of_code(one) if isinstance(one, types.CodeType) else sorted(map(repr, one)) if isinstance(one, frozenset) else one
                  for one in code.co_consts]
     return _Code((*code.co_names, *code.co_varnames), code.co_code, constants)
 
 
 class _Plain:
-    """Converts values to a form for JSON, which is the same in every process that runs the same program."""
+    """Converts values to JSON-compatible values that are the same in every process that runs the same program."""
 
     def __init__(self) -> None:
         self._met: Dict[int, Tuple[int, Any]] = {}  # functions and objects by id; kept here so that the ids stay unique
@@ -343,15 +347,15 @@ def of_function(function: Any) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Returns the value in a form for JSON, which is the same in every process. For objects other than Python's or NumPy's own: the names
-    of their types and the state that pickle would save; only the names if they cannot be pickled."""
+    """Returns the value in a JSON-compatible form that is the same in every process. An object of a type that is neither Python's nor NumPy's
+    becomes its type's name and the state that pickle would save, or only the name if it cannot be pickled."""
     return _Plain().of(value)
 
 
 #: Parameters that influence neither the trees nor their number.
 _FOR_DISPLAY = ("nthread", "n_jobs", "verbosity", "silent")
 _NOT_OF_THE_RUN = ("evals", "evals_result", "verbose_eval")
-#: A run described in another format counts as another run.
+#: The version of this description. A run described in another format counts as another run.
 _FORMAT = 3
 
 
@@ -362,7 +366,7 @@ def _deciding(callbacks: Sequence[Any]) -> List[Any]:
 
 
 def of_training(params: Any, dtrain: Any, rounds: int, options: Dict[str, Any], callbacks: Sequence[Any], peers: Peers) -> Dict[str, Any]:
-    """Returns everything that determines a training by xgboost.train: parameters, number of rounds, data, evaluation sets, objective,
+    """Returns everything that determines a training run of xgboost.train: parameters, number of rounds, data, evaluation sets, objective,
     metrics, early stopping, and the version of XGBoost. Callbacks other than XGBoost's EarlyStopping and LearningRateScheduler, and the
     number of workers, are not included. A collective call; returns values for JSON."""
     evals = list(options.get("evals") or ())
@@ -385,7 +389,7 @@ def _changed(what: str, theirs: Any, ours: Any) -> str:
 
 
 def difference(theirs: Any, ours: Dict[str, Any]) -> str:
-    """Returns a description of how two trainings from `of_training` differ; empty if they do not."""
+    """Describes how two results of `of_training` differ; empty if they do not."""
     if not isinstance(theirs, dict) or theirs.get("format") != _FORMAT:
         return "it was saved by another version of Warren, which describes trainings differently"
     names = {"XGBoost": "another version of XGBoost", "parameters": "other parameters", "rounds": "another number of rounds",

@@ -1,8 +1,8 @@
 """Warren's engine under XGBoost 2.1 and later, for `warren.xgboost`: it runs XGBoost's collectives once all ranks of a communicator have
 agreed on it (rabit_engine/xgboost/coll_engine.h).
 
-WARREN_XGBOOST_ENGINE chooses: `own` is XGBoost's engine; `warren` is Warren's, with an error if it cannot be used; `auto` (the default) is
-Warren's if it can be used. All ranks are asked; if any rank cannot or does not want to use it, none does."""
+WARREN_XGBOOST_ENGINE selects the engine: `own` is XGBoost's; `warren` is Warren's, with an error if it cannot be used; `auto` (the default)
+is Warren's if it can be used. The ranks agree on one engine: if any rank cannot use Warren's or is set to `own`, no rank uses Warren's."""
 import contextlib
 import ctypes
 import functools
@@ -18,8 +18,8 @@ from warren._engine import native as _native
 from warren.data import _peers
 
 _WHY_BYTES = 2000
-#: The ranks' first message, with a number of words that no XGBoost call has. A rank that is in another call receives it as that call's
-#: result, in which the first two words are invalid. (XGBoost's links do not compare calls.)
+#: The ranks' first message, whose length no XGBoost call has. A rank that is in another call receives it as that call's result, in which the
+#: first two words are invalid. (XGBoost's links do not compare calls.)
 _GREETING = (-1, -1, 0x57415252, 0x454e2022, 2, 7, 1, 8, 2, 8, 1)
 _thread = threading.local()
 
@@ -71,8 +71,8 @@ def _text(buffer: Any) -> str:
 
 
 def begin(timeout: Any = None) -> bool:
-    """Turns on the engine for the communicator that this thread has joined, if all its ranks can use it, and returns whether it is on. All
-    ranks call this. If a rank cannot use the engine, all stay on XGBoost's own, and the lowest rank that wants Warren's engine prints the
+    """Turns on the engine for the communicator that this thread has joined, if all its ranks can use it, and returns whether it is on. A
+    collective call. If a rank cannot use the engine, all stay on XGBoost's own, and the lowest rank that is not set to `own` prints the
     reason on standard error. A call waits `timeout` seconds for a peer that is alive, like XGBoost's `dmlc_timeout` (None means half an
     hour). Does nothing in a communicator of one rank. Raises RuntimeError on all ranks if WARREN_XGBOOST_ENGINE of any rank demands the
     engine and it cannot be used: if only that rank ended, the others would report the loss of a peer."""
@@ -81,7 +81,7 @@ def begin(timeout: Any = None) -> bool:
     rank, size = xgb.collective.get_rank(), xgb.collective.get_world_size()
     if size < 2:
         if "librabit_xgboost" in os.environ.get("LD_PRELOAD", ""):
-            _objection("auto")  # tells the preloaded library that it is idle for a reason
+            _objection("auto")  # informs the preloaded library that it is idle for a reason
         return False
     try:
         choice = _choice()
@@ -108,9 +108,9 @@ def begin(timeout: Any = None) -> bool:
 
 
 def _agree_on_engine(objection: str, choice: str, rank: int, size: int) -> Tuple[str, int, bool]:
-    """Returns the objection of the lowest rank that has one, the lowest rank that wants the engine, and whether any rank demands it. The
-    ranks exchange these over XGBoost's own communication. Raises RuntimeError if another rank is in a different call, or does not prove the
-    job's token."""
+    """Returns the objection of the lowest rank that has one (or ""), the lowest rank that is not set to `own` (meaningful only if no rank
+    demands the engine), and whether any rank demands it. The ranks exchange these values over XGBoost's own communication. Raises
+    RuntimeError if another rank is in a different call, has ended, or does not prove the job's token."""
     wants = {"own": 0, "auto": size - rank, "warren": 2 * size - rank}[choice]  # above size if a rank demands it
     said = (*_GREETING, size - rank if objection else 0, wants)
     all_or_none = ("all workers of a communicator must request Warren's engine (warren.xgboost.communicator, accelerate or "
@@ -132,8 +132,8 @@ def _agree_on_engine(objection: str, choice: str, rank: int, size: int) -> Tuple
 
 
 def end(failed: bool) -> None:
-    """Turns off the engine, before the communicator is finalized. All ranks call this and wait for each other; a rank that `failed` does
-    not wait, and the other ranks learn of the failure. Raises RuntimeError if another rank is lost."""
+    """Turns off the engine, before the communicator is finalized. A collective call, in which the ranks wait for each other; a rank that
+    `failed` does not wait, and its failure is reported to the others. Raises RuntimeError if another rank is lost."""
     if not serves():
         return
     _thread.serves = False

@@ -1,4 +1,4 @@
-"""What warren.xgboost adds to trainings by this thread while the thread is in a job, whichever XGBoost function starts them."""
+"""Additions to all training by a thread that is in a job, whichever XGBoost function starts the training."""
 import contextlib
 import functools
 import inspect
@@ -46,8 +46,8 @@ def _compare_rows(matrix: Any, model: "xgb.Booster") -> None:
 
 def _comparing_rows(update: Callable[..., None]) -> Callable[..., None]:
     """Wraps Booster.update to compare the ranks' rows after the first round. All ranks call `update` for each round, and `update` makes
-    collective calls itself, so all have to agree on whether they compare. The number of the round decides: the matrix may be a new object
-    in each round on one rank only. The comparison follows the round, since before the first one a query of the model makes a collective
+    collective calls itself, so all have to agree on whether they compare. The number of the round decides, not the matrix, which may be a new
+    object in each round on one rank only. The comparison follows the round: before the first round, a query of the model makes a collective
     call, which would be matched with the other ranks' update."""
     def comparing(self: Any, dtrain: Any, iteration: int, *more: Any, **named: Any) -> None:
         update(self, dtrain, iteration, *more, **named)
@@ -58,7 +58,8 @@ def _comparing_rows(update: Callable[..., None]) -> Callable[..., None]:
 
 
 def _name_features(matrix: Any, model: "xgb.Booster") -> None:
-    """Gives the model the names and types of a matrix without rows, from which XGBoost does not take them: this worker may save it."""
+    """Copies the names and types of features to the model from a matrix without rows, which XGBoost does not do: this worker may save the
+    model."""
     if matrix.num_row() == 0:
         for name in ("feature_names", "feature_types"):
             if getattr(model, name) is None and getattr(matrix, name) is not None:
@@ -68,7 +69,7 @@ def _name_features(matrix: Any, model: "xgb.Booster") -> None:
 _HAS_CALLBACKS = hasattr(xgb.callback, "TrainingCallback")
 
 
-#: Where this process is in its job.
+#: This process's rank and the world size.
 PLACE = _rounds.Place(lambda: int(collective().get_rank()), lambda: int(collective().get_world_size()))
 
 
@@ -82,7 +83,7 @@ class Progress(xgb.callback.TrainingCallback if _HAS_CALLBACKS else object):  # 
         self._own: Optional[_rounds.Training] = None
 
     def before_training(self, model: "xgb.Booster") -> "xgb.Booster":
-        """Begins the training, unless the function that trains has done so."""
+        """Begins a report, unless this thread's training is already being reported."""
         if _rounds.current() is None:
             self._own = _rounds.begun("xgboost", {}, self._rounds, PLACE, self._begun)
         return model
@@ -99,7 +100,7 @@ class Progress(xgb.callback.TrainingCallback if _HAS_CALLBACKS else object):  # 
         return False
 
     def after_training(self, model: "xgb.Booster") -> "xgb.Booster":
-        """Ends the training, unless the function that trains does so."""
+        """Ends the report that before_training began, if any."""
         own, self._own = self._own, None
         if own is not None:
             own.end(model)
@@ -113,7 +114,7 @@ def _metrics(evals_log: Mapping[str, Mapping[str, Any]], back: int) -> Dict[str,
 
 
 def _reporting_rounds(train: Callable[..., Any]) -> Callable[..., Any]:
-    """Wraps xgboost.train, which knows the number of rounds, to report them."""
+    """Wraps xgboost.train, whose arguments contain the number of rounds, to report the rounds."""
     signature = inspect.signature(train)
 
     @functools.wraps(train)
@@ -132,8 +133,7 @@ def _reporting_rounds(train: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextlib.contextmanager
 def reporting_rounds() -> Iterator[None]:
-    """Within the block, this thread's trainings report their rounds (except those of an xgboost.train that the program imported by name
-    earlier)."""
+    """Within the block, training in this thread reports its rounds, except by an xgboost.train that the program imported by name earlier."""
     with contextlib.ExitStack() as stack:
         if _HAS_CALLBACKS:
             for place in (xgb, xgb.training, sys.modules.get("xgboost.sklearn")):
@@ -144,8 +144,8 @@ def reporting_rounds() -> Iterator[None]:
 
 @contextlib.contextmanager
 def installed(workers: Callable[[], int]) -> Iterator[None]:
-    """Within the block, for this thread: detects workers that all train on the same rows, and reports the rounds of trainings. A training
-    in another thread, which takes part in no job, warns if the job then has several workers."""
+    """Within the block, for this thread: detects workers that all train on the same rows, and reports the rounds of training. Training in
+    another thread, which is not part of the job, causes a warning if `workers` returns more than 1."""
     elsewhere = warns_once(lambda _, dtrain, iteration, *more, **named: iteration == 0 and workers() > 1, lambda: alone("XGBoost", workers()))
     with replaced("update", _comparing_rows, xgb.Booster, elsewhere=elsewhere), reporting_rounds():
         yield

@@ -1,4 +1,4 @@
-"""How processes started by mpirun or srun exchange the address of the tracker that XGBoost's own communicator needs."""
+"""Passes the tracker's address, which XGBoost's own communicator needs, between processes started by mpirun or srun."""
 from typing import Callable, Optional
 
 import numpy as np
@@ -38,7 +38,7 @@ class LauncherWorld:
 
 
 def exchange_of(found: Launched) -> Exchange:
-    """Returns the exchange between the processes of a launcher. A collective call of all of them. Raises RuntimeError if the ranks do not
+    """Returns the exchange between the processes of a launcher. A collective call of these processes. Raises RuntimeError if the ranks cannot
     find each other."""
     if found.launcher == "torchrun":
         return TorchStore(found)

@@ -40,8 +40,8 @@ def arguments(table: _table.Table, options: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def of_table(kind: Callable[..., Any], table: _table.Table, given: Dict[str, Any]) -> Any:
-    """Makes a matrix of the rows. XGBoost forgets the names and types of features if there are no rows, and rank 0 saves its own in the
-    model."""
+    """Makes a matrix of the rows. XGBoost forgets the names and types of features if there are no rows, so these are set again: rank 0, which
+    saves its own in the model, may have no rows."""
     matrix = kind(table.features, **given)
     if len(table) == 0:
         for name in ("feature_names", "feature_types"):
@@ -59,8 +59,8 @@ def require_known(kind: Any, options: Mapping[str, Any], more: Sequence[str] = (
 
 
 def described(table: _table.Table, options: Dict[str, Any]) -> Dict[str, Any]:
-    """The DMatrix options that describe the features, as far as they are known: their names, types and `enable_categorical`. XGBoost calls
-    the columns of numbers of a table "float", and so does a model that it trains alone."""
+    """The DMatrix options that describe the features, as far as they are known: their names, types and `enable_categorical`. Numeric columns
+    have the type "float", which XGBoost itself gives to a table's columns and stores in models."""
     types = None if table.types is None else ["float" if letter == "q" else letter for letter in table.types]
     known = {"feature_names": table.names, "feature_types": types}
     found: Dict[str, Any] = {name: value for name, value in known.items() if value is not None}
@@ -71,8 +71,8 @@ def described(table: _table.Table, options: Dict[str, Any]) -> Dict[str, Any]:
 
 class Pages:
     """A source as batches for XGBoost: each pass reads the source again, with a thread that reads ahead. No query is split between batches.
-    After an error there are no more rows: this worker still makes the collective calls, and all workers learn of the error once the matrix
-    is made."""
+    After an error there are no more rows: this worker still makes the collective calls, and the error is raised on all workers once the
+    matrix is made."""
 
     def __init__(self, source: Source, converter: _converter.Converter, rows: int) -> None:
         self.source, self.converter, self.rows = source, converter, rows
@@ -109,7 +109,7 @@ def _iterator(pages: Pages, **how: Any) -> Any:
             super().__init__(**how)
 
         def next(self, input_data: Any) -> int:
-            """Passes on the next batch."""
+            """Passes the next batch to XGBoost."""
             if self._tables is None:
                 self._tables = pages.tables()
             table = next(self._tables, None)
@@ -224,7 +224,7 @@ def _require_cuts_of_all(options: Dict[str, Any]) -> None:
 
 
 def _require_same_categories(table: _table.Table, ref: Any) -> None:
-    """Raises ValueError if a column of rows in memory has other categories than that of the matrix whose cuts it takes."""
+    """Raises ValueError if a column of rows in memory has other categories than the same column of `ref`, the matrix whose cuts are used."""
     known = getattr(ref, "warren_categories", None) or {}
     for name, values in table.categories.items():
         if name in known and list(known[name]) != list(values):
@@ -233,14 +233,14 @@ def _require_same_categories(table: _table.Table, ref: Any) -> None:
 
 
 def _how(options: Dict[str, Any], nthread: int, peers: Peers) -> Optional[_cuts.How]:
-    """How to compute the cuts of all workers' rows; None if they come from `ref`, or this is the only worker."""
+    """Returns the settings for computing the cuts of all workers' rows; None if the cuts come from `ref`, or if there is only one worker."""
     if options.get("ref") is not None or peers.world == 1:
         return None
     return _cuts.How(int(options.get("max_bin") or DEFAULT_BINS), nthread)
 
 
 def _with_cuts_of_shares(options: Dict[str, Any], table: _table.Table, peers: Peers, how: Optional[_cuts.How]) -> Dict[str, Any]:
-    """Returns the options with `ref`, a matrix that has the cuts of all workers' rows. Without `how`, returns the options as they are. A
+    """Returns the options with `ref`, a matrix that has the cuts of all workers' rows. Without `how`, returns the options unchanged. A
     collective call."""
     if how is None:
         return options
@@ -270,8 +270,9 @@ def _batch_rows(source: Source, size: int) -> int:
 
 
 def _rows(source: Source) -> int:
-    """The approximate number of rows of this worker's share. If the files do not contain it, it is estimated from the rows per byte of a
-    few pieces, which are read completely. The rows of compressed text are counted, because its size says too little about them."""
+    """The approximate number of rows of this worker's share. If the files do not contain it, it is estimated from the rows per byte of a few
+    pieces, which are read completely. The rows of compressed text are counted, because the size of compressed text does not predict their
+    number."""
     if source.rows is not None:
         return source.rows
     columns = source.layout.request.others() or source.layout.read()[:1]
@@ -333,7 +334,7 @@ def _from_pages(source: Source, converter: _converter.Converter, how: str, cache
 
 
 def _folder(cache_dir: "str | os.PathLike[str] | None") -> LockedFolder:
-    """Makes a folder for pages on disk. It is removed with the matrix that holds it, once XGBoost has closed its files there."""
+    """Makes a folder for pages on disk. It is removed with the matrix that refers to it, once XGBoost has closed its files there."""
     place = tempfile.gettempdir() if cache_dir is None else os.fspath(cache_dir)
     try:
         return LockedFolder(place, "warren-pages-")
@@ -368,8 +369,8 @@ def _show_of_pages(source: Source, converter: _converter.Converter) -> None:
 
 
 def warn_of_workers_without_rows(uri: Any, rows: int, weights: int) -> None:
-    """Warns on rank 0 if there are workers without rows. A collective call of all ranks of XGBoost's communicator, made directly by the
-    function that the user calls."""
+    """Warns on rank 0 if there are workers without rows. A collective call of all ranks of XGBoost's communicator. To be called directly by
+    the function that the user calls, to which the warning refers."""
     module = collective()
     without, weighted = (int(count) for count in module.allreduce(np.array([rows == 0, weights > 0], np.int32), module.Op.SUM))
     if without == 0 or int(module.get_rank()) != 0:

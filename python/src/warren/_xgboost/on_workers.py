@@ -1,8 +1,8 @@
 """XGBoost's scikit-learn estimators whose `fit` trains in a job, for warren.xgboost.
 
 `fit` is the library's own: it checks its arguments, finds the classes and the parameters, makes matrices and calls xgboost.train. In this
-thread, its matrices become descriptions of the caller's rows or files, and its training a job (warren._jobs), whose workers take their
-shares of the rows and train together; rank 0's model comes back. So the fitted estimator is what the library makes of it."""
+thread, descriptions of the caller's rows or files replace the matrices, and a job (warren._jobs) replaces the training: its workers receive
+their shares of the rows and train together, and rank 0 returns the model. The library sets everything else on the fitted estimator."""
 import contextlib
 import dataclasses
 import functools
@@ -27,13 +27,13 @@ from warren._xgboost.same_model import training as _same_model
 from warren._xgboost.versions import VERSION, collective
 from warren.data import _peers, _table
 
-#: Columns of files that take the place of arrays.
+#: The arguments that name columns, in place of arrays, if the rows are in files.
 _COLUMNS = ("label", "weight", "qid", "base_margin")
 
 
 @dataclasses.dataclass
 class _Matrix:
-    """A data set of the training, where the library has its matrix. It has rows or files."""
+    """A data set of the training run, in place of the library's matrix. Either `rows` or `files` is set."""
 
     options: Dict[str, Any]  #: the other arguments of the matrix
     rows: Optional[_job_rows.Rows] = None
@@ -55,11 +55,11 @@ class _Matrix:
 
 @dataclasses.dataclass
 class _Training:
-    """What the workers train."""
+    """The training run, as sent to the workers."""
 
     params: Dict[str, Any]
     sets: List[_Matrix]  #: the training rows first
-    evals: List[Tuple[int, str]]  #: places in `sets`, and names
+    evals: List[Tuple[int, str]]  #: indices into `sets`, and names
     num_boost_round: int
     options: Dict[str, Any]  #: the other arguments of xgboost.train
     reproducible: Any
@@ -68,7 +68,7 @@ class _Training:
 
 
 class Ours(NamedTuple):
-    """What the workers use of warren.xgboost, which imports this module."""
+    """The parts of warren.xgboost that the workers use; this module cannot import it, because it imports this module."""
 
     communicator: Callable[[], ContextManager[Any]]
     train: Callable[..., Any]
@@ -125,17 +125,17 @@ def _parameters_for(classes: int, params: Mapping[str, Any]) -> Dict[str, Any]:
 
 
 class _Fit(_fitting.Fitting):
-    """One call of `fit`: what becomes of the library's matrices and of its training."""
+    """One call of `fit`: replaces the library's matrices and its training."""
 
     def __init__(self, estimator: Any, label: Any, train: Callable[[_Training], Any]) -> None:
-        """`label`: the labels that `fit` was given. `train`: what the workers call."""
+        """`label`: the labels passed to `fit`. `train`: the function that the workers call."""
         super().__init__(estimator)
         self._estimator, self._label, self._train = estimator, label, train
         self._sets: List[_Matrix] = []
-        self._first_row: Any = None  #: a frame with the categories of the training rows, if there are any
+        self._first_row: Any = None  #: a one-row frame with the categories of the training rows, if there are any
 
     def matrix(self, ref: Any, given: Dict[str, Any]) -> _Matrix:
-        """Takes the arguments of XGBModel._create_dmatrix."""
+        """Replaces XGBModel._create_dmatrix, whose arguments are `ref` and `given`."""
         data, estimator = given["data"], self._estimator
         made = {"max_bin": estimator.max_bin, "nthread": estimator.n_jobs}
         if _fitting.is_files(data):
@@ -170,7 +170,7 @@ class _Fit(_fitting.Fitting):
     def train(self, params: Dict[str, Any], dtrain: _Matrix, num_boost_round: int = 10, *,
               evals: Optional[Sequence[Tuple[_Matrix, str]]] = None, evals_result: Optional[Dict[str, Any]] = None,
               **options: Any) -> "xgb.Booster":
-        """Takes the place of xgboost.train."""
+        """Replaces xgboost.train."""
         if not self._sets or dtrain is not self._sets[0]:
             raise RuntimeError(f"{type(self._estimator).__name__}.fit: the training rows are not those of this call; report this error")
         estimator = self._estimator
@@ -193,7 +193,7 @@ class _Fit(_fitting.Fitting):
 
 
 def _renumbered(rows: Any, like: Any) -> Any:
-    """Rows of an evaluation set with the categories in the order of the training rows, as XGBoost 3.1 and later number them."""
+    """Returns the rows of an evaluation set with the categories in the order of the training rows, as XGBoost 3.1 and later number them."""
     changed = {}
     for name in like.columns:
         if hasattr(like[name], "cat") and name in getattr(rows, "columns", ()) and hasattr(rows[name], "cat"):
@@ -204,8 +204,8 @@ def _renumbered(rows: Any, like: Any) -> Any:
 
 
 def _frame_with(model: "xgb.Booster", categories: Mapping[str, Sequence[Any]]) -> Any:
-    """Returns one row with the columns of a model that has been trained on files, and their categories; None, with a line that says what
-    follows, without pandas."""
+    """Returns a one-row frame with the columns and categories of a model trained on files. Without pandas, prints a warning and returns
+    None."""
     try:
         import pandas as pd  # pylint: disable=import-outside-toplevel
     except ImportError:
@@ -219,9 +219,9 @@ def _frame_with(model: "xgb.Booster", categories: Mapping[str, Sequence[Any]]) -
 
 
 def _with_categories(model: "xgb.Booster", frame: Any) -> "xgb.Booster":
-    """Returns the model with the categories of a frame of pandas, which XGBoost keeps in a model since version 3.1, and by which it numbers
-    those of other frames in predictions. The workers have seen their numbers only. The categories are those of a small model that is trained
-    here."""
+    """Returns the model with the categories of a pandas frame. Since version 3.1, XGBoost keeps categories in the model and uses them to
+    number the categories of other frames in predictions. The workers have only seen the codes, so the categories are taken from a small model
+    that is trained here. Before version 3.1, returns the model unchanged."""
     if VERSION < (3, 1):
         return model
     small = xgb.train({"max_depth": 1}, xgb.DMatrix(frame, np.zeros(1), enable_categorical=True), 1)
@@ -233,7 +233,7 @@ def _with_categories(model: "xgb.Booster", frame: Any) -> "xgb.Booster":
 
 
 def _booster_of(whole: Dict[str, Any]) -> Dict[str, Any]:
-    """The trees of a model, in its JSON."""
+    """The part of a model's JSON that contains the trees."""
     booster: Dict[str, Any] = whole["learner"]["gradient_booster"]
     return booster.get("gbtree", booster)
 
@@ -291,7 +291,7 @@ _DOCUMENTATION = """{name} with workers: `fit` trains in a job of dmlc-submit, a
 
 @functools.lru_cache(maxsize=None)
 def estimator(name: str, train: Callable[[_Training], Any]) -> Any:
-    """Returns the class of one of XGBoost's estimators whose `fit` trains in a job, in which each worker calls `train`."""
+    """Returns a subclass of one of XGBoost's estimators whose `fit` trains in a job. Each worker of the job calls `train`."""
     base = getattr(xgb, name)
 
     class OnWorkers(base):  # type: ignore[misc,valid-type]
@@ -309,7 +309,7 @@ def estimator(name: str, train: Callable[[_Training], Any]) -> Any:
 
         @functools.wraps(base.fit)
         def fit(self, X: Any, y: Any, *more: Any, **named: Any) -> Any:  # pylint: disable=invalid-name
-            """Fits the model as the library's own estimator does, with workers if there are any."""
+            """Fits the model as the library's own estimator does, on workers if they were requested."""
             if not _fitting.is_wanted(self, X):
                 return super().fit(X, y, *more, **named)
             if self.reproducible and VERSION < (2, 1):

@@ -1,4 +1,4 @@
-"""Rows that a program has in memory, as a table."""
+"""Converts rows in memory to a table."""
 from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
@@ -26,7 +26,7 @@ def table(rows: Any, *, label: Any = None, weight: Any = None, qid: Any = None, 
         raise TypeError(f"Data: found a {type(rows).__name__}{_shape(rows)}, expected files, a NumPy array of numbers with two dimensions, a "
                         "sparse matrix of SciPy, or a table of pandas, polars or Arrow")
     if not np.isnan(missing):
-        features = features.copy()  # it may be the caller's
+        features = features.copy()  # may be the caller's array
         values = features if isinstance(features, np.ndarray) else features.data
         values[values == np.float32(missing)] = np.nan
     count = features.shape[0]
@@ -35,8 +35,8 @@ def table(rows: Any, *, label: Any = None, weight: Any = None, qid: Any = None, 
 
 
 def require_whole_queries(qid: Any, peers: Peers) -> None:
-    """Raises ValueError on all workers if a query begins on one worker and goes on on the next one that has rows. A collective call of the
-    workers that have queries."""
+    """Raises ValueError on all workers if a query begins on one worker and continues on the next worker that has rows. A collective call if
+    `qid` is given, on all workers or none."""
     if qid is None or peers.world == 1:
         return
     queries = np.asarray(qid)
@@ -53,7 +53,7 @@ def _shape(rows: Any) -> str:
 
 
 def _of_pandas(frame: Any) -> Tuple[NDArray[Any], List[str], List[str], Dict[str, List[Any]]]:
-    # XGBoost's own names.
+    # The names that XGBoost itself uses.
     names = [" ".join(map(str, name)) if isinstance(name, tuple) else str(name) for name in frame.columns]
     types: List[str] = []
     categories: Dict[str, List[Any]] = {}

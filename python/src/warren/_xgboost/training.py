@@ -1,4 +1,4 @@
-"""Trainings with checkpoints, for warren.xgboost."""
+"""Training with checkpoints, for warren.xgboost."""
 from typing import Any, Callable, Dict, List, Sequence
 
 import xgboost as xgb
@@ -9,7 +9,7 @@ from warren._xgboost.checkpoint import Checkpoint
 from warren._xgboost.hooks import PLACE, Progress
 from warren._xgboost.versions import VERSION, collective, peers_of_job
 
-#: The first version that draws all random numbers from one generator, which a new seed restarts (the pairs of a ranking: only from 3.4 on).
+#: The first version that draws all random numbers from one generator, which a new seed restarts (ranking pairs: only from 3.4 on).
 _ONE_GENERATOR = (3, 3)
 
 
@@ -61,7 +61,7 @@ def _train(params: Dict[str, Any], dtrain: "xgb.DMatrix", num_boost_round: int, 
         begun = None if saved is None else saved.model
         if begun is not None and VERSION >= _ONE_GENERATOR and "subsample" in params:
             # With constant Hessians, `approx` computes the cuts in its first round, from the rows sampled for it, and keeps them in the
-            # matrix: a resumed training must compute them from the same sample.
+            # matrix: a resumed run must compute them from the same sample.
             first = {name: options[name] for name in ("obj",) if name in options}
             xgb.train(params, dtrain, 1, callbacks=[_Saver(save, num_boost_round + 1, num_boost_round, seed),
                                                     Progress(num_boost_round)], **first)

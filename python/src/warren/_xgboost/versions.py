@@ -5,7 +5,7 @@ import xgboost as xgb
 
 from warren.data import _peers
 
-#: The library's name in warren._elastic.session, with which some of its errors begin.
+#: The library's name in warren._elastic.session; some of its error messages begin with it.
 LIBRARY = "XGBoost"
 #: The installed XGBoost's version: (3, 0) for 3.0.5.
 VERSION = tuple(int(part) for part in xgb.__version__.split(".")[:2])

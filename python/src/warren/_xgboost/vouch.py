@@ -14,8 +14,8 @@ _TICKET_BYTES = 16
 
 def task_id_of(task_id: str, uri: str, port: int) -> str:
     """Returns the task id with which a worker of this process may join the job at this tracker, once. Returns `task_id` unchanged if the
-    process has no token, if the environment names another tracker, or if Warren's engine is preloaded, which proves the token itself.
-    Raises RuntimeError if the tracker cannot be reached, or does not know the token."""
+    process has no token, if the environment names another tracker, or if Warren's engine is preloaded, which proves the token itself. Raises
+    RuntimeError if the tracker cannot be reached, or rejects the token."""
     named = os.environ.get("DMLC_TRACKER_URI", ""), os.environ.get("DMLC_TRACKER_PORT", "")
     if _sealed.token() is None or named not in (("", ""), (uri, str(port))) or _engine_is_preloaded():
         return task_id
@@ -38,7 +38,8 @@ _joins_quietly = False
 
 @contextlib.contextmanager
 def joining_quietly() -> Iterator[None]:
-    """Within the block, XGBoost's line "Task 0 got rank 0" is left out: a program that trains in hundreds of jobs would drown in them."""
+    """Within the block, XGBoost's line "Task 0 got rank 0" is suppressed: a program that trains in hundreds of jobs would print hundreds of
+    them."""
     global _joins_quietly  # pylint: disable=global-statement
     before, _joins_quietly = _joins_quietly, True
     try:
@@ -49,8 +50,8 @@ def joining_quietly() -> Iterator[None]:
 
 @contextlib.contextmanager
 def hidden_in_log(library: Any, joined_by: str, task_id: str) -> Iterator[None]:
-    """XGBoost logs the task id when it joins. Within the block, its log lines show `task_id` instead of `joined_by`. `library` is XGBoost's
-    C library, whose log lines are printed by Python on this thread."""
+    """XGBoost logs the task id when it joins. Within the block, its log lines show `task_id` instead of `joined_by`. `library` is XGBoost's C
+    library; its log lines are printed by Python on this thread."""
     own: Optional[Any] = getattr(library, "callback", None)
     if own is None or (joined_by == task_id and not _joins_quietly):
         yield

@@ -1,4 +1,4 @@
-"""The bins of a Dataset as bytes, with which a worker that has no rows of the first generation bins its own."""
+"""Serializes the bins of a Dataset, for workers that join after the first generation and bin their rows in the same way."""
 import ctypes
 from typing import Any, Mapping
 
@@ -7,7 +7,7 @@ from lightgbm.basic import _LIB, _safe_call
 
 
 def is_known() -> bool:
-    """Whether this LightGBM has the functions (4.0 and later)."""
+    """Whether this version of LightGBM has the functions (4.0 and later)."""
     return hasattr(_LIB, "LGBM_DatasetSerializeReferenceToBinary")
 
 
@@ -16,7 +16,7 @@ def to_bytes(dataset: "lightgbm.Dataset") -> bytes:
     buffer, size = ctypes.c_void_p(), ctypes.c_int32()
     _safe_call(_LIB.LGBM_DatasetSerializeReferenceToBinary(dataset._handle, ctypes.byref(buffer), ctypes.byref(size)))  # pylint: disable=protected-access
     try:
-        # LightGBM has no function for several bytes. About 1 s for 700 features with 255 bins.
+        # LightGBM has no function that copies several bytes. This takes about 1 s for 700 features with 255 bins.
         found, one = bytearray(size.value), ctypes.c_uint8()
         for place in range(size.value):
             _safe_call(_LIB.LGBM_ByteBufferGetAt(buffer, ctypes.c_int32(place), ctypes.byref(one)))
@@ -28,7 +28,7 @@ def to_bytes(dataset: "lightgbm.Dataset") -> bytes:
 
 def from_bytes(content: bytes, params: Mapping[str, Any]) -> "lightgbm.Dataset":
     """A Dataset for `reference=` that has these bins."""
-    # LightGBM 3 has these functions by other names.
+    # LightGBM 3 has these functions under other names.
     from lightgbm.basic import _c_str, _param_dict_to_str  # pylint: disable=import-outside-toplevel
 
     handle = ctypes.c_void_p()

@@ -33,7 +33,7 @@ def is_needed() -> bool:
 
 @contextlib.contextmanager
 def joined() -> Iterator[None]:
-    """Joins the job of this process, for the first time or again, and leaves it in the end."""
+    """Joins the job of this process, for the first time or again, and leaves it at the end."""
     _session.begin(_session.Library(_NAME, lightgbm.basic.LightGBMError, _join, _leave))
     failed = True
     try:
@@ -45,14 +45,14 @@ def joined() -> Iterator[None]:
     finally:
         with _session.ended(_peers.current, failed) as leaves:
             if failed:
-                # The launcher learns of the failure from the end of this process, and the other workers from that of its connections.
+                # The launcher detects the failure when this process ends, and the other workers when its connections close.
                 _network.close()
             elif leaves:
                 _leave(False)
 
 
 def refuse(what: str) -> NoReturn:
-    """Raises RuntimeError for what cannot go on when a worker is lost."""
+    """Raises RuntimeError: `what` cannot continue when a worker is lost."""
     raise RuntimeError(f"{what}: this job may lose workers (--num-workers MIN:MAX), and only warren.lightgbm.train(..., elastic=True) goes on "
                        "without them: use it, or start this program with a fixed number, --num-workers N")
 

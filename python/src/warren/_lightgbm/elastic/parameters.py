@@ -1,23 +1,23 @@
-"""The parameters of an elastic training: pure functions.
+"""The parameters of elastic training: pure functions.
 
-LightGBM has no state from which a training goes on: a Booster begins anew, with the trees so far. What it draws or remembers from one round
-to the next, beyond the scores of the rows, is lost."""
+LightGBM cannot save the state of training: after a loss, a new Booster starts with the trees so far. Everything else that the old Booster
+kept from one round to the next, such as its random number generators, is lost, except for the scores of the rows."""
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional
 
 from lightgbm.basic import _ConfigAliases
 
-#: What warren.lightgbm.parameters sets, for each generation anew.
+#: The parameters that warren.lightgbm.parameters sets for each generation.
 _OF_WORKERS = ("num_machines", "tree_learner", "pre_partition")
 #: The seeds that a caller may set instead of `seed`, which sets those that are not given.
 _SEEDS = ("bagging_seed", "feature_fraction_seed", "extra_seed", "objective_seed")
-#: The distance between the seeds of two rounds: rounds have different ones, whatever the caller's seeds are.
+#: The distance between the seeds of two rounds, so that rounds have different seeds whatever the caller's seeds are.
 _STEP = 1_000_003
 
 
 class Effective(NamedTuple):
     """The arguments of lightgbm.train, as it uses them."""
 
-    params: Dict[str, Any]  #: without those that depend on the workers
+    params: Dict[str, Any]  #: without the parameters that depend on the workers
     rounds: int
     objective: Optional[Callable[..., Any]]  #: the caller's function
     tree_learner: str
@@ -26,7 +26,7 @@ class Effective(NamedTuple):
 
 
 def value(params: Mapping[str, Any], name: str, default: Any = None) -> Any:
-    """The parameter's value, by its name or another name of it."""
+    """The parameter's value, by its name or an alias."""
     names = _ConfigAliases.get(name)
     return next((params[one] for one in (name, *sorted(names)) if params.get(one) is not None), default)
 
@@ -37,13 +37,13 @@ def _without(params: Mapping[str, Any], *names: str) -> Dict[str, Any]:
 
 
 def tree_learner(params: Mapping[str, Any]) -> str:
-    """The way of learning in a job: the caller's, or `data` in place of that of a single process."""
+    """The tree learner in a job: the caller's, or `data` in place of `serial`."""
     found = str(value(params, "tree_learner", "serial"))
     return "data" if found == "serial" else found
 
 
 def effective(params: Mapping[str, Any], num_boost_round: int) -> Effective:
-    """Raises ValueError for parameters that an elastic training cannot have."""
+    """Returns the arguments as lightgbm.train uses them. Raises ValueError for parameters that elastic training does not support."""
     _require_possible(params)
     rounds = int(value(params, "num_iterations", num_boost_round))
     if rounds <= 0:
@@ -85,7 +85,7 @@ def _require_possible(params: Mapping[str, Any]) -> None:
 
 
 def draws(params: Mapping[str, Any]) -> List[str]:
-    """The parameters with which random numbers are drawn, whose generators begin anew after a loss."""
+    """The parameters that cause random draws. Their generators restart after a loss."""
     def is_part(name: str) -> bool:
         return float(value(params, name, 1)) < 1
 
@@ -106,8 +106,8 @@ def uses_goss(params: Mapping[str, Any]) -> bool:
 
 
 def with_seeds_of(rounds: int, params: Mapping[str, Any]) -> Dict[str, Any]:
-    """The parameters for going on after these rounds. If random numbers are drawn, the seeds are others: the generators begin anew, and would
-    draw what they drew in the first rounds. All workers get the same."""
+    """Returns the parameters for continuing after these rounds. If random numbers are drawn, the seeds change: the generators restart, and
+    would otherwise repeat the draws of the first rounds. The result is the same on all workers."""
     if rounds == 0 or not draws(params):
         return dict(params)
     seed = int(value(params, "seed", 0))
@@ -121,9 +121,9 @@ def bundles(params: Mapping[str, Any]) -> bool:
 
 
 def difference(rounds: int, params: Mapping[str, Any], is_same_place: bool, before: int, now: int, is_bundled: bool) -> str:
-    """Why the model may differ from that of a training without losses that has begun with `before` workers, if `now` go on after these
-    rounds; empty if there is no reason. `is_same_place`: each rank holds the rows that it held then. `is_bundled`: LightGBM may have bundled
-    features."""
+    """Returns the reasons why the model may differ from that of an undisturbed training run with `before` workers, if `now` workers continue
+    after these rounds; empty if there are none. `is_same_place`: whether each rank holds the rows that it held at the beginning.
+    `is_bundled`: whether LightGBM may have bundled features."""
     reasons = []
     if before != now:
         reasons.append(f"{now} worker{'s' * (now > 1)}, not {before}, add{'s' * (now == 1)} up histograms, and LightGBM "

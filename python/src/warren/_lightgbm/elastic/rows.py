@@ -1,4 +1,4 @@
-"""A data set of an elastic training, of which this worker holds some shares."""
+"""A data set of an elastic training run, of which this worker holds some shares."""
 import inspect
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
@@ -13,22 +13,22 @@ from warren.data import _check, _load
 from warren.data._table import Table
 
 
-#: Arguments of lightgbm.Dataset that follow from the rows, or would be those of this worker's own.
+#: The arguments of lightgbm.Dataset that a caller cannot set: they follow from the rows, or would apply to one worker's rows only.
 _OF_ROWS = ("self", "data", "label", "reference", "weight", "group", "init_score", "position")
 
 
 class Asked(NamedTuple):
-    """What the caller wants to read, and the options of the Dataset."""
+    """The data set to read, and the options of the Dataset."""
 
     wanted: _load.Wanted
     options: Dict[str, Any]
     is_whole: bool  #: whether every worker reads all rows
     progress: bool
-    is_checked: bool  #: whether the caller wants a table of what each worker has read
+    is_checked: bool  #: whether the caller requested a table of each worker's rows
 
 
 def asked(uri: Any, given: Mapping[str, Any]) -> Asked:
-    """`given`: the arguments of load_dataset. Raises TypeError or ValueError for those that cannot be."""
+    """`given`: the arguments of load_dataset. Raises TypeError or ValueError for arguments that cannot be used."""
     options = dict(given)
     is_checked, is_whole = _check.wanted(options.pop("check", None)), bool(options.pop("whole", False))
     progress, margin = bool(options.pop("progress", True)), options.pop("init_score", None)
@@ -41,16 +41,16 @@ def asked(uri: Any, given: Mapping[str, Any]) -> Asked:
 
 
 class Rows(Files):
-    """See above. The rows are kept as they were read, for the predictions from which a later generation goes on. `count`: the number of
-    shares."""
+    """A data set of `count` shares, some of which this worker holds. The rows are also kept as they were read, for the predictions from which
+    a later generation continues."""
 
     def __init__(self, what: Asked, count: int) -> None:
         super().__init__(what.wanted, what.progress, count)
         self._asked = what
         self._pieces: List[Tuple[Range, Table]] = []
-        #: LightGBM's Dataset of the shares that this worker holds, once it has been made.
+        #: LightGBM's Dataset of this worker's shares, once it has been made.
         self.dataset: Optional["lightgbm.Dataset"] = None
-        #: The shares, in the order in which it got them.
+        #: This worker's shares, in the order in which it received them.
         self.held: List[int] = []
 
     @property
@@ -59,8 +59,8 @@ class Rows(Files):
         return self._asked.is_whole
 
     def read(self, shares: List[int]) -> None:
-        """Reads those of the shares that this worker does not hold, without the other workers; the Dataset is to be made anew. Raises the
-        errors of reading."""
+        """Makes this worker hold these shares: reads the missing ones, without the other workers. The Dataset must then be made again. Raises
+        the errors of reading."""
         kept = [(place, table) for place, table in self._pieces if set(range(*place)) <= set(shares)]
         missing = ranges_of(sorted(set(shares).difference(*(range(*place) for place, _ in kept))))
         read = [_datasets.as_lightgbm_reads(table, self._asked.wanted) for table in self.tables(missing)]
@@ -69,15 +69,16 @@ class Rows(Files):
 
     @property
     def has_margin(self) -> bool:
-        """Whether the rows have scores of their own to start from."""
+        """Whether the rows have initial scores of their own."""
         return any(table.base_margin is not None for _, table in self._pieces)
 
     def __len__(self) -> int:
         return sum(len(table) for _, table in self._pieces)
 
     def may_be_bundled(self) -> bool:
-        """Whether LightGBM may bundle features of this worker's rows: two of them together have at most as many nonzero values as there are
-        rows. It tolerates a few rows in which both are nonzero, and ignores one of these values."""
+        """Whether LightGBM may bundle features of this worker's rows: the two features with the fewest nonzero values have at most about as
+        many of them as there are rows. LightGBM tolerates a few rows in which both features are nonzero, and ignores one of the two
+        values."""
         count = len(self)
         found = sum(np.asarray((table.features != 0).sum(axis=0)).ravel() for _, table in self._pieces)
         return count > 0 and bool(np.sort(found)[:2].sum() <= count * (1 + 1e-4)) and np.size(found) > 1
@@ -89,12 +90,12 @@ class Rows(Files):
         dataset = _datasets.of_table(table, self._asked.options, params, reference)
         dataset.warren_is_share = not self.is_whole
         dataset.construct()
-        dataset.reference = None  # which would keep its rows
+        dataset.reference = None  # a reference would be kept in memory
         self.dataset = dataset
 
     def start_from(self, trees: Optional["lightgbm.Booster"], takes_margin: bool, threads: Mapping[str, Any]) -> None:
-        """Makes the rows start from the predictions of these trees, added to their own scores, if they have any and `takes_margin`. The sums
-        are those that a Booster makes, which adds one tree to the scores after the other."""
+        """Makes the rows start from the predictions of these trees, added to the rows' own scores if they have any and `takes_margin`. Trees
+        are added to the scores one after the other, as a Booster does, so that the sums are the same."""
         assert self.dataset is not None
         self.dataset.set_init_score(None)
         found = [self._start(table, trees, takes_margin, threads) for _, table in self._pieces]

@@ -1,4 +1,4 @@
-"""One training of an elastic job, over all generations of its workers."""
+"""One training run of an elastic job, across all generations of its workers."""
 import contextlib
 import functools
 import inspect
@@ -29,11 +29,11 @@ from warren._rounds import training as _rounds
 from warren.data import _peers
 from warren.data._peers import Peers, together
 
-#: LightGBM's callbacks whose state follows from the evaluations so far: they are called with these again.
+#: LightGBM's callbacks whose state follows from the evaluations so far. To restore it, they are called with these evaluations again.
 _OF_EVALUATIONS = tuple(found for found in (getattr(lightgbm.callback, f"_{name}Callback", None) for name in ("EarlyStopping", "RecordEvaluation"))
                         if found is not None)
 
-#: The values that one round's evaluation has found.
+#: The results of one round's evaluation.
 _Evaluations = List[Any]
 
 
@@ -49,7 +49,7 @@ class Task(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """The result of a training."""
+    """The result of a training run."""
 
     model: str
     best_iteration: int
@@ -60,31 +60,31 @@ class Kept(NamedTuple):
 
 
 class _Common(NamedTuple):
-    """What the first generation has found, and later workers need to know."""
+    """The values that the first generation determines and all later workers need."""
 
     categories: Dict[str, Any]
-    files: List[List[Tuple[str, int, int]]]  #: what Rows.files returned for each data set
-    host: str  #: where they were looked at
+    files: List[List[Tuple[str, int, int]]]  #: the result of Rows.files for each data set
+    host: str  #: the host on which `files` was listed
     places: List[List[int]]  #: the shares of each rank when the bins were made
 
 
 class _Progress(NamedTuple):
-    """How far a worker has come. The greatest one is the newest state."""
+    """A worker's progress. The greatest value belongs to the newest state."""
 
-    rounds: int = 0  #: that are complete, with their evaluation
-    is_updated: bool = False  #: the model has the next round, which has not been evaluated yet
-    has_stopped: bool = False  #: a callback has ended the training
+    rounds: int = 0  #: the number of complete rounds, including their evaluation
+    is_updated: bool = False  #: whether the model has the next round, which has not been evaluated yet
+    has_stopped: bool = False  #: whether a callback has ended the training
 
 
 def say(words: str) -> None:
-    """Tells the user, once for all workers."""
+    """Prints a message for the user, on rank 0 only."""
     if rabit.get_rank() == 0:
         print(f"warren: elastic=True: {words}", file=sys.stderr, flush=True)
 
 
 def check(options: Mapping[str, Any]) -> None:
-    """Raises TypeError for an option that lightgbm.train does not have, ValueError for one that cannot be, and RuntimeError if LightGBM is too
-    old."""
+    """Raises TypeError for an option that lightgbm.train does not have, ValueError for one that elastic training does not support, and
+    RuntimeError if LightGBM is too old."""
     known = set(inspect.signature(lightgbm.train).parameters) - {"params", "train_set", "num_boost_round", "valid_sets"}
     for name in options:
         if name not in known:
@@ -109,7 +109,7 @@ def _train(task: Task, session: Session) -> "lightgbm.Booster":
 
 
 class _Training:
-    """The state that this process keeps from one generation to the next."""
+    """A training run in this process; it keeps its state from one generation to the next."""
 
     def __init__(self, task: Task) -> None:
         self._task = task
@@ -134,13 +134,13 @@ class _Training:
         self._iterations = self._begin  # the number of iterations of the trees: LightGBM makes none in a round without a split
         self._progress = _Progress()
         self._history: List[_Evaluations] = []
-        self._stop: Optional[Tuple[int, _Evaluations]] = None  # what the callback said that has stopped the training
-        # The callbacks' state at _progress: callbacks may fail in the middle of a round, after others have counted it.
+        self._stop: Optional[Tuple[int, _Evaluations]] = None  # the best iteration and its evaluations, from the callback that stopped training
+        # The callbacks' state at _progress: a callback may fail in the middle of a round, which other callbacks have already counted.
         self._state = self._callbacks.state()
 
     def run(self, peers: Peers, session: Session) -> Kept:
-        """Trains with the workers of this generation. Raises Change when another worker waits, and the error of a collective call when a
-        worker is lost."""
+        """Trains with the workers of this generation. Raises Change when another worker is waiting or a worker has been asked to end, and the
+        error of a collective call when a worker is lost."""
         self._know_what_is_common(peers)
         params = {**self._given.params, **self._task.parameters(self._given.tree_learner)}
         self._hold_shares(params, peers)
@@ -156,7 +156,7 @@ class _Training:
         return Kept(model.model_to_string(), best + 1, score, self._history, self._callbacks.state(), self._common.categories if self._common else {})
 
     def take(self, kept: Kept) -> None:
-        """Gives the callbacks of this process the state that they have at the end of the training, which others have made."""
+        """Sets the callbacks of this process to their state at the end of a training run that other workers have completed."""
         self._history = kept.history
         self._callbacks.restore(kept.state)
         model = lightgbm.Booster(model_str=kept.model)
@@ -164,7 +164,7 @@ class _Training:
         self._call_again(model)
 
     def ended(self, kept: Kept) -> "lightgbm.Booster":
-        """The model of the result."""
+        """Returns the model of the result."""
         model = lightgbm.Booster(model_str=kept.model)
         model.params = {**self._given.params, **self._callbacks.parameters}
         model.best_iteration, model.best_score = kept.best_iteration, _by_name(kept.best_score)
@@ -174,8 +174,8 @@ class _Training:
     # --- rows ---------------------------------------------------------------------------------------------------------------------------
 
     def _know_what_is_common(self, peers: Peers) -> None:
-        """Finds the categories, or gets them and the bins from a worker that knows them. Before the first round, the bins are made anew: they
-        are then those of a training that begins with these workers."""
+        """Determines the categories, or receives them and the bins from a worker that has them. If no worker has begun the first round, the
+        bins are computed again, so that they are those of a training run that begins with these workers."""
         if max(_Progress(*one) for one in peers.allgather(tuple(self._progress))) == _Progress():
             self._bins = None
             for rows in self._all_rows:
@@ -195,7 +195,7 @@ class _Training:
                 self._bins = _bins.from_bytes(content, params)
 
     def _hold_shares(self, params: Mapping[str, Any], peers: Peers) -> None:
-        """Reads the shares that this worker is to hold from now on, unless it holds them, and makes its Datasets."""
+        """Reads the shares that are now assigned to this worker, unless it already holds exactly these, and makes its Datasets."""
         assert self._common is not None
         common = self._common
         places = _shares.dealt(peers.allgather(self._rows.held), self._count)
@@ -229,13 +229,13 @@ class _Training:
     # --- rounds -------------------------------------------------------------------------------------------------------------------------
 
     def _newest_trees(self) -> Optional[str]:
-        """The trees of the rounds that this worker has made completely."""
+        """Returns the trees up to this worker's progress."""
         if self._model is not None and self._iterations > 0:
             self._trees = self._model.model_to_string(num_iteration=self._iterations)
         return self._trees
 
     def _take_newest_state(self, peers: Peers) -> None:
-        """Makes all workers go on from the newest state that one of them has."""
+        """Makes all workers continue from the newest state that any of them has."""
         told = [_Progress(*one) for one in peers.allgather(tuple(self._progress))]
         newest = max(told)
         root = told.index(newest)
@@ -248,7 +248,8 @@ class _Training:
         self._callbacks.restore(state)
 
     def _call_again(self, model: "lightgbm.Booster") -> None:
-        """Gives LightGBM's callbacks the state that follows from the evaluations so far. `model`: it knows the name of the training rows."""
+        """Restores the state of LightGBM's callbacks that follows from the evaluations so far. `model` must have the name of the training
+        rows."""
         for one in self._callbacks.all:
             if isinstance(one, _OF_EVALUATIONS):
                 is_shown, one.verbose = getattr(one, "verbose", False), False
@@ -258,7 +259,7 @@ class _Training:
                 one.verbose = is_shown
 
     def _name_of(self, rows: Rows) -> str:
-        """The name of the evaluations of these rows."""
+        """The name under which these rows are evaluated."""
         given = self._task.options.get("valid_names")
         names = [given] if isinstance(given, str) else list(given or ())
         place = self._valid.index(rows) if rows in self._valid else len(names)
@@ -330,13 +331,13 @@ class _Training:
             session.has_progressed()
 
     def _note(self, progress: _Progress, model: "lightgbm.Booster") -> None:
-        """Sets how far this worker has come."""
+        """Records this worker's progress, with the state of the callbacks."""
         self._progress, self._iterations = progress, model.current_iteration()
         self._state = self._callbacks.state()
 
 
 def _text_of(model: Any) -> str:
-    """The trees of init_model: a Booster, or the name of a file."""
+    """The text of the trees of `init_model`: a Booster, or the name of a file."""
     found = model if isinstance(model, lightgbm.Booster) else lightgbm.Booster(model_file=model)
     return str(found.model_to_string(num_iteration=-1))
 

@@ -1,4 +1,4 @@
-"""XGBoost's callbacks in an elastic training."""
+"""XGBoost's callbacks in elastic training."""
 from typing import Any, Dict, List, Mapping, Sequence
 
 import xgboost as xgb
@@ -16,7 +16,7 @@ class Callbacks(_callbacks.Callbacks):
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         super().__init__(options.get("callbacks") or (), (xgb.callback.EarlyStopping, xgb.callback.EvaluationMonitor))
-        #: Whether there are callbacks of the caller, which may make collective calls, and may decide on some workers only.
+        #: Whether the caller passed callbacks that are not XGBoost's own. They may make collective calls, and may act on some workers only.
         self.any_of_caller = any(not type(one).__module__.startswith("xgboost.") for one in self.all)
         verbose = options.get("verbose_eval", True)
         if verbose:
@@ -29,13 +29,13 @@ class Callbacks(_callbacks.Callbacks):
         return [name_of(one) for one in self.with_states() if not isinstance(one, xgb.callback.EvaluationMonitor)]
 
     def apply_to(self, model: "xgb.Booster") -> None:
-        """Sets the parameters that callbacks have set."""
+        """Sets the recorded parameters of callbacks on `model`."""
         if self.parameters:
             model.set_param(dict(self.parameters))
 
 
 def shorten(history: Any, lengths: Mapping[str, Mapping[str, int]]) -> None:
-    """Removes the values that a failed evaluation has added. `lengths`: as before the evaluation."""
+    """Removes the values that a failed evaluation has added. `lengths`: the result of lengths_of before the evaluation."""
     for name, of_one in history.items():
         for metric, values in of_one.items():
             del values[lengths.get(name, {}).get(metric, 0):]

@@ -1,4 +1,4 @@
-"""A data set of an elastic training, of which this worker holds some shares."""
+"""A data set of an elastic training run, of which this worker holds some shares."""
 from typing import Any, Dict, List, Mapping, NamedTuple, Tuple
 
 import xgboost as xgb
@@ -13,21 +13,21 @@ from warren.data import _check, _load
 from warren.data._peers import Peers, together
 from warren.data._table import Table
 
-#: Options of load_dmatrix that have no meaning here; with their values if they are not given.
+#: The options of load_dmatrix that have no effect here, with the values that are accepted, the default first.
 _WITHOUT_MEANING = {"external_memory": (False, None), "cache_dir": (None,), "quantile": (False, True), "reproducible": (False, True)}
 
 
 class Asked(NamedTuple):
-    """What the caller wants to read, and the options of the matrix."""
+    """The data set to read, and the options of the matrix."""
 
     wanted: _load.Wanted
     options: Dict[str, Any]
     progress: bool
-    is_checked: bool  #: whether the caller wants a table of what each worker has read
+    is_checked: bool  #: whether the caller requested a table of each worker's rows
 
 
 def asked(uri: Any, given: Mapping[str, Any]) -> Asked:
-    """`given`: the arguments of load_dmatrix. Raises TypeError or ValueError for those that an elastic training does not take."""
+    """`given`: the arguments of load_dmatrix. Raises TypeError or ValueError for arguments that elastic training does not support."""
     options = dict(given)
     for name, values in _WITHOUT_MEANING.items():
         if options.pop(name, values[0]) not in values:
@@ -42,7 +42,7 @@ def asked(uri: Any, given: Mapping[str, Any]) -> Asked:
 
 
 class Rows(Files):
-    """See above. `count`: the number of shares."""
+    """A data set of `count` shares, some of which this worker holds in a matrix."""
 
     def __init__(self, what: Asked, count: int) -> None:
         super().__init__(what.wanted, what.progress, count)
@@ -50,15 +50,15 @@ class Rows(Files):
         self._read: Tuple[List[Range], List[Table]] = [], []
         #: XGBoost's matrix of the shares that this worker holds.
         self.matrix: Any = None
-        #: The shares, in the order in which it got them.
+        #: This worker's shares, in the order in which it received them.
         self.held: List[int] = []
-        # The matrix before this one, while this worker has rows of a lost one in addition: it consists of bins, which take little memory,
-        # and is needed again when another worker comes.
+        # The previous matrix, kept while this worker also holds a lost worker's rows: it consists of bins, which take little memory, and is
+        # needed again when another worker joins.
         self._before: Tuple[List[Range], Any] = [], None
 
     def cuts(self, peers: Peers, how: _cuts.How) -> _cuts.Values:
-        """The values whose cuts one process would compute from all rows. All workers call it, after open_together. Raises the errors of
-        reading, the same on all workers."""
+        """Returns the values that determine the cuts that one process would compute from all rows. A collective call, after open_together.
+        Raises the errors of reading, the same on all workers."""
         if self._source is not None and self._source.has_columns:
             assert self._converter is not None
             return _cuts.of_files(self._converter, how)
@@ -68,15 +68,15 @@ class Rows(Files):
         return _cuts.of_shares(peers, table.features, table.weight, table.types, how)
 
     def hold(self, shares: List[int], cuts: _cuts.Values, how: _cuts.How, is_digested: bool) -> None:
-        """Makes the matrix of these shares, without the other workers. `is_digested`: with a digest of its rows. Raises the errors of
-        reading."""
+        """Makes the matrix of these shares, without the other workers. `is_digested`: whether the matrix gets a digest of its rows. Raises
+        the errors of reading."""
         ranges, now = ranges_of(shares), (ranges_of(self.held), self.matrix)
         if self._before[1] is not None and self._before[0] == ranges:
             matrix, self._before = self._before[1], ([], None)
         else:
             matrix = self._made(ranges, cuts, how, is_digested)
             is_extended = now[1] is not None and set(self.held) < set(shares)
-            # If it is extended once more, the first one stays the one that is needed again.
+            # If the shares are extended once more, the first matrix remains the one that will be needed again.
             self._before = ([], None) if not is_extended else self._before if self._before[1] is not None else now
         self.matrix, self.held = matrix, shares
 

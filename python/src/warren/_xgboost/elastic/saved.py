@@ -1,4 +1,4 @@
-"""The checkpoint of an elastic training: its newest state in a file, for the case that all workers are lost at once."""
+"""The checkpoint of an elastic training run: its newest state in a file, in case all workers are lost at once."""
 import contextlib
 import hashlib
 import json
@@ -25,16 +25,17 @@ class Checkpoints(NamedTuple):
 
 
 class More(NamedTuple):
-    """What a checkpoint contains in addition to the model."""
+    """The contents of a checkpoint other than the model."""
 
     rounds: int  #: the number of rounds made so far
     history: Dict[str, Dict[str, Any]]  #: the values of each evaluation set and metric
     state: State  #: the states of the callbacks
-    random: str  #: the state of the model's random numbers; empty if it draws none, or if XGBoost does not show it
+    random: str  #: the state of the model's random number generator; empty if it draws nothing, or if XGBoost does not expose the state
 
 
 def checked(given: Any) -> Optional[Checkpoints]:
-    """The caller's argument, of which a folder alone is the short form. Raises TypeError or ValueError for anything else."""
+    """Returns the caller's `checkpoint` argument as Checkpoints; a folder alone is short for Checkpoints(folder). Raises TypeError or
+    ValueError for invalid arguments."""
     if given is None or isinstance(given, Checkpoints):
         found = given
     elif isinstance(given, (str, os.PathLike)):
@@ -50,9 +51,9 @@ def checked(given: Any) -> Optional[Checkpoints]:
 
 @contextlib.contextmanager
 def opened(where: Optional[Checkpoints], run: Optional[Dict[str, Any]], peers: Peers) -> Iterator[Optional[Checkpoint]]:
-    """The checkpoint of the training that `run` describes (see warren._xgboost.digest.of_training), or None without `where`. Trainings have
-    separate files in the folder, named by their descriptions. All workers call it; the folder is made if it is missing. Raises OSError if
-    it cannot be written to."""
+    """Yields the checkpoint of the training run that `run` describes (see warren._xgboost.digest.of_training); None if `where` or `run` is
+    None. Each training run has its own file in the folder, named by a hash of its description. A collective call. Creates a missing folder.
+    Raises OSError if the folder is not writable, and RuntimeError if another process is using the file."""
     if where is None or run is None:
         yield None
         return
@@ -70,7 +71,7 @@ def opened(where: Optional[Checkpoints], run: Optional[Dict[str, Any]], peers: P
 
 
 def require_plain(state: State) -> None:
-    """Raises TypeError for a state of callbacks that cannot be saved."""
+    """Raises TypeError if the state of the callbacks cannot be saved."""
     try:
         _sealed.to_text(state)
     except TypeError as error:
@@ -79,7 +80,8 @@ def require_plain(state: State) -> None:
 
 
 def tell_of_others(where: Checkpoints, run: Dict[str, Any]) -> None:
-    """Says so if the folder has checkpoints of other trainings only: this one may have been expected to go on from one of them."""
+    """Prints a message if the folder has only checkpoints of other training runs: the user may have expected this run to resume from one of
+    them."""
     folder = os.fspath(where.folder)
     with contextlib.suppress(OSError):
         names = [file.uri for file in _files.find([folder], storage_options=where.storage_options) if file.uri.endswith(_SUFFIX)]

@@ -1,4 +1,4 @@
-"""One training of an elastic job, over all generations of its workers."""
+"""One training run of an elastic job, across all generations of its workers."""
 import functools
 import inspect
 import os
@@ -33,18 +33,18 @@ from warren._xgboost.same_model.alone import alone
 from warren._xgboost.versions import LIBRARY, collective, peers_of_job
 from warren.data._peers import Peers, together
 
-#: The parameters with which XGBoost draws rows and columns, if they are less than 1. `booster=dart` draws trees.
+#: The parameters that make XGBoost sample rows or columns if they are less than 1. `booster=dart` draws trees.
 _DRAWS = ("subsample", "colsample_bytree", "colsample_bylevel", "colsample_bynode")
 
 
 class Kept(NamedTuple):
-    """The result of a training."""
+    """The result of a training run."""
 
     model: bytes
     history: Dict[str, Any]  #: the values of each evaluation set and metric
-    states: Any  #: what Callbacks.state returned at the end
+    states: Any  #: the result of Callbacks.state at the end
     categories: Dict[str, Any]  #: the values of categorical features
-    params: Dict[str, Any]  #: the parameters that the workers have found
+    params: Dict[str, Any]  #: the result of Task.params_of; empty without one
 
 
 class Task(NamedTuple):
@@ -57,11 +57,11 @@ class Task(NamedTuple):
     is_exact: bool
     checkpoints: Optional[Checkpoints]
     options: Dict[str, Any]  #: the other arguments of xgboost.train
-    #: Returns more parameters, which depend on the labels of all workers. A collective call of the first generation.
+    #: Returns additional parameters, which depend on the labels of all workers. A collective call of the first generation.
     params_of: Optional[Callable[[Any, Peers], Dict[str, Any]]] = None
 
     def ended(self, kept: Kept) -> "xgb.Booster":
-        """Returns the result to the caller."""
+        """Fills the caller's `evals_result`, if there is one, and returns the model."""
         if self.options.get("evals_result") is not None:
             self.options["evals_result"].update(kept.history)
         model = xgb.Booster({**self.params, **kept.params}, model_file=bytearray(kept.model))
@@ -70,24 +70,24 @@ class Task(NamedTuple):
 
 
 class _Common(NamedTuple):
-    """What the first generation has computed, and later workers need to know."""
+    """The values that the first generation computes and all later workers need."""
 
     categories: Dict[str, Any]
-    ends: Any  #: the values of _cuts.Values
+    ends: Any  #: `ends` and `values` are the fields of a _cuts.Values
     values: Any
     intercept: Optional[str]
-    files: List[List[Tuple[str, int, int]]]  #: what Rows.files returned for each data set
-    host: str  #: where they were looked at
+    files: List[List[Tuple[str, int, int]]]  #: the result of Rows.files for each data set
+    host: str  #: the host on which `files` was listed
     run: Optional[Dict[str, Any]]  #: the description of the training, if it has checkpoints
-    params: Optional[Dict[str, Any]]  #: what Task.params_of has returned
+    params: Optional[Dict[str, Any]]  #: the result of Task.params_of
 
 
 class _Progress(NamedTuple):
-    """How far a worker has come. The greatest one is the newest state."""
+    """A worker's progress. The greatest value belongs to the newest state."""
 
-    rounds: int = 0  #: that are complete, with their evaluation
-    is_updated: bool = False  #: the model has the next round, which has not been evaluated yet
-    has_stopped: bool = False  #: a callback has ended the training
+    rounds: int = 0  #: the number of complete rounds, including their evaluation
+    is_updated: bool = False  #: whether the model has the next round, which has not been evaluated yet
+    has_stopped: bool = False  #: whether a callback has ended the training
 
 
 def is_in_job() -> bool:
@@ -96,19 +96,19 @@ def is_in_job() -> bool:
 
 
 def _draws_of(params: Mapping[str, Any]) -> List[str]:
-    """The names of the parameters with which random numbers are drawn."""
+    """The names of the parameters that cause random draws."""
     names = [name for name in _DRAWS if params.get(name) is not None and float(params[name]) != 1]
     return [*names, "booster=dart"] if params.get("booster") == "dart" else names
 
 
 def say(words: str) -> None:
-    """Tells the user, once for all workers."""
+    """Prints a message for the user, on rank 0 only."""
     if collective().get_rank() == 0:
         print(f"warren: {words}", file=sys.stderr, flush=True)
 
 
 def train(task: Task, communicator: Callable[[], ContextManager[Any]]) -> "xgb.Booster":
-    """See warren.xgboost.train, with elastic=True. `communicator` joins the job, and leaves it."""
+    """See warren.xgboost.train, with elastic=True. `communicator` returns the context that joins and leaves the job."""
     _same_model.check(task.params)
     _require_options(task.options)
     if isinstance(task.options.get("xgb_model"), xgb.Booster):
@@ -145,7 +145,7 @@ def _train(task: Task, session: Optional[Session]) -> "xgb.Booster":
 
 
 class _Training:
-    """The state that this process keeps from one generation to the next."""
+    """A training run in this process; it keeps its state from one generation to the next."""
 
     def __init__(self, task: Task) -> None:
         self._task = task
@@ -154,7 +154,7 @@ class _Training:
         self._evals = [(self._rows if one is task.data else Rows(one, count), name) for one, name in task.evals]
         self._all_rows = list({id(one): one for one in (self._rows, *(rows for rows, _ in self._evals))}.values())
         self._params = params = dict(task.params)
-        self._draws = False  # whether random numbers are drawn, and XGBoost shows their state
+        self._draws = False  # whether random numbers are drawn and XGBoost exposes the generator's state
         self._how = _cuts.How(int(params.get("max_bin") or _matrices.DEFAULT_BINS), int(params.get("nthread") or 0))
         self._common: Optional[_Common] = None
         self._progress = _Progress()
@@ -162,13 +162,13 @@ class _Training:
         self._model: Any = None
         self._callbacks = Callbacks(task.options)
         self._container: Any = None
-        # The callbacks' state at _progress: callbacks may fail in the middle of a round, after others have counted it.
+        # The callbacks' state at _progress: a callback may fail in the middle of a round, which other callbacks have already counted.
         self._state: Optional[State] = None
-        self._random = ""  # the state of the model's random numbers at _progress, if it draws any
+        self._random = ""  # the state of the model's random number generator at _progress, if _draws
 
     def run(self, peers: Peers, session: Optional[Session]) -> Kept:
-        """Trains with the workers of this generation. `session`: None outside an elastic job. Raises Change when another worker waits, and
-        the error of a collective call when a worker is lost."""
+        """Trains with the workers of this generation. `session`: None outside an elastic job. Raises Change when another worker is waiting or
+        a worker has been asked to end, and the error of a collective call when a worker is lost."""
         self._know_what_is_common(peers)
         self._hold_shares(peers)
         self._know_params(peers)
@@ -179,7 +179,7 @@ class _Training:
         found = _same_model.prepared(self._params, self._rows.matrix, task.num_boost_round, evals, task.is_exact, known, peers,
                                      self._common.intercept)
         self._common = self._common._replace(intercept=found.intercept)
-        # A callback may set such parameters.
+        # The caller's callbacks may set parameters that cause random draws.
         self._draws = _generator.is_known() and (self._callbacks.any_of_caller or bool(_draws_of(found.effective)))
         self._describe(evals, peers)
         with _saved.opened(task.checkpoints, self._common.run, peers) as checkpoint:
@@ -198,13 +198,13 @@ class _Training:
         return {name: dict(of_one) for name, of_one in self._container.history.items()}
 
     def take(self, kept: Kept) -> None:
-        """Gives the callbacks of this process the state that they have at the end of the training, which others have made."""
+        """Sets the callbacks of this process to their state at the end of a training run that other workers have completed."""
         self._callbacks.restore(kept.states)
 
     # --- rows ---------------------------------------------------------------------------------------------------------------------------
 
     def _know_what_is_common(self, peers: Peers) -> None:
-        """Computes the categories and cuts, or gets them from the worker that knows most."""
+        """Computes the categories and cuts, or receives the common values from the worker that has the most of them."""
         ours = self._common
         later = (ours.params, ours.intercept, ours.run) if ours is not None else ()
         knows = peers.allgather(0 if ours is None else 1 + sum(one is not None for one in later))
@@ -221,7 +221,7 @@ class _Training:
                                                 objects=True))
 
     def _hold_shares(self, peers: Peers) -> None:
-        """Reads the shares that this worker is to hold from now on, unless it holds them."""
+        """Reads the shares that are now assigned to this worker, unless it already holds exactly these."""
         assert self._common is not None
         common = self._common
         held = peers.allgather(self._rows.held if all(rows.matrix is not None for rows in self._all_rows) else [])
@@ -239,7 +239,7 @@ class _Training:
         together(peers, load)
 
     def _know_params(self, peers: Peers) -> None:
-        """Adds the parameters that depend on the labels, which the workers' shares have together."""
+        """Adds the parameters that depend on the labels of all workers."""
         assert self._common is not None
         if self._task.params_of is not None:
             if self._common.params is None:
@@ -248,7 +248,7 @@ class _Training:
             self._params.update(self._common.params or {})
 
     def _describe(self, evals: Sequence[Tuple[Any, str]], peers: Peers) -> None:
-        """Describes the training for its checkpoints, if it has any and this has not been done."""
+        """Describes the training run for its checkpoints, unless it has none or has already been described."""
         task, common = self._task, self._common
         assert common is not None
         if task.checkpoints is None or common.run is not None:
@@ -258,7 +258,7 @@ class _Training:
         if isinstance(options.get("xgb_model"), (str, os.PathLike)):
             options["xgb_model"] = pathlib.Path(options["xgb_model"]).read_bytes()
         if "subsample" in _draws_of(self._params):
-            # Rows are drawn by their places.
+            # Rows are sampled by their position in the data set.
             options["files in order"] = [name for name, _, _ in common.files[0]]
         params = {**self._params, "reproducible": "exact" if task.is_exact else True}
         self._common = common._replace(run=_digest.of_training(params, self._rows.matrix, task.num_boost_round, {**options, "evals": evals},
@@ -268,7 +268,7 @@ class _Training:
 
     def _take_newest_state(self, found: _same_model.Prepared, evals: Sequence[Tuple[Any, str]], peers: Peers,
                            checkpoint: Optional[Checkpoint]) -> None:
-        """Makes all workers go on from the newest state that one of them has, or else from that of the checkpoint."""
+        """Makes all workers continue from the newest state that any of them has, or else from the checkpoint, or else from the beginning."""
         all_progress = [_Progress(*one) for one in peers.allgather(tuple(self._progress))]
         newest = max(all_progress)
         matrices = [self._rows.matrix, *(matrix for matrix, _ in evals)]
@@ -289,7 +289,7 @@ class _Training:
         self._go_on(raw, found, matrices, history, state, random, newest)
 
     def _saved_before(self, checkpoint: Optional[Checkpoint], peers: Peers) -> Optional[Saved]:
-        """What an attempt before has saved of this training, if there is such an attempt."""
+        """Returns the state of this training run that an earlier attempt saved, or None."""
         run, where = self._common.run if self._common is not None else None, self._task.checkpoints
         if checkpoint is None or run is None or where is None:
             return None
@@ -300,7 +300,7 @@ class _Training:
 
     def _go_on(self, raw: bytes, found: _same_model.Prepared, matrices: Sequence[Any], history: Mapping[str, Mapping[str, Any]], state: State,
                random: str, progress: _Progress) -> None:
-        """Goes on from this state."""
+        """Continues from this state."""
         self._begin(xgb.Booster(found.params, matrices, model_file=bytearray(raw)), found, state)
         if random:
             _generator.set_state(self._model, random)
@@ -309,9 +309,9 @@ class _Training:
         self._note(progress)
 
     def _begin(self, model: "xgb.Booster", found: _same_model.Prepared, state: Optional[State]) -> None:
-        """Goes on with this model, and this state of the callbacks, if there is one. Tells the callbacks that the training begins, once in
-        this process."""
-        model.num_boosted_rounds()  # the first look at a model is a collective call, which a callback would make on some workers only
+        """Continues with this model and, unless `state` is None, with this state of the callbacks. Calls the callbacks' `before_training`,
+        but only once in this process."""
+        model.num_boosted_rounds()  # the first query of a model is a collective call, which a callback might make on some workers only
         callbacks = [*self._callbacks.all, *(found.options.get("callbacks") or ()), _hooks.Progress(self._task.num_boost_round)]
         self._container = xgb.callback.CallbackContainer(callbacks, metric=self._task.options.get("custom_metric"),
                                                          output_margin=found.has_function)
@@ -323,7 +323,7 @@ class _Training:
         self._note(self._progress)
 
     def _note(self, progress: _Progress) -> None:
-        """Sets how far this worker has come."""
+        """Records this worker's progress, with the states of the callbacks and of the random number generator."""
         self._progress = progress
         if self._callbacks.any_of_caller:
             self._state = self._callbacks.state()
@@ -354,7 +354,7 @@ class _Training:
                 session.has_progressed()
 
     def _save(self, checkpoint: Optional[Checkpoint], peers: Peers) -> None:
-        """Saves the state at the end of a round on rank 0, if it is due."""
+        """Saves the state at the end of a round, on rank 0, if a checkpoint is due."""
         rounds, where = self._progress.rounds, self._task.checkpoints
         if (checkpoint is None or where is None or peers.rank != 0 or rounds % where.every != 0 or rounds >= self._task.num_boost_round
                 or self._progress.has_stopped):
@@ -368,7 +368,7 @@ class _Training:
 
 
 def _bytes_of(model: "xgb.Booster") -> bytes:
-    """The model. A model that is not configured yet makes a collective call, from which it is kept here."""
+    """Returns the serialized model, without the collective call that a model makes when it is not configured yet."""
     return bytes(alone(lambda: model.save_raw("ubj")))
 
 

@@ -1,4 +1,4 @@
-"""Calls of XGBoost that this worker makes without the others."""
+"""Calls into XGBoost that this worker makes without the others."""
 import threading
 from typing import Any, Callable, List
 
@@ -16,7 +16,7 @@ def alone(work: Callable[[], Any]) -> Any:
 
     def run() -> None:
         try:
-            # This thread is meant to train alone: the method is replaced by itself, and not by the warning for other threads.
+            # This thread is meant to train alone: the method is replaced by itself, rather than by the one that warns in other threads.
             with replaced("update", lambda inner: inner, xgb.Booster):
                 results.append(work())
         except BaseException as error:  # pylint: disable=broad-except
@@ -31,8 +31,8 @@ def alone(work: Callable[[], Any]) -> Any:
 
 
 def alone_on_root(work: Callable[[], Any], peers: Peers) -> Any:
-    """The result of `work` on rank 0, called as by `alone`; None on other ranks. All ranks call it. Raises the exception of `work` on all of
-    them."""
+    """Returns the result of `work` on rank 0, called as by `alone`, and None on other ranks. A collective call. Raises the exception of
+    `work` on all ranks."""
     def ours() -> Any:
         return alone(work) if peers.rank == 0 else None
 

@@ -1,10 +1,10 @@
 """The quantile cuts that one process would compute from the rows of all workers.
 
-A column's cuts depend on that column and on the weights alone, and XGBoost computes them from the rows in their order. So the workers share
-out the columns: each takes all rows of its columns, block by block, and lets XGBoost compute their cuts. For files of columns (Parquet,
-Arrow) a worker reads its columns of all files; other rows are in the workers' memory, from where each block is gathered. All workers then
-exchange the results, and each makes a small matrix whose cuts are those of one process, as `ref` for its own rows: a column of the small
-matrix has fewer values than bins, so that XGBoost makes a cut of each."""
+A column's cuts depend only on that column and on the weights, and XGBoost computes them from the rows in their order. So the columns are
+divided among the workers: each worker passes all rows of its columns to XGBoost, block by block, to compute the cuts. For files of columns
+(Parquet, Arrow) a worker reads its columns of all files; other rows are in the workers' memory, from where each block is gathered. All
+workers then exchange the results, and each makes a small matrix whose cuts are those of one process, as `ref` for its own rows: a column of
+the small matrix has so few values that XGBoost makes a cut at each."""
 from typing import Any, Callable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
@@ -17,9 +17,9 @@ from warren.data._columnar.converter import Converter
 from warren.data._exchange import gather
 from warren.data._peers import Peers, together
 
-#: The most bytes of a block that is kept in memory; a block has one column at least.
+#: The maximum size of a block, except that a block has at least one column.
 BLOCK_BYTES = 64 << 20
-#: A block of files that would take more than this part of a worker's memory is read anew in each of XGBoost's passes.
+#: A block of files that would take more than a worker's memory divided by this number is read again in each of XGBoost's passes.
 _PART_OF_MEMORY = 8
 
 #: Rows of a block, in order: float32 (rows, columns) with NaN for missing values, or a scipy.sparse.csr_matrix; and their weights or None.
@@ -41,7 +41,7 @@ class Block(NamedTuple):
 
 
 class Values(NamedTuple):
-    """The values of which a small matrix consists, column by column."""
+    """The values of a small matrix, column by column."""
 
     ends: NDArray[np.int64]  #: (columns + 1): where each column begins and ends
     values: NDArray[np.float32]
@@ -61,13 +61,14 @@ class Values(NamedTuple):
 
 
 def owned(sizes: Sequence[int], rank: int, world: int) -> Tuple[int, int]:
-    """The columns of which a worker computes the cuts: from the first to before the last. `sizes`: the number of features of each."""
+    """Returns the range of columns whose cuts a worker computes: the first column, and the one after the last. `sizes`: the number of
+    features of each column."""
     begins = np.cumsum([0, *sizes])
     places = np.searchsorted(begins[:-1], [begins[-1] * rank / world, begins[-1] * (rank + 1) / world])
     return int(places[0]), int(places[1]) if rank + 1 < world else len(sizes)
 
 
-#: The values of several rows that _reduced treats as one row: NumPy is slow if rows are short.
+#: The approximate number of values that _reduced treats as one row, joined from short rows: NumPy is slow if rows are short.
 _WIDE = 1024
 
 
@@ -83,8 +84,8 @@ def _reduced(function: Any, rows: Any) -> Any:
 
 
 class _Extremes:
-    """The smallest and the greatest value of each column of a block, and the categories of its categorical columns. Like XGBoost's sketch,
-    it counts no numbers of rows whose weight is 0, but their categories."""
+    """The smallest and the greatest value of each column of a block, and the categories of its categorical columns. Like XGBoost's sketch, it
+    ignores the numbers, but not the categories, in rows whose weight is 0."""
 
     def __init__(self, types: Optional[List[str]]) -> None:
         self._categorical = [number for number, letter in enumerate(types or ()) if letter == "c"]
@@ -131,8 +132,8 @@ _PASSES, _PASSES_FOR_CUTS = 4, 2
 
 
 class _Rows(xgb.DataIter):  # type: ignore[misc]
-    """The rows of a block. In the passes for bins no row has a value: only the cuts matter, and finding bins takes nearly as long as
-    computing cuts. Each pass begins with a row without values, so that XGBoost expects missing values in all of them."""
+    """The rows of a block. Unless `has_bins`, rows have no values in the passes for bins: only the cuts matter, and finding bins takes nearly
+    as long as computing cuts. Each pass begins with a row without values, so that XGBoost expects missing values in all passes."""
 
     def __init__(self, block: Block, extremes: _Extremes, has_bins: bool) -> None:
         self._block, self._extremes, self._has_bins = block, extremes, has_bins
@@ -141,7 +142,7 @@ class _Rows(xgb.DataIter):  # type: ignore[misc]
         super().__init__()
 
     def next(self, input_data: Any) -> int:
-        """Passes on the next batch."""
+        """Passes the next batch to XGBoost."""
         if self._batches is None:
             self._batches = self._pass(self.passes)
             self.passes += 1
@@ -174,7 +175,7 @@ class _Rows(xgb.DataIter):  # type: ignore[misc]
 
 
 def _cuts(block: Block, extremes: _Extremes, how: How, has_bins: bool = False) -> Tuple[Any, Any]:
-    """XGBoost's cuts: where each column begins, and the values."""
+    """Returns XGBoost's cuts: the index at which each column begins, and the values."""
     categorical = {"enable_categorical": True} if block.types and "c" in block.types else {}
     rows = _Rows(block, extremes, has_bins)
     found = xgb.QuantileDMatrix(rows, max_bin=how.max_bin, nthread=how.nthread or None, **categorical).get_quantile_cut()
@@ -184,8 +185,8 @@ def _cuts(block: Block, extremes: _Extremes, how: How, has_bins: bool = False) -
 
 
 def values_of(block: Block, how: How) -> Values:
-    """The values for a block's columns. A column of numbers has its smallest value, the cuts between its bins, and its greatest value, a
-    column of categories has its categories, and a column without values has none."""
+    """Returns the values for a block's columns: for a column of numbers its smallest value, the cuts between its bins, and its greatest
+    value; for a column of categories its categories; for a column without values nothing."""
     extremes = _Extremes(block.types)
     begins, found = alone(lambda: _cuts(block, extremes, how))
     begins = np.asarray(begins, np.int64)
@@ -226,14 +227,15 @@ def _blocks_of_files(converter: Converter) -> Iterator[Block]:
 
 
 def of_files(converter: Converter, how: How) -> Values:
-    """The values for all features of a data set of columns. All workers call it. Raises the errors of reading, the same on all workers."""
+    """Returns the values for all features of a data set stored by columns. A collective call. Raises the errors of reading, the same on all
+    workers."""
     peers = converter.source.peers
     return _of_all(peers, together(peers, lambda: Values.joined([values_of(block, how) for block in _blocks_of_files(converter)])))
 
 
 def of_shares(peers: Peers, features: Any, weights: Optional[NDArray[Any]], types: Optional[List[str]], how: How) -> Values:
-    """The values for all columns of rows that are in the workers' memory: float32 (rows, columns) or a scipy.sparse.csr_matrix, with the
-    rows' weights, float32, or None. All workers call it, with the same columns; in the order of ranks their rows are those of the data set.
+    """Returns the values for all columns of rows in the workers' memory: float32 (rows, columns) or a scipy.sparse.csr_matrix, with the rows'
+    weights, float32, or None. A collective call, with the same columns on all workers; the data set consists of their rows in rank order.
     Raises the errors of XGBoost, the same on all workers."""
     width = features.shape[1]
     is_dense = isinstance(features, np.ndarray)
@@ -272,7 +274,7 @@ def _of_all(peers: Peers, mine: Values) -> Values:
 
 
 def matrix_of(values: Values, types: Optional[List[str]], how: How) -> Any:
-    """Returns a QuantileDMatrix whose cuts are the values': the `ref` of the workers' rows."""
+    """Returns a QuantileDMatrix with a cut at each value: the `ref` for the workers' rows."""
     import scipy.sparse  # pylint: disable=import-outside-toplevel
 
     sizes = np.diff(values.ends)

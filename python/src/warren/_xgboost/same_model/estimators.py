@@ -53,7 +53,8 @@ def _matrix(given: Dict[str, Any]) -> Any:
 
 
 def _require_same_classes(labels: Any) -> None:
-    """Raises ValueError unless all workers have the same classes: XGBClassifier takes those that it sees."""
+    """Raises ValueError unless all workers have the same classes: XGBClassifier derives them from the labels of one worker. A collective
+    call."""
     peers = _peers.current()
     classes = np.unique(np.asarray(labels)).tolist()
     for rank, theirs in enumerate(peers.allgather([repr(one) for one in classes])):

@@ -1,5 +1,5 @@
-"""The values that one process would get from all rows when a model is evaluated. XGBoost's own are means of the workers' metrics (auc,
-aucpr, functions of the caller), or sums whose last bits depend on the number of workers, which early stopping writes into the model."""
+"""Evaluates models with the same values that one process would get from all rows. XGBoost's own values are means of the workers' metrics
+(auc, aucpr, functions of the caller), or sums whose last bits depend on the number of workers; early stopping writes them into the model."""
 import contextlib
 from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Tuple
 
@@ -21,11 +21,11 @@ class _Evaluation:
         for name in ("eval_metric", "disable_default_eval_metric"):
             if name in params:
                 self._params[name] = params[name]
-        # By id: a matrix, the order of all rows, and rank 0's matrix of their fields.
+        # By the id of a matrix: the matrix itself, the order of all rows, and a matrix with the fields of all rows (None except on rank 0).
         self._known: Dict[int, Tuple[Any, Order, Any]] = {}
 
     def line(self, model: "xgb.Booster", evals: Any, iteration: int, feval: Optional[Callable[..., Any]], output_margin: bool) -> str:
-        """Returns the line of values, as eval_set does. A collective call."""
+        """Returns the line with the metrics, as eval_set does. A collective call."""
         peers = self._peers
         for matrix, _ in evals:
             if id(matrix) not in self._known:
@@ -36,7 +36,7 @@ class _Evaluation:
             wholes = [self._known[id(matrix)][2] for matrix, _ in evals]
             for whole, margin in zip(wholes, margins):
                 whole.set_base_margin(margin)
-            # A model without trees: its margins are the base margins.
+            # This model has no trees, so its margins are the base margins.
             empty = xgb.Booster({**self._params, "verbosity": 0}, wholes)
             return self._eval_set(empty, [(whole, name) for whole, (_, name) in zip(wholes, evals)], iteration, feval, output_margin)
 
@@ -45,8 +45,8 @@ class _Evaluation:
 
 @contextlib.contextmanager
 def of_all_rows(params: Mapping[str, Any], peers: Peers, gives_margins: bool) -> Iterator[None]:
-    """Within the block, the models that this thread trains are evaluated on the rows of all workers. `gives_margins`: whether a function of
-    the caller gets margins, as it does if the objective is a function of the caller, too. All workers call it."""
+    """Within the block, the models that this thread trains are evaluated on the rows of all workers. `gives_margins`: whether the caller's
+    metric receives margins, which it does if the objective is also a function of the caller. All workers enter the block."""
     def of_all(inner: Callable[..., str]) -> Callable[..., str]:
         evaluation = _Evaluation(params, peers, inner)
 

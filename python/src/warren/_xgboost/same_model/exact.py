@@ -1,8 +1,8 @@
 """Histograms whose sums are exact, and a check of whether they are.
 
-XGBoost adds gradients, which are floats, as doubles. Where all gradients are multiples of a power of two u, and the sum of their absolute
-values is below 2^53 u, every sum of some of them is exact, in any order. `Grid` rounds gradients so that this holds. `Check` computes the
-bits that the sums of a training may need."""
+XGBoost adds gradients, which are floats, as doubles. If all gradients are multiples of a power of two u, and the sum of their absolute values
+is below 2^53 u, every partial sum is exact, in any order. `Grid` rounds gradients so that this holds. `Check` computes the bits that the sums
+of a training may need."""
 import math
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
@@ -19,7 +19,7 @@ Objective = Callable[[Any, Any], Tuple[Any, Any]]
 
 
 def _function_of(params: Mapping[str, Any]) -> Optional[Objective]:
-    """The gradients and Hessians of the parameters' objective, weighted, in float64; None if they are not known."""
+    """Returns a function for the weighted gradients and Hessians of the parameters' objective, in float64; None if they are not known."""
     known = OF_OBJECTIVES.get(str(params.get("objective") or "reg:squarederror"))
     if known is None:
         return None
@@ -40,11 +40,12 @@ def _function_of(params: Mapping[str, Any]) -> Optional[Objective]:
 
 
 class Grid:
-    """An objective for xgboost.train: the gradients of another one, rounded to multiples of a power of two, the same on all workers."""
+    """An objective for xgboost.train: the gradients of another objective, rounded to multiples of a power of two that is the same on all
+    workers."""
 
     def __init__(self, params: Mapping[str, Any], function: Optional[Objective], rows: int, peers: Peers) -> None:
-        """`function`: the caller's objective, or None for that of the parameters. `rows`: those of all workers. Raises ValueError for an
-        objective whose gradients are not known."""
+        """`function`: the caller's objective, or None for that of the parameters. `rows`: the number of rows of all workers. Raises
+        ValueError for an objective whose gradients are not known."""
         self._function = function or _function_of(params)
         if self._function is None:
             raise ValueError(f"reproducible='exact': objective={params.get('objective')!r} has no gradients here; expected one of "
@@ -56,17 +57,18 @@ class Grid:
         assert self._function is not None
         found = [np.asarray(values, np.float64) for values in self._function(margins, matrix)]
         greatest = np.array([np.abs(values).max(initial=0) for values in found], np.float64)
-        # Numbers from 0 on have the order of their bits.
+        # Non-negative floating-point numbers are ordered like their bits.
         greatest = self._peers.greatest(greatest.view(np.uint64)).view(np.float64)
         return tuple(_rounded(values, float(most), self._rows) for values, most in zip(found, greatest))  # type: ignore[return-value]
 
 
 def _rounded(values: Any, greatest: float, rows: int) -> Any:
-    """The values as multiples of a power of two, float32: sums of as many values as there are rows are below 2^53 times that power."""
+    """Returns the values, as float32, rounded to multiples of a power of two, chosen so that a sum of `rows` values is below 2^53 times that
+    power."""
     if greatest == 0 or not math.isfinite(greatest):
         return values.astype(np.float32)
     unit = math.ldexp(1.0, math.frexp(greatest * rows)[1] + 1 - _BITS)
-    # A value that has 24 bits above the unit's is a multiple of the unit already, and stays as it is.
+    # A float32 value none of whose 24 bits is below the unit is already a multiple of the unit, and remains unchanged.
     return (np.rint(values.astype(np.float32).astype(np.float64) / unit) * unit).astype(np.float32)
 
 
@@ -84,7 +86,7 @@ def bits_of_sums(values: Any) -> Tuple[int, float]:
 
 
 class Check(xgb.callback.TrainingCallback):  # type: ignore[misc]
-    """Computes the gradients of each round once more, and says on rank 0 at the end whether their sums may have been inexact."""
+    """Computes the gradients of each round a second time, and reports on rank 0 at the end whether their sums may have been inexact."""
 
     def __init__(self, params: Mapping[str, Any], function: Optional[Objective], matrix: Any, peers: Peers, say: Callable[[str], None]) -> None:
         super().__init__()
@@ -92,7 +94,7 @@ class Check(xgb.callback.TrainingCallback):  # type: ignore[misc]
         self._needed: List[int] = []
 
     def before_iteration(self, model: Any, epoch: int, evals_log: Dict[str, Any]) -> bool:
-        """Adds the bits that the sums of this round may need. A collective call."""
+        """Records the number of bits that the sums of this round may need. A collective call."""
         del epoch, evals_log
         if self._function is None:
             return False
@@ -103,7 +105,7 @@ class Check(xgb.callback.TrainingCallback):  # type: ignore[misc]
         return False
 
     def after_training(self, model: Any) -> Any:
-        """Says what was found."""
+        """Reports the result."""
         if self._peers.rank == 0:
             self._say(self._words())
         return model
@@ -119,6 +121,6 @@ class Check(xgb.callback.TrainingCallback):  # type: ignore[misc]
 
 
 def _bits(parts: List[Tuple[int, float]]) -> int:
-    """The bits of the sum of all ranks' values."""
+    """The number of bits that sums of all ranks' values may need."""
     total = sum(size for _, size in parts)
     return math.frexp(total)[1] - min(exponent for exponent, _ in parts) if total else 0

@@ -1,17 +1,17 @@
-"""Gradients and Hessians of XGBoost's objectives, as sums of them have to be known bit by bit (exact.py). Sources: Friedman, "Greedy
-function approximation", 2001, for the losses; XGBoost's documentation for the parameters."""
+"""Gradients and Hessians of XGBoost's objectives, for exact sums of them (exact.py). Sources: Friedman, "Greedy function approximation",
+2001, for the losses; XGBoost's documentation for the parameters."""
 from typing import Any, Callable, Dict, Mapping, Tuple
 
 import numpy as np
 
 #: The smallest Hessian that XGBoost uses for probabilities.
 _LEAST = 1e-16
-#: margins, labels and parameters to gradients and Hessians: float64 arrays in the shape of the margins.
+#: A function from margins, labels and parameters to gradients and Hessians: float64 arrays in the shape of the margins.
 Function = Callable[[Any, Any, Mapping[str, Any]], Tuple[Any, Any]]
 
 
 def _weights_of_ones(labels: Any, params: Mapping[str, Any]) -> Any:
-    """The weights of labels by `scale_pos_weight`, which XGBoost applies to squared error, too."""
+    """The weights of rows by `scale_pos_weight`, which XGBoost applies to labels of 1, also for squared error."""
     given = params.get("scale_pos_weight")
     return np.where(labels == 1, float(1 if given is None else given), 1)
 

@@ -9,7 +9,7 @@ from warren._xgboost.same_model.alone import alone_on_root
 from warren._xgboost.same_model.rows import OfAllRows
 from warren.data._peers import Peers
 
-#: Parameters of the trees, which have no influence on the intercept, and may not fit a matrix without features.
+#: Parameters that do not influence the intercept, and may not be valid for a matrix without features.
 _OF_TREES = ("base_score", "booster", "tree_method", "updater", "process_type", "grow_policy", "max_depth", "max_leaves", "max_bin",
              "monotone_constraints", "interaction_constraints", "num_parallel_tree", "eval_metric", "colsample_bytree", "colsample_bylevel",
              "colsample_bynode", "subsample", "sampling_method", "rate_drop", "one_drop", "skip_drop", "sample_type", "normalize_type",
@@ -18,13 +18,13 @@ _OF_TREES = ("base_score", "booster", "tree_method", "updater", "process_type", 
 
 
 def of_objective(params: Mapping[str, Any]) -> Dict[str, Any]:
-    """The parameters without those of trees and metrics."""
+    """The parameters without those of trees and of metrics."""
     return {name: value for name, value in params.items() if name not in _OF_TREES}
 
 
 def of_all_rows(params: Mapping[str, Any], matrix: Any, peers: Peers) -> str:
-    """Returns the intercept as the text of a `base_score` parameter. If `base_score` is given, only lets XGBoost refuse labels that do not fit
-    the objective. All workers call it."""
+    """Returns the intercept as the text of a `base_score` parameter. If `base_score` is given, returns it, after XGBoost has checked that the
+    labels fit the objective. A collective call. Raises XGBoost's errors on all workers."""
     rows = OfAllRows(matrix, peers)
     return str(peers.broadcast(alone_on_root(lambda: _estimated(params, rows.matrix()), peers), 0))
 
@@ -35,7 +35,7 @@ def _estimated(params: Mapping[str, Any], rows: Any) -> str:
         xgb.train({**how, "base_score": params["base_score"]}, rows, 1)
         return str(params["base_score"])
     found = _base_score(xgb.train(how, rows, 1))
-    # XGBoost before 3.1 may parse a number to a neighbour of the number that it has printed.
+    # XGBoost before 3.1 may parse a number that it has printed as a neighboring one.
     for text in _texts(found):
         if _base_score(xgb.Booster({**how, "base_score": text}, [rows])) == found:
             return text
@@ -48,7 +48,7 @@ def _base_score(model: "xgb.Booster") -> str:
 
 
 def _texts(printed: str) -> Iterator[str]:
-    """Texts of numbers that are equal to the printed one, or so near that a parser that is not exact may read it from them."""
+    """Yields the texts of numbers that are equal to the printed number, or so close that an inexact parser may read them as that number."""
     yield printed
     if printed.startswith("["):
         return
@@ -66,7 +66,7 @@ def _texts(printed: str) -> Iterator[str]:
 
 
 def mark_as_estimated(model: "xgb.Booster") -> None:
-    """Makes a trained model say that its intercept was estimated, as it was. To be called after the last round."""
+    """Records in a trained model that its intercept was estimated. To be called after the last round."""
     model.set_param({"boost_from_average": "1"})
 
 

@@ -38,14 +38,14 @@ _REFUSALS: List[_Refusal] = [
 
 #: The names of the parameters that may be refused.
 NAMES = frozenset(refusal.name for refusal in _REFUSALS) - {"updater"} | {"subsample"}
-#: The names of the parameters of random draws, which a model that is continued may bring along.
+#: The names of the parameters of random draws, which a continued model may bring along.
 DRAWS = frozenset(("subsample", "colsample_bytree", "colsample_bylevel", "colsample_bynode", "rate_drop", "skip_drop", "one_drop", "seed",
                    "seed_per_iteration", "num_parallel_tree", "multi_strategy"))
 
 
 def check(params: Mapping[str, Any]) -> None:
-    """Raises ValueError if a model with these parameters would depend on the number of workers; names the parameter, the reason, and what
-    to do."""
+    """Raises ValueError if a model with these parameters would depend on the number of workers. The message names the parameter, the reason
+    and a remedy."""
     for refusal in _REFUSALS:
         value = params.get(refusal.name)
         if value is not None and refusal.is_refused(value):

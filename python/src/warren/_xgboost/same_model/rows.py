@@ -13,9 +13,9 @@ _PER_ROW = ("label", "label_lower_bound", "label_upper_bound")
 
 
 class Order:
-    """The order in which the workers' rows of a matrix are those of the data set: that of ranks and rows, unless the matrix says which parts
-    of the data set it has: `warren_parts`, with the place, the number of rows and the number of queries of each. All workers create it
-    together."""
+    """Puts the workers' rows of a matrix into the order of the data set. This is the order of ranks and rows, unless the matrix lists the
+    parts of the data set that it holds, in `warren_parts`: the position, the number of rows and the number of queries of each part. All
+    workers create it together."""
 
     def __init__(self, matrix: Any, peers: Peers) -> None:
         parts: List[Tuple[int, int, int]] = [part for of_rank in peers.allgather(getattr(matrix, "warren_parts", None) or []) for part in of_rank]
@@ -23,11 +23,11 @@ class Order:
         self._parts = parts
 
     def rows(self, values: Any) -> Any:
-        """Values of each row in the order of ranks, in the order of the data set."""
+        """Returns `values`, one per row in rank order, in the order of the data set."""
         return self._ordered(values, [rows for _, rows, _ in self._parts])
 
     def queries(self, values: Any) -> Any:
-        """The same for values of each query."""
+        """The same for one value per query."""
         return self._ordered(values, [queries for _, _, queries in self._parts])
 
     def _ordered(self, values: Any, sizes: Sequence[int]) -> Any:
@@ -40,8 +40,8 @@ class Order:
 
 
 class OfAllRows:
-    """The fields of all workers' rows of a matrix, in the order of the data set. They are on rank 0, and the other workers have only their
-    own. All workers create it together."""
+    """The fields of all workers' rows of a matrix, in the order of the data set. Only rank 0 has the values. All workers create it
+    together."""
 
     def __init__(self, matrix: Any, peers: Peers) -> None:
         order = Order(matrix, peers)
@@ -49,7 +49,7 @@ class OfAllRows:
         rows = matrix.num_row()
         self._rows = sum(peers.allgather(rows))
         weights = matrix.get_weight()
-        # A worker without rows has no weights, and knows no queries.
+        # A worker without rows has neither weights nor queries.
         by_query = any(peers.allgather(bool(groups.size)))
         self._fields: Dict[str, Any] = {}
         for name in _PER_ROW:
@@ -60,7 +60,7 @@ class OfAllRows:
         self._fields["group"] = order.queries(gathered(groups, peers)) if by_query else None
 
     def matrix(self) -> Any:
-        """Returns a DMatrix with these fields and one feature without values. On rank 0 only, by alone_on_root."""
+        """Returns a DMatrix with these fields and one feature without values. Called on rank 0 only, through alone_on_root."""
         empty = scipy.sparse.csr_matrix((self._rows, 1), dtype=np.float32)
         found = xgb.DMatrix(empty)
         if self._fields["group"] is not None:
@@ -72,7 +72,8 @@ class OfAllRows:
 
 
 def gathered(values: Any, peers: Peers) -> Optional[Any]:
-    """Returns the values of all workers on rank 0, None elsewhere. Those of a worker without rows may have another shape."""
+    """Returns the values of all workers on rank 0, in rank order, and None elsewhere. A worker without rows may pass an array of another
+    shape. A collective call."""
     if peers.world == 1:
         return values
     widths = peers.allgather(values.shape[1] if values.ndim == 2 and values.size else 0)

@@ -1,10 +1,10 @@
 """The rows of each round (`subsample`), drawn as one process draws them.
 
 XGBoost's own draws depend on a row's number on its worker. For the tree of a round, one process draws a seed from the booster's Mersenne
-Twister, and keeps row i if the (i + 1)-th number of a multiplicative generator with this seed is small enough (src/tree/hist/sampler.h of
-2.1 to 3.4, and std::bernoulli_distribution of GNU's C++ library, with which XGBoost's wheels are made). Here each worker computes the
-numbers of its rows, by their places in the data set, and trains the round without the others: with weights of 0 or, if the objective is a
-function of the caller, with gradients of 0. XGBoost itself is not told of `subsample`."""
+Twister, and keeps row i if the (i + 1)-th number of a multiplicative generator with this seed is small enough (src/tree/hist/sampler.h of 2.1
+to 3.4, and std::bernoulli_distribution of GNU's C++ library, with which XGBoost's wheels are made). Here each worker computes the numbers for
+its rows from their positions in the data set, and excludes the rows that are not drawn from the round: with weights of 0 or, if the objective
+is a function of the caller, with gradients of 0. `subsample` is not passed to XGBoost itself."""
 import contextlib
 from typing import Any, Callable, ContextManager, Iterator, List, Mapping, Optional, Tuple
 
@@ -18,20 +18,20 @@ from warren.data._peers import Peers
 
 #: The multiplicative generator: x becomes 16807 x modulo 2^63.
 _BASE, _BITS = 16807, 63
-#: A round's seed with `seed_per_iteration` is the parameter `seed`, times this, plus the round.
+#: With `seed_per_iteration`, the seed of a round is the parameter `seed` times this number, plus the number of the round.
 _MAGIC = 127
 _COLUMNS = ("colsample_bytree", "colsample_bylevel", "colsample_bynode")
 
 
 def rate_of(params: Mapping[str, Any]) -> float:
-    """The fraction of the rows that each round has, as XGBoost reads it. 1 for a number that XGBoost refuses."""
+    """The fraction of the rows that each round uses, rounded to float32 as in XGBoost. 1 for a number that XGBoost refuses."""
     given = params.get("subsample")
     rate = 1.0 if given is None else float(np.float32(given))
     return rate if 0 <= rate <= 1 else 1.0
 
 
 def check(params: Mapping[str, Any]) -> None:
-    """Raises ValueError if rows cannot be drawn together with these parameters."""
+    """Raises ValueError if `subsample` cannot be combined with the other parameters."""
     if rate_of(params) >= 1:
         return
     for name, value, is_wrong, why in _obstacles(params):
@@ -41,7 +41,7 @@ def check(params: Mapping[str, Any]) -> None:
 
 
 def check_training(params: Mapping[str, Any], matrix: Any, options: Mapping[str, Any], peers: Peers) -> None:
-    """Raises ValueError, on all workers, for a training whose rows cannot be drawn. All workers call it."""
+    """Raises ValueError, on all workers, for training whose rows cannot be drawn. A collective call."""
     if rate_of(params) >= 1:
         return
     several = any(peers.allgather(matrix.get_label().size > matrix.num_row())) and params.get("multi_strategy") != "multi_output_tree"
@@ -57,10 +57,10 @@ def check_training(params: Mapping[str, Any], matrix: Any, options: Mapping[str,
 
 
 def _obstacles(params: Mapping[str, Any]) -> Iterator[Tuple[str, Any, bool, str]]:
-    """Parameters, their values, whether they stand in the way, and why."""
+    """Yields parameters, their values, whether these values rule out `subsample`, and the reason."""
     trees, objective = params.get("num_parallel_tree"), str(params.get("objective", ""))
     yield "num_parallel_tree", trees, trees is not None and int(trees) > 1, "each tree of a round would have other rows"
-    # Not even with multi_output_tree, which makes one tree in a round.
+    # This holds even with multi_output_tree, which makes one tree per round.
     yield ("objective", objective, objective.startswith("multi:") or objective == "binary:hinge",
            "its gradients of rows without weight are not 0, and most have several trees in a round")
     yield "objective", objective, objective.startswith("rank:"), "XGBoost has weights of queries, not of rows, then"
@@ -85,12 +85,12 @@ class _Seeds:
         self._drawn: List[int] = []
 
     def of(self, model: "xgb.Booster", config: Any, number: int) -> int:
-        """The seed of a round, counted from 0, which the model of this configuration is about to make. From XGBoost 3.3 on, rows and columns
-        are drawn from one generator: it is then set as if it had drawn this seed. Before, the first number that it draws is the seed of
-        another one for columns."""
+        """Returns the seed for the round `number`, counted from 0, which the model with this configuration is about to train. From XGBoost
+        3.3 on, rows and columns are drawn from one generator; without `seed_per_iteration`, this call advances it, as if XGBoost had drawn
+        the seed. In earlier versions, the first number drawn is the seed of a separate generator for columns."""
         first = 0 if _generator.is_known() else 1
         if self._is_per_round:
-            # From 3.3 on, the rounds of a model that is continued count.
+            # From 3.3 on, the rounds of a continued model count, too.
             seed = self._seed * _MAGIC + (int(model.num_boosted_rounds()) if _generator.is_known() else number)
             return self._draws(seed, first + 1)[first if number == 0 else 0]
         if _generator.is_known():
@@ -103,26 +103,26 @@ class _Seeds:
 
     @staticmethod
     def _draws(seed: int, count: int) -> List[int]:
-        """The first numbers of std::mt19937(seed), which is seeded as NumPy's older generator is."""
+        """The first numbers of std::mt19937(seed), which is seeded like NumPy's RandomState."""
         generator: Any = np.random.RandomState(seed % 2**32)
         return [int(one) for one in generator.randint(0, 2**32, count, dtype=np.uint32)]
 
 
 class Rows:
-    """The rows of this worker's matrix that each round has. All workers create it together."""
+    """The rows of this worker's matrix that each round uses. All workers create it together."""
 
     def __init__(self, params: Mapping[str, Any], matrix: Any, peers: Peers) -> None:
-        """`params`: with those of a model that is continued."""
+        """`params` includes the parameters of a continued model."""
         self._matrix, self._rate, self._seeds = matrix, rate_of(params), _Seeds(params)
         self._given = params["subsample"]
         self._seed_before: Optional[str] = None
-        # What the generator's seed is multiplied with for each row.
+        # For each row, the factor by which the generator's seed is multiplied.
         self._powers = np.concatenate([_powers(first, count) for first, count in _ranges(matrix, peers)] or [np.empty(0, np.uint64)])
         self._weights = np.asarray(matrix.get_weight(), np.float32)
 
     def _kept(self, model: "xgb.Booster", number: int) -> NDArray[np.float32]:
-        """1 for each row of the round of this number, counted from 0, and 0 for the others. Raises ValueError if the model as it is now makes
-        several trees in a round, or has another seed."""
+        """Returns 1 for each row that the round `number`, counted from 0, uses, and 0 for the others. Raises ValueError if the model now
+        makes several trees per round, or (before XGBoost 3.3) if its seed has changed."""
         config = _generator.config_of(model)
         self._check(config["learner"])
         seed = np.uint64(self._seeds.of(model, config, number) or 1)  # C++'s generator replaces a seed of 0
@@ -130,7 +130,7 @@ class Rows:
         return ((words - np.uint64(1)).astype(np.float64) / 2.0**_BITS < self._rate).astype(np.float32)
 
     def _check(self, learner: Any) -> None:
-        """Looks at the configuration, in which parameters may be of a model that is continued, or of callbacks."""
+        """Checks the configuration, whose parameters may come from a continued model or from callbacks. See _kept for errors."""
         outputs = max(int(learner["learner_model_param"][name]) for name in ("num_class", "num_target"))
         if learner["learner_train_param"].get("multi_strategy") == "multi_output_tree":
             outputs = 1
@@ -159,17 +159,17 @@ class Rows:
         return update
 
     def drawn(self) -> ContextManager[None]:
-        """Within the block, this thread's updates of models with the matrix use the rows of their rounds."""
+        """Within the block, when this thread updates a model with the matrix, only the rows drawn for the round are used."""
         return replaced("update", self._update, xgb.Booster)
 
 
 def of(params: Mapping[str, Any], matrix: Any, peers: Peers) -> ContextManager[None]:
-    """For the block that trains: see Rows.drawn. Does nothing without `subsample`. All workers call it."""
+    """Returns the context for the block that trains; see Rows.drawn. The context does nothing if all rows are used. A collective call."""
     return Rows(params, matrix, peers).drawn() if rate_of(params) < 1 else contextlib.nullcontext()
 
 
 def _of_rows(values: Any, kept: NDArray[np.float32]) -> Any:
-    """The gradients or Hessians, with those of other rows replaced by 0."""
+    """Returns the gradients or Hessians, with 0 for the rows that are not used."""
     found = np.asarray(values)
     return np.where(kept.reshape(-1, *[1] * (found.ndim - 1)) > 0, found, np.zeros((), found.dtype))
 
@@ -182,8 +182,8 @@ def _powers(first: int, count: int) -> NDArray[np.uint64]:
 
 
 def _ranges(matrix: Any, peers: Peers) -> List[Tuple[int, int]]:
-    """The places of this worker's rows in the data set, in the order of the matrix: the first place, and the number of rows, of each range. All
-    workers call it."""
+    """Returns the positions of this worker's rows in the data set as ranges, in the order of the matrix: the first position and the number of
+    rows of each range. A collective call."""
     parts = getattr(matrix, "warren_parts", None)
     ours: List[Tuple[int, int]] = [(peers.rank, matrix.num_row())] if parts is None else [(place, rows) for place, rows, _ in parts]
     everybody = sorted(part for of_rank in peers.allgather(ours) for part in of_rank)

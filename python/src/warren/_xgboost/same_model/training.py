@@ -1,4 +1,4 @@
-"""Trainings whose model is that of one process, for warren.xgboost."""
+"""Training that produces the model of one process, for warren.xgboost."""
 import contextlib
 import json
 import os
@@ -18,17 +18,17 @@ from warren._xgboost.same_model.alone import alone
 from warren._xgboost.versions import VERSION, peers_of_job
 from warren.data._peers import Peers, same_on_all
 
-#: Why weights of a ranking are refused.
+#: The reason why weights are refused for ranking.
 WEIGHTS_OF_QUERIES = ("reproducible=True: XGBoost divides the weights of queries by their mean on each worker, so that the model would depend "
                       "on the number of workers: leave the weights out, or repeat queries instead")
 #: Matrices that consist of bins.
 _WITH_CUTS = tuple(getattr(xgb, name) for name in ("QuantileDMatrix", "ExtMemQuantileDMatrix") if hasattr(xgb, name))
-#: The first version with which models have been compared.
+#: The first version whose models have been compared with those of one process.
 _FIRST = (2, 1)
 
 
 def require_version() -> None:
-    """Raises RuntimeError for a version of XGBoost whose models have not been compared."""
+    """Raises RuntimeError for a version of XGBoost whose models have not been compared with those of one process."""
     if VERSION < _FIRST:
         raise RuntimeError(f"reproducible=True needs XGBoost {'.'.join(map(str, _FIRST))} or later; found {xgb.__version__}")
 
@@ -40,19 +40,19 @@ def check(params: Mapping[str, Any]) -> None:
 
 
 class Prepared(NamedTuple):
-    """A training whose model will be that of one process."""
+    """A training run whose model will be that of one process."""
 
     params: Dict[str, Any]
     options: Dict[str, Any]  #: the other arguments of xgboost.train
-    effective: Dict[str, Any]  #: the parameters, with those of the model that is continued
+    effective: Dict[str, Any]  #: the parameters, including those of a continued model
     has_function: bool  #: whether the objective is a function of the caller
-    intercept: Optional[str]  #: the estimated one; None if it is given, or not needed
+    intercept: Optional[str]  #: the estimated intercept; None if it is given or not needed
     matrix: Any  #: this worker's training rows
 
     @contextlib.contextmanager
     def training(self, peers: Peers, has_callbacks: bool) -> Iterator[None]:
-        """Within the block, models are trained with the rows of each round that one process would draw, and evaluated on the rows of all
-        workers. `has_callbacks`: there are callbacks of the caller, which may set parameters. All workers call it."""
+        """Within the block, each round of training uses the rows that one process would draw, and models are evaluated on the rows of all
+        workers. `has_callbacks`: whether the caller passed callbacks, which may set parameters. All workers enter the block."""
         with contextlib.ExitStack() as block:
             block.enter_context(_evaluation.of_all_rows(self.effective, peers, self.has_function))
             if has_callbacks:
@@ -61,7 +61,7 @@ class Prepared(NamedTuple):
             yield
 
     def ended(self, model: "xgb.Booster") -> "xgb.Booster":
-        """The trained model, as one process would leave it."""
+        """Returns the trained model as one process would leave it."""
         if self.intercept is not None:
             _intercept.mark_as_estimated(model)
         return model
@@ -69,8 +69,9 @@ class Prepared(NamedTuple):
 
 def prepared(params: Mapping[str, Any], matrix: Any, num_boost_round: int, evals: Sequence[Tuple[Any, str]], is_exact: bool,
              options: Dict[str, Any], peers: Peers, intercept: Optional[str] = None) -> Prepared:
-    """Checks a training, and adds what one process would have computed from all rows. `intercept`: the one that was estimated before, if it
-    was. All workers call it. `params` have been checked."""
+    """Checks a training, and adds what one process would have computed from all rows. `intercept`: an earlier estimate, or None. `params`
+    have been checked. A collective call. Raises ValueError if the model would depend on the number of workers, if the arguments differ
+    between workers, or if a worker without rows cannot take part."""
     effective = _effective(params, options)
     _refusals.check(effective)
     _check_matrices(effective, matrix, evals, peers)
@@ -126,7 +127,7 @@ def _checked_update(inner: Callable[..., None]) -> Callable[..., None]:
 
 
 def _check_matrices(params: Mapping[str, Any], matrix: Any, evals: Sequence[Tuple[Any, str]], peers: Peers) -> None:
-    """Raises ValueError for a matrix with which the model would depend on the number of workers."""
+    """Raises ValueError for a matrix with which the model would depend on the number of workers. A collective call."""
     if not getattr(matrix, "warren_is_reproducible", False):
         raise ValueError("reproducible=True: the cuts of this matrix may be those of one worker's rows: make it with "
                          "warren.xgboost.load_dmatrix(..., reproducible=True), or pass a warren.xgboost.Data")
@@ -140,13 +141,13 @@ def _check_matrices(params: Mapping[str, Any], matrix: Any, evals: Sequence[Tupl
 
 
 def _effective(params: Mapping[str, Any], options: Mapping[str, Any]) -> Dict[str, Any]:
-    """The parameters, with those of the model that is continued. XGBoost takes None for a parameter that is not given."""
+    """The parameters, including those of a continued model. As in XGBoost, None counts as not given."""
     return {**_continued(params, options.get("xgb_model")), **{name: value for name, value in params.items() if value is not None}}
 
 
 def _continued(params: Mapping[str, Any], model: Any) -> Dict[str, Any]:
-    """The parameters that a training takes from the model that it continues: the objective with its parameters, and what refusals.py looks
-    at; empty without a model."""
+    """The parameters that training takes from the model that it continues: the objective with its parameters, and the parameters that
+    refusals.py checks; empty without a model."""
     if model is None:
         return {}
     config = json.loads(alone(lambda: xgb.Booster(dict(params), model_file=model).save_config()))["learner"]
@@ -156,7 +157,7 @@ def _continued(params: Mapping[str, Any], model: Any) -> Dict[str, Any]:
 
 
 def _leaves(config: Any) -> Iterator[Tuple[str, str]]:
-    """The names and values of a configuration, at all depths."""
+    """Yields the names and values of the parameters in a configuration, at all depths."""
     for name, value in config.items():
         if isinstance(value, dict):
             yield from _leaves(value)

@@ -56,6 +56,12 @@ def main():
             assert workers == 1
         except ValueError as error:
             assert workers > 1 and "goes on there" in str(error), error
+        try:
+            queries = {"qid": np.arange(ROWS)[mine]} if xgboost.collective.get_rank() == 0 else {}
+            warren.xgboost.Data(features[mine], label=label[mine], **queries).load(reproducible=True)
+            assert workers == 1
+        except ValueError as error:
+            assert workers > 1 and "rank 1 has no qid" in str(error), error
         train("several labels", {"objective": "binary:logistic"}, (several > 0).astype("float32"))
         train("interactions", {"interaction_constraints": "[[0, 1], [2, 3, 4]]"}, label)
         train("learning rates", {}, label, callbacks=[xgboost.callback.LearningRateScheduler(lambda epoch: 0.3 / (epoch + 1))])

@@ -35,12 +35,17 @@ def table(rows: Any, *, label: Any = None, weight: Any = None, qid: Any = None, 
 
 
 def require_whole_queries(qid: Any, peers: Peers) -> None:
-    """Raises ValueError on all workers if a query begins on one worker and continues on the next worker that has rows. A collective call if
-    `qid` is given, on all workers or none."""
-    if qid is None or peers.world == 1:
+    """A collective call. Raises ValueError on all workers if only some of them have a `qid`, or if a query begins on one worker and continues
+    on the next worker that has rows."""
+    if peers.world == 1:
         return
-    queries = np.asarray(qid)
-    ends = peers.allgather([str(queries[0]), str(queries[-1])] if len(queries) else [])
+    queries = np.asarray(() if qid is None else qid)
+    ends = peers.allgather(None if qid is None else [str(queries[0]), str(queries[-1])] if len(queries) else [])
+    without = [rank for rank, of_one in enumerate(ends) if of_one is None]
+    if len(without) == peers.world:
+        return
+    if without:
+        raise ValueError(f"Data: rank {without[0]} has no qid, and others have one: give it on all workers, or on none")
     last: Optional[str] = None
     for rank, of_one in enumerate(ends):
         if of_one and of_one[0] == last:

@@ -89,7 +89,7 @@ class KubernetesWithAStandIn(KubernetesBehaviour, StandInCase):
         self.assertRegex(err.decode().splitlines()[-1], r"worker 1 \(.*\) was killed because it used more memory than its container's")
 
 
-#: An elastic worker 1 that kills itself when there is a file `die`, and whenever it is started again.
+#: Like MEMBER, but worker 1 kills itself once there is a file `die`, and again each time it is restarted.
 DYING = [*MEMBER[:-1], MEMBER[-1].replace("member = Membership()", """
 def die():
     if os.environ["DMLC_TASK_ID"] == "1" and pathlib.Path("die").exists():
@@ -124,7 +124,7 @@ class ElasticWithAStandIn(StandInCase):
         self.kill_worker(int(one.name.split("-")[1]), int(one.read_text().split()[0]))
         # The second generation does not wait for the third worker again.
         wait_for(lambda: len(list(self.directory.glob("met-*-2-of-2"))) == 2, 15, "both workers")
-        self.kubernetes.cpus = 0  # the room of those that end stays taken
+        self.kubernetes.cpus = 0  # the third pod stays unscheduled even when the others end
         err = self.finish(process)
         self.assertIn("is waiting: Unschedulable: 0/3 nodes are available: 3 Insufficient cpu.", err)
         self.assertRegex(err, r"worker \d has no pod that runs, and is not needed: the work of the job is done")

@@ -1,4 +1,4 @@
-// The messages of memberships, and the task ids of generations.
+// The messages of memberships, and the task IDs of generations.
 #include "wire/membership.h"
 
 #include <gmock/gmock.h>

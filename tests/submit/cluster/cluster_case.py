@@ -77,7 +77,7 @@ def processes_with(mark):
 
 
 def command_lines():
-    """The command lines of all processes on this machine, which any user can read."""
+    """The command lines of all processes on this machine. Any user can read them."""
     lines = set()
     for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
@@ -86,7 +86,7 @@ def command_lines():
 
 
 def open_to_others(directory):
-    """The files below `directory` that group or others can read, provided that they can enter `directory` itself."""
+    """Yields the files below `directory` that the group or others could read if they had access to `directory` itself."""
     for parent, folders, names in os.walk(directory):
         parent = pathlib.Path(parent)
         with contextlib.suppress(FileNotFoundError):
@@ -121,7 +121,7 @@ class ClusterCase(SubmitCase):
         self.temporary = pathlib.Path(directory.name)
 
     def enter(self, command):
-        """The command line that runs `command` where dmlc-submit runs."""
+        """The command line that runs `command` in dmlc-submit's environment, e.g. in a network namespace or in an allocation."""
         return command
 
     def left(self):
@@ -268,7 +268,7 @@ class ServersCase(ClusterCase):
 
     @classmethod
     def make_servers(cls, directory):
-        """Starts the servers. Returns an object with run(), environment() and close()."""
+        """Starts the servers. Returns an object with `directory`, run(), environment() and close()."""
         raise NotImplementedError
 
     @classmethod

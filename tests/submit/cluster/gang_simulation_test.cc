@@ -301,7 +301,7 @@ class GangWorld : public SimulatedWorld<GangWorld, GangController> {
     Handle(AgentArrived{static_cast<std::size_t>(index), "host", AddressOf(index)});
   }
 
-  /// An address that is different for each agent.
+  /// A unique address for each agent.
   std::string AddressOf(int index) {
     return "process " + std::to_string(index) + ", agent " + std::to_string(AgentOf(index).number);
   }

@@ -110,7 +110,7 @@ class ElasticWithAStandIn(StandInCase):
         self.addCleanup(setattr, self.kubernetes, "cpus", None)
 
     def finish(self, process, code=0):
-        """Lets the workers end. Returns standard error."""
+        """Lets the workers end and checks that dmlc-submit exits with `code`. Returns standard error."""
         self.file("end").touch()
         _, err = process.communicate(timeout=LIMIT_S)
         self.assertEqual(process.returncode, code, err)
@@ -119,7 +119,7 @@ class ElasticWithAStandIn(StandInCase):
     def test_a_pod_that_never_comes_is_not_needed(self):
         self.kubernetes.cpus = 2.5
         process = self.start("--num-workers", "2:3", *MEMBER)
-        wait_for(lambda: len(list(self.directory.glob("met-*-1-of-2"))) == 2, LIMIT_S, "two workers")  # after 30 s
+        wait_for(lambda: len(list(self.directory.glob("met-*-1-of-2"))) == 2, LIMIT_S, "two workers")  # the tracker waits 30 s for the third
         one = min(self.directory.glob("met-*-1-of-2"))
         self.kill_worker(int(one.name.split("-")[1]), int(one.read_text().split()[0]))
         # The second generation does not wait for the third worker again.

@@ -52,7 +52,7 @@ class SshHosts:
         return self.namespaces.addresses[host]
 
     def inside(self, command):
-        """The command line that runs `command` where dmlc-submit runs."""
+        """The command line that runs `command` in dmlc-submit's network namespace."""
         return self.namespaces.inside("middle", command)
 
     def options(self):

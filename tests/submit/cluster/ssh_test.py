@@ -341,7 +341,7 @@ class ChangingHosts(SshCase):
         return ["--cluster", "ssh", "--host-discovery", self.discovery, *self.hosts.options()]
 
     def write(self, path, text):
-        """Replaces a file as editors do."""
+        """Replaces a file by renaming another one, as editors do."""
         path.with_suffix(".new").write_text(text)
         path.with_suffix(".new").rename(path)
 

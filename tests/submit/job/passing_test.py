@@ -1,4 +1,4 @@
-"""What the processes of a job receive: arguments, environment, descriptors, signals, roles."""
+"""The properties that the processes of a job are given: arguments, environment, descriptors, signals, roles."""
 
 import json
 import os

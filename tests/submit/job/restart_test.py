@@ -8,7 +8,7 @@ import unittest
 from submit_case import IDLE, LIMIT_S, SubmitCase, python
 from warren_testing import wait_for
 
-# Each worker records its attempt and its pid, waits for all others of its attempt, and then runs the code of the test.
+# Each worker records its attempt and its pid, waits for all workers of the same start, and then runs the code that a test appends.
 TOGETHER = r"""
 import json, os, pathlib, signal, sys, time
 task, attempt = os.environ['DMLC_TASK_ID'], int(os.environ['DMLC_NUM_ATTEMPT'])

@@ -124,7 +124,7 @@ class SimulatedJob : public JobView {
 
   // --- events that derived classes schedule ---------------------------------------------------------------
 
-  /// Called when the process has started its attempt number `attempt`.
+  /// Called when the process has begun attempt number `attempt`.
   virtual void OnStarted(std::size_t index, int attempt) = 0;
   /// Whether the process fails to start.
   virtual bool StartFails(std::size_t) { return false; }

@@ -1,4 +1,4 @@
-"""Job files as users meet them: jobs that start from a file, --save, error messages, and the JSON Schema."""
+"""Job files as users see them: jobs that start from a file, --save, error messages, and the JSON Schema."""
 
 import json
 import resource

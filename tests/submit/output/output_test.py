@@ -272,7 +272,7 @@ class Output(SubmitCase):
     # --- terminals ---------------------------------------------------------------------------------------
 
     def on_terminal(self, *words, environment=None):
-        """Runs dmlc-submit on a terminal. Returns what the terminal shows, and the exit code."""
+        """Runs dmlc-submit on a terminal. Returns all output to the terminal, and the exit code."""
         master, slave = os.openpty()
         attributes = termios.tcgetattr(slave)
         attributes[1] &= ~termios.OPOST  # newlines are not translated
@@ -312,7 +312,7 @@ class Output(SubmitCase):
         self.assertEqual(code, 0, shown)
         self.assertRegex(shown, r"dmlc-submit: \[=+ +\] 1 of 3 workers connected\r")
         self.assertRegex(shown, r"(?:\n|\x1b\[J)dmlc-submit: all 3 workers are up \(\d+\.\d s\)\n")
-        # Without the drawings of the bar, every line stands alone.
+        # Once the control sequences that redraw the bar are removed, every line stands alone.
         bare = shown.replace("\r\x1b[J", "\n")
         self.assertEqual(sum(line.endswith("] before") or line.endswith("m before") for line in bare.splitlines()), 3)
         process = self.submit("--num-workers", 3, "/usr/bin/python3", "worker.py")

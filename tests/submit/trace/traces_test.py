@@ -193,7 +193,7 @@ class Failures(Traced):
     def test_an_endpoint_that_refuses_connections(self):
         with silent_server() as url:
             pass
-        # It is not tried again at the end of the job, when only a second later a collector could be there.
+        # At the end of the job, there is no second try, which would follow only a second later.
         job = self.traced(url, "--num-workers", 2, "true", environment={"OTEL_BSP_EXPORT_TIMEOUT": "900"})
         self.check(job, url, "Connection refused")
 

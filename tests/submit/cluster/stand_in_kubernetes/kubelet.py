@@ -1,4 +1,4 @@
-"""A pod's life and its volumes."""
+"""A pod's life cycle and its volumes."""
 
 import signal
 import time
@@ -12,7 +12,7 @@ NODE_BYTES = 64 << 30  # memory of each of the three simulated nodes
 
 
 class Pod:
-    """A pod, which lives in its own thread. `object` is its object in the API server."""
+    """A pod, which runs in its own thread. `object` is its object in the API server."""
 
     def __init__(self, cluster, thing):
         self.cluster, self.object, self.namespace = cluster, thing, thing["metadata"]["namespace"]

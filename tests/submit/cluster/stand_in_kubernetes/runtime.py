@@ -1,4 +1,4 @@
-"""A container's life and its log."""
+"""A container's life cycle and its log."""
 
 import json
 import math

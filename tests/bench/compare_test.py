@@ -1,4 +1,4 @@
-"""bench/compare: the columns and goals of its tables; plots are drawn from the tables, and those in bench/results match theirs."""
+"""bench/compare: the columns and goals of its tables, plots drawn from tables, and that the plots in bench/results match their tables."""
 
 import pathlib
 import sys

@@ -17,7 +17,7 @@ from warren_testing import BIN, wait_for
 PROGRAM = str(BIN / "dmlc-submit")
 LIMIT_S = 60  # for operations that normally take a fraction of a second: allows for busy machines and sanitizers
 STOP_LIMIT_S = 1.0  # all processes must be gone within this time
-STOP_LIMIT_SLACK_S = 1.0  # how much later an event may be noticed on a busy machine
+STOP_LIMIT_SLACK_S = 1.0  # the delay with which a busy machine may notice an event
 AT_ONCE_S = 0.5  # less than the grace time between SIGTERM and SIGKILL
 TRIES = 3  # attempts to meet a time limit, since other load on the machine may delay one of them
 IDLE = "import time; time.sleep(600)"
@@ -81,7 +81,7 @@ def as_bytes(word):
 
 
 def py_spy_environment():
-    """The Python of a virtual environment with py-spy, installed next to the build if missing. Returns None if the installation fails."""
+    """The Python interpreter of a virtual environment with py-spy, installed next to the build if missing. Returns None if the installation fails."""
     place = BIN.parent / "interop" / "py-spy"
     if not (place / "bin/py-spy").exists():
         for command in ([sys.executable, "-m", "venv", place], [place / "bin/pip", "install", "--quiet", "py-spy"]):
@@ -146,7 +146,7 @@ class SubmitCase(unittest.TestCase):
         process.wait()
 
     def submit(self, *words, **settings):
-        """Runs dmlc-submit to its end. Returns the process, with its output as text in `out` and `err`."""
+        """Runs dmlc-submit to its end and checks that nothing is left. Returns the process, with its output as text in `out` and `err`."""
         process = self.start(*words, **settings)
         out, err = process.communicate(timeout=LIMIT_S)
         process.out, process.err = (out or b"").decode(), (err or b"").decode()

@@ -23,8 +23,8 @@ from warren_testing import BIN, SOURCE, Tracker, derive, wait_for
 WHY_NO_HOSTS = network_namespaces.why_not()
 TCP = {"WARREN_SHARED_MEMORY": "off"}
 OTHER_TOKEN = "ab" * 32
-# A program that listens on all network interfaces of this machine until its standard input is closed. Then it prints how many bytes it has
-# seen, and which of the words in its arguments were sent.
+# A program that prints "listening" and then captures all network traffic of this machine until its standard input is closed. At the end, it
+# prints the number of bytes captured, and those words of its arguments that were in them. Words are in hexadecimal.
 LISTENER = """
 import socket, sys, threading
 words = [bytes.fromhex(word) for word in sys.argv[1:]]
@@ -181,7 +181,7 @@ class PendingConnections(unittest.TestCase):
                     stack.enter_context(tracker.connect()).sendall(beginning)
             descriptors = pathlib.Path(f"/proc/{tracker.process.pid}/fd")
             wait_for(lambda: len(list(descriptors.iterdir())) > 5000, what="all connections at the tracker")
-            last = stack.enter_context(tracker.connect())  # when it has been served, all earlier ones have, too
+            last = stack.enter_context(tracker.connect())  # once it has been served, so have all earlier connections
             last.sendall(b"GET / HTTP/1.1\r\n\r\n")
             with contextlib.suppress(ConnectionResetError):
                 self.assertEqual(last.recv(1), b"")

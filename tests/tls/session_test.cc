@@ -57,7 +57,7 @@ class Wire {
 
   int client() const { return ends_[0]; }
   int server() const { return ends_[1]; }
-  /// Makes the send buffers small, so that a send may be cut after any byte.
+  /// Makes the send buffers small, so that a send may stop after any byte.
   void MakeNarrow() const {
     const int bytes = 1;  // the kernel raises it to 4.5 KiB
     for (const int end : ends_) setsockopt(end, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
@@ -217,7 +217,7 @@ TEST(TlsSession, ASendToWhoHasGoneIsAnErrorAndNoSignal) {
   EXPECT_EQ(errno, EPIPE);
 }
 
-// After each send that found no room, the caller divides the remaining bytes differently, as collectives do.
+// After each send that found no space, the caller divides the remaining bytes differently, as collectives do.
 TEST(TlsSession, PiecesOfAnySizeArriveInOrderThroughANarrowPipe) {
   for (const std::uint64_t records_per_key : {kRecordsPerKey, std::uint64_t{3}}) {
     Pair pair(records_per_key);
@@ -401,7 +401,7 @@ TEST(TlsSession, NoCertificateDoesInPlaceOfTheSecret) {
   EXPECT_EQ(Wire::Drain(wire.client()), "");
 }
 
-/// A file of this process, without a name in any folder.
+/// An anonymous file in memory, which only this process can open by path().
 class MemoryFile {
  public:
   explicit MemoryFile(const std::string& text) : fd_(memfd_create("certificates", MFD_CLOEXEC)) {

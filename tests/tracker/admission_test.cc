@@ -270,7 +270,7 @@ TEST_F(AdmissionTest, TheFirstWorkerWithTheTokenTakesTheJobBackFromThoseWithout)
   Link(impostor);
   EXPECT_EQ(job->world_size(), 3);
   const ConnectionId waiting = Stock("another");
-  const ConnectionId printing = Ours("NULL", Command::kPrint);  // not a worker; its text is not sent yet
+  const ConnectionId printing = Ours("NULL", Command::kPrint);  // not a worker; the text has yet to follow
   EXPECT_FALSE(IsClosed(waiting));
   ranks.clear();
   Ours("0");

@@ -27,7 +27,7 @@ using wire::GenerationMessage;
 using wire::GenerationWord;
 using wire::MemberWord;
 
-/// An elastic job, and what its workers have heard.
+/// An elastic job and the messages that its workers have received.
 class Elastic {
  public:
   Elastic(int min_workers, int max_workers, std::chrono::milliseconds replace_within = 30s,
@@ -39,7 +39,7 @@ class Elastic {
   }
 
   ConnectionId Come(const std::string& task) { return Begin(MemberWord::kCome, task); }
-  /// A worker that was a member of this generation connects again.
+  /// Reconnects a worker that was a member of this generation.
   ConnectionId Return(const std::string& task, int generation, MemberWord word = MemberWord::kStay) {
     return Begin(word, wire::TaskInGeneration(task, generation));
   }
@@ -50,7 +50,8 @@ class Elastic {
     Say(id, word, first);
     return id;
   }
-  /// The tracker dies, and another one takes the job over from its notes, as they are in its file.
+  /// Replaces the tracker with a new one, which takes the job over from the notes as they would be read from
+  /// the state file.
   void Restart() {
     job_.emplace(options_, now);
     sent_.clear();
@@ -60,7 +61,7 @@ class Elastic {
     Collect();
   }
   void Say(ConnectionId worker, MemberWord word, const std::string& task = {}) {
-    // Messages may arrive in any pieces.
+    // A message may arrive in several pieces.
     const std::string bytes = Encode(wire::MemberMessage{word, task});
     job_->Received(worker, bytes.substr(0, 5), now);
     job_->Received(worker, bytes.substr(5), now);
@@ -84,11 +85,11 @@ class Elastic {
       now = std::max(now, *next);
       job_->Tick(now);
       Collect();
-      if (job_->NextDeadline() == next) break;  // otherwise time would stand still
+      if (job_->NextDeadline() == next) break;  // an unchanged deadline would never end the loop
     }
     now = end;
   }
-  /// XGBoost's hello and start as this task.
+  /// Sends the hello and start of XGBoost for this task, on a new connection.
   ConnectionId Join(const std::string& task) {
     const ConnectionId id = next_++;
     job_->Opened(id, "10.0.0.1", 7, now);
@@ -101,7 +102,7 @@ class Elastic {
     return id;
   }
 
-  /// What the worker has heard since the last call.
+  /// The messages that the worker has received since the last call.
   std::vector<GenerationMessage> Heard(ConnectionId worker) {
     wire::Reader reader;
     reader.Append(std::exchange(sent_[worker], {}));
@@ -179,7 +180,7 @@ TEST(Generations, GoOnWithTheProcessThatReplacesALostOne) {
   EXPECT_EQ(told.word, GenerationWord::kBroken);
   EXPECT_THAT(told.story, HasSubstr("task 1 (host 10.0.0.1) was lost"));
   job.Say(a, MemberWord::kCome);
-  EXPECT_THAT(job.Heard(a), IsEmpty());  // another process may come
+  EXPECT_THAT(job.Heard(a), IsEmpty());  // a replacement may still arrive
   job.Wait(2s);
   const ConnectionId c = job.Come("1");
   EXPECT_EQ(job.HeardOne(c).generation, 2);
@@ -251,7 +252,7 @@ TEST(Generations, WaitForNoMoreThanTheOneBeforeHadWithoutALauncher) {
   job.Lose(b);
   job.Say(a, MemberWord::kCome);
   job.Heard(a);
-  const ConnectionId again = job.Come("1");  // the third one has never come
+  const ConnectionId again = job.Come("1");  // the third worker has never arrived
   EXPECT_EQ(job.HeardOne(a).size, 2);
   EXPECT_EQ(job.HeardOne(again).generation, 2);
 }
@@ -304,7 +305,7 @@ TEST(Generations, GiveUpMembersThatDoNotLeaveABrokenOne) {
   EXPECT_THAT(job.Heard(b), SizeIs(1));
   job.Wait(2s);
   EXPECT_EQ(job.HeardOne(a).size, 1);
-  job.Say(b, MemberWord::kCome);  // like a new one
+  job.Say(b, MemberWord::kCome);  // like a new worker
   EXPECT_EQ(job.HeardOne(a).word, GenerationWord::kChange);
 }
 
@@ -348,14 +349,14 @@ TEST(Generations, GoOnWithWorkersThatComeAgainAfterTheWorkWasDone) {
   job.Heard(a), job.Heard(b);
   job.Join("0@1"), job.Join("1@1");
   job.Say(a, MemberWord::kDone);
-  job.Say(a, MemberWord::kCome);  // before the other one has said that it is done, too
+  job.Say(a, MemberWord::kCome);  // before the other worker has reported that it is done
   job.Say(b, MemberWord::kDone);
   EXPECT_THAT(job.Heard(a), IsEmpty());
   job.Say(b, MemberWord::kCome);
   EXPECT_EQ(job.HeardOne(a).generation, 2);
   EXPECT_EQ(job.HeardOne(b).size, 2);
   for (const ConnectionId one : {a, b}) job.Say(one, MemberWord::kDone);
-  job.Lose(b);  // the end of its process
+  job.Lose(b);  // its process ends
   job.Say(a, MemberWord::kCome);
   job.Expect(1);
   EXPECT_EQ(job.HeardOne(a).size, 1);
@@ -465,7 +466,7 @@ TEST(Generations, KeepAPlaceForAMemberWhoseConnectionBroke) {
   Elastic job(1, 2);
   const ConnectionId a = job.Come("0"), b = job.Come("1");
   job.Heard(a);
-  const ConnectionId back = job.Return("1", 1);  // before the end of the old connection is known
+  const ConnectionId back = job.Return("1", 1);  // the loss of the old connection has not been noticed
   EXPECT_THAT(job.closed, ::testing::Contains(b));
   EXPECT_THAT(job.Heard(a), IsEmpty());
   EXPECT_THAT(job.Heard(back), IsEmpty());
@@ -492,7 +493,7 @@ TEST(Generations, TellWorkersThatTheirPlaceOrTheJobIsLost) {
   EXPECT_THAT(told.story, HasSubstr("workers are missing after 10 s"));
 }
 
-/// Two workers that have joined a generation, whose tracker was then started again.
+/// Lets two workers join a generation and then restarts the tracker.
 void JoinAndRestart(Elastic& job) {
   job.Come("0"), job.Come("1");
   job.Join("0@1"), job.Join("1@1");
@@ -648,12 +649,12 @@ TEST(Generations, GoOnAfterATakeOverWithWorkThatWasTakenUpAgain) {
     job.Join("0@1"), job.Join("1@1");
     for (const ConnectionId one : {a, b}) job.Say(one, MemberWord::kDone);
     if (is_noted) {
-      job.Expect(3);  // so that the two wait
+      job.Expect(3);  // so that both wait for a third worker
       job.Say(a, MemberWord::kCome), job.Say(b, MemberWord::kCome);
     }
     job.Restart();
     const ConnectionId c = job.Come("2");
-    EXPECT_THAT(job.Heard(c), SizeIs(is_noted ? 0 : 1));  // the work is done, or not
+    EXPECT_THAT(job.Heard(c), SizeIs(is_noted ? 0 : 1));  // done, unless its resumption was noted
     job.Lose(c);
     a = job.Return("0", 1, MemberWord::kDone), b = job.Return("1", 1, MemberWord::kDone);
     for (const ConnectionId one : {a, b}) job.Say(one, MemberWord::kCome);
@@ -675,9 +676,9 @@ TEST(Generations, RefuseNotesThatNoTrackerWrites) {
   EXPECT_THROW(take_over({first, {.kind = Note::Kind::kEnded, .rank = 2}}), std::invalid_argument);
 }
 
-// Workers that are lost, come, hang and leave at random, and trackers that die. Whatever happens: a worker
-// hears of generations in order, all members of one hear of it with the same size, and once nothing more
-// happens, all that are left are in one generation together.
+// Workers are lost, arrive, hang and leave at random, and trackers die. Nevertheless, each worker is told of
+// generations in order, all members of a generation are told the same size, and once the disturbances are
+// over, all workers are in one generation together.
 TEST(GenerationsSimulation, AlwaysComeTogether) {
   for (unsigned seed = 0; seed < 1000; ++seed) {
     std::mt19937 random(seed);
@@ -692,9 +693,9 @@ TEST(GenerationsSimulation, AlwaysComeTogether) {
       std::string task;
     };
     std::vector<std::optional<Worker>> workers(static_cast<std::size_t>(most));
-    std::map<int, std::pair<int, int>> seen;  // by generation: its size, and how many have heard of it
+    std::map<int, std::pair<int, int>> seen;  // by generation: its size and the number of workers told of it
     int joined = 0;
-    // All members of a generation join it, if they do not hear first that it is broken.
+    // Usually lets those members of a generation join it that have not been told to leave it.
     const auto join = [&](int generation) {
       if (chance(4) == 0) return;
       for (const auto& worker : workers) {
@@ -731,12 +732,12 @@ TEST(GenerationsSimulation, AlwaysComeTogether) {
       if (!worker) {
         worker = Worker{job.Come(std::to_string(place)), 0, false, false, std::to_string(place)};
       } else if (worker->must_leave) {
-        // A change is made by all members together.
+        // The worker leaves its generation and waits for the next one.
         worker->member = worker->must_leave = false;
         job.Say(worker->connection, MemberWord::kCome);
       } else if (may_disturb && chance(4) == 0) {
         if (chance(2) == 0) job.Lose(worker->connection);
-        worker.reset();  // if it was not lost, the tracker learns of it from the next process of the task
+        worker.reset();  // if not lost, the tracker notices when the task's next process arrives
       } else if (may_disturb && chance(8) == 0) {
         job.Restart();
         for (auto& one : workers) {

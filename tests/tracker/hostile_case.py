@@ -28,7 +28,7 @@ class HostileCase(unittest.TestCase):
         return sock
 
     def finish_job(self, meanwhile=lambda: None):
-        """Runs a whole job of four workers; calls `meanwhile` while three wait for the last one. Returns the log."""
+        """Runs a whole job of four workers. Calls `meanwhile` while three of them wait for the fourth. Returns the log."""
         address = (self.tracker.host, self.tracker.port)
         workers = [type(self).worker(address, task) for task in range(4)]
         with threads([worker.start for worker in workers[:3]]):

@@ -1,4 +1,4 @@
-"""Peers that misbehave while a job of XGBoost 2.1 or later bootstraps or runs: each is dropped with one line, and the job continues."""
+"""Peers that misbehave while a job of XGBoost 2.1 or later bootstraps or runs: each is dropped with one log line, and the job continues."""
 
 import contextlib
 import json
@@ -145,7 +145,7 @@ class HostileCollectivePeers(HostileCase):
 
 
 class Failures(unittest.TestCase):
-    """How a running tracker handles workers that fail, without a launcher."""
+    """The handling of failed workers by a tracker without a launcher."""
 
     def setUp(self):
         self.case = HostileCollectivePeers()

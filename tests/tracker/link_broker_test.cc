@@ -101,9 +101,9 @@ TEST_F(BrokerOfThree, TriesAFailedConnectionAgainLaterAndAtOnceWhenThePeerListen
   EXPECT_THAT(ReadyRanks(), ElementsAre(1)) << "a new port needs no waiting";
 }
 
-// Rank 2 connects to ranks 0 and 1, and rank 1 to rank 0. Rank 2 dies, and rank 0 comes to renew its link to
-// rank 2 only; then rank 1 dies, too. So rank 0 waits for rank 2, rank 2 waits until rank 1 listens, and rank
-// 1 waits until rank 0 comes again.
+// Rank 2 connects to ranks 0 and 1, and rank 1 to rank 0. Rank 2 dies, and rank 0 returns to the tracker to
+// renew only its link to rank 2; then rank 1 dies, too. Now rank 0 waits for rank 2, rank 2 waits until rank
+// 1 listens, and rank 1 waits until rank 0 returns again.
 TEST_F(BrokerOfThree, BreaksACircleOfWaitingByTakingAnothersPlace) {
   LinkAll();
   Want(0, {1});

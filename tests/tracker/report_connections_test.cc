@@ -1,4 +1,4 @@
-// How the tracker handles workers' reports, alongside jobs of both dialects and without a job; message by
+// The tracker's handling of workers' reports, alongside jobs of both dialects and without a job; message by
 // message, without sockets or clocks.
 #include "tracker/report_connections.h"
 
@@ -177,7 +177,7 @@ TEST_F(ReportConnectionsTest, WhatComesInPiecesIsLimitedForAllTogether) {
   const ConnectionId one_more = Connect(Magic() + begin);
   EXPECT_THAT(closed, ElementsAre(one_more));
   Close(1);
-  Connect(Magic() + begin);  // there is room again
+  Connect(Magic() + begin);  // there is space again
   EXPECT_THAT(closed, ElementsAre(1, one_more));
 }
 
@@ -190,7 +190,7 @@ TEST_F(ReportConnectionsTest, TheyGoFirstWhereTheProcessCanTakeNoMore) {
   Collect();
   EXPECT_THAT(closed, ElementsAre(older));
   EXPECT_TRUE(job->MakeRoom(now));
-  EXPECT_FALSE(job->MakeRoom(now));  // `silent` is still new, and may be a worker's
+  EXPECT_FALSE(job->MakeRoom(now));  // `silent` is still new, and may belong to a worker
   now += kPendingGrace;
   EXPECT_TRUE(job->MakeRoom(now));
   Collect();
@@ -227,8 +227,8 @@ TEST_F(ReportAdmissionTest, OthersReportAsLongAsTheyAreAdmitted) {
   Start(1, Options(Admit::kAny));
   const ConnectionId stranger = Connect(Magic() + ReportOf("stock"));
   EXPECT_THAT(tasks, ElementsAre("stock"));
-  // Reports from peers that know the token do not close other connections: a launcher's children may report
-  // for stock workers.
+  // Reports from peers that have proved the token do not close other connections: a launcher's children may
+  // report for stock workers.
   Say(Authenticate(), Magic() + ReportOf("ours"));
   EXPECT_THAT(closed, IsEmpty());
   // When a worker joins with the token, the tracker closes the connections of peers that have not proved it.

@@ -1,4 +1,4 @@
-// Whole jobs on the tracker's state machine: simulated rabit workers whose messages are cut and interleaved
+// Whole jobs on the tracker's state machine: simulated rabit workers whose messages are split and interleaved
 // at random, processes that die at any time and are restarted, and trackers that die and are replaced. The
 // failure message contains the seed of the run.
 #include <fmt/format.h>
@@ -41,7 +41,8 @@ class World {
     job_.emplace(options_, now_);
   }
 
-  /// Runs until every worker is up. Returns false if the world stops making progress before that.
+  /// Runs until every worker is up; lets time pass when nothing else happens. Returns false after doing so
+  /// 100 times.
   bool RunUntilUp() {
     const int patience = 100 * static_cast<int>(workers_.size());
     for (int waits = 0; waits < 100; ++waits) {
@@ -70,9 +71,9 @@ class World {
     }
   }
 
-  /// The tracker dies, perhaps after it has read a worker's message but before it has acted on it, and
-  /// another tracker takes over from the notes. Workers in the middle of an exchange drop their links and
-  /// start over, as our engine does.
+  /// Replaces the tracker with one that takes over from the notes. The old tracker may have read a worker's
+  /// message without acting on it. Workers in the middle of an exchange drop their links and start over, as
+  /// Warren's engine does, except those that only accept links and whose port has been noted.
   void ReplaceTracker() {
     Worker& heard = workers_[random_() % workers_.size()];
     if (!heard.to_tracker.empty() && random_() % 2 == 0) {
@@ -98,7 +99,7 @@ class World {
     Open(worker, worker.has_linked ? classic::Command::kRecover : classic::Command::kStart);
   }
 
-  /// Whether, as far as the tracker knows, no worker is missing.
+  /// Whether the tracker reports no missing worker.
   bool TrackerIsContent() const {
     const std::string missing = job_->DescribeMissing();
     return missing.find("not linked yet") == std::string::npos &&
@@ -216,7 +217,7 @@ class World {
         if (worker.waits_to_accept > 0 || !worker.noted) return false;
         worker.step = Worker::Step::kUp;
         worker.has_linked = true;
-        // Neighbours that have died in the meantime are noticed when their links are first used.
+        // Neighbors that have died in the meantime are noticed when their links are first used.
         for (const Worker& other : workers_) {
           const auto link = worker.links.find(other.rank);
           if (link != worker.links.end() && !other.links.contains(worker.rank)) worker.links.erase(link);

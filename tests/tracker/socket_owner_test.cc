@@ -1,4 +1,4 @@
-// Looks up, in the kernel's tables, the user at the other end of a connection.
+// Finding the user at the other end of a connection in the kernel's tables.
 #include "tracker/socket_owner.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ tcp::endpoint At(const char* address, std::uint16_t port) {
   return {ip::make_address(address), port};
 }
 
-// The tables' lines, as the kernel of a little-endian machine writes them.
+// Lines of the kernel's tables, as on a little-endian machine.
 constexpr char kHeader[] =
     "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n";
 std::string Line(const std::string& local, const std::string& remote, const std::string& user,

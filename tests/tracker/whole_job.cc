@@ -105,7 +105,7 @@ class Counted {
  private:
   struct Exchanging {
     classic::TrackerStream stream;
-    int stage = 0;  // waits for: 0 the magic, 1 the assignment, 2 the plan
+    int stage = 0;  // the awaited message: 0 the magic, 1 the assignment, 2 the plan
   };
 
   ConnectionId Open() {

@@ -1,5 +1,5 @@
-// The job token and its proof: hash functions compared with published test vectors, and which party accepts
-// which proofs.
+// The job token and its proof: hash functions compared with published test vectors, and the proofs that each
+// party accepts.
 #include "wire/job_token.h"
 
 #include <gmock/gmock.h>

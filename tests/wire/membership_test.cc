@@ -1,4 +1,4 @@
-// The messages of memberships, and the task ids of generations.
+// The messages of memberships, and the task IDs of generations.
 #include "wire/membership.h"
 
 #include <gmock/gmock.h>
@@ -11,7 +11,7 @@ namespace {
 
 using testing::Pair;
 
-/// Decodes the bytes piece by piece, and returns the message; fails if it comes before the last byte.
+/// Decodes `bytes` one byte at a time. Returns the message, which must not be complete before the last byte.
 template <typename Message>
 Message Decoded(const std::string& bytes, std::optional<Message> (*next)(Reader&)) {
   Reader reader;

@@ -242,7 +242,7 @@ std::size_t AllocatedBytes() {
 }
 
 TEST(ReportTest, AStreamThatNeverPausesKeepsLittle) {
-  // The data is cut in the middle of each report, so that the buffer is never empty.
+  // The data is split in the middle of each report, so that the buffer is never empty.
   const std::string report = Encode(Whole());
   ReportStream stream;
   stream.Append(report.substr(0, 10));

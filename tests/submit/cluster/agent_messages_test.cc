@@ -1,4 +1,5 @@
-// Extracting agents' messages from a byte stream, however it is split, without removing anything else.
+// Extraction of agents' messages from a byte stream: the stream may be split anywhere, and nothing else is
+// removed.
 #include "submit/cluster/agent_messages.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// The rendezvous port of a gang: its agents connect to the port, and strangers may, too.
+// The rendezvous port of a gang, to which its agents connect, and possibly strangers.
 #include "submit/cluster/agent_server.h"
 
 #include <gmock/gmock.h>
@@ -55,7 +55,7 @@ class AgentServerTest : public testing::Test {
     for (int look = 0; look < 500 && !condition(); ++look) Run();
     return condition();
   }
-  /// Whether the server has closed this connection, as far as this end knows.
+  /// Whether this end has seen the server close the connection.
   static bool IsClosed(tcp::socket& socket) {
     socket.non_blocking(true);
     boost::system::error_code error;

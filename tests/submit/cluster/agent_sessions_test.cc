@@ -57,7 +57,7 @@ class AgentWorld {
     bool closes = false;    ///< whether the connection closes after `to_come`
     std::optional<std::size_t> index = {};
     bool is_err = false;
-    bool left_alone = false;  ///< the sessions do not read from it while output is paused
+    bool left_alone = false;  ///< whether the sessions declined its bytes at the last attempt
   };
 
   /// A remote process and the script that runs it.
@@ -66,10 +66,10 @@ class AgentWorld {
     std::optional<ConnectionId> err, out;
     bool is_here = false;  ///< between AgentArrived and AgentLeft
     int processes = 0;
-    std::string wrote[2];  ///< what its processes wrote to stdout and stderr
-    std::string came[2];   ///< what was passed on as stdout and stderr
-    bool breaks = false;   ///< a connection broke, so output may be lost
-    bool ended = false;    ///< the process has ended, and its agent has said so
+    std::string wrote[2];  ///< stdout and stderr of its processes
+    std::string came[2];   ///< stdout and stderr as passed on by the sessions
+    bool breaks = false;   ///< whether a connection broke, so output may be lost
+    bool ended = false;    ///< whether the process has ended and its agent has queued the report
     bool end_was_told = false;
     bool told_to_end = false;
     bool over = false;
@@ -166,7 +166,7 @@ class AgentWorld {
     if (one->second.index) {
       Agent& agent = agents_[*one->second.index];
       agent.breaks = true;
-      // An agent whose error connection breaks before its hello never arrives.
+      // If the error connection breaks before the end of its hello, there is no AgentArrived event.
       agent.over = agent.over || (one->second.is_err && one->second.hello > 0);
     }
     CloseNow(one->first);
@@ -237,7 +237,7 @@ class AgentWorld {
     CloseOut(agent);
   }
 
-  /// Starts a process, which writes some output, in whole and partial lines, and ends.
+  /// Simulates a process that writes some whole and partial lines and ends.
   void Launch(std::size_t index, int attempt) {
     Agent& agent = agents_[index];
     ++agent.processes;
@@ -285,7 +285,7 @@ class AgentWorld {
     const auto index = found->second.index;
     connections_.erase(found);
     if (!index) return;
-    // This was an agent, which the sessions took for a stranger.
+    // The connection was an agent's, but the sessions took it for a stranger's.
     Agent& agent = agents_[*index];
     if (agent.err == close.connection) return Begin(*index);
     agent.breaks = true;

@@ -16,9 +16,9 @@ from warren_testing import BIN, SOURCE, wait_for
 READY = "echo ready > ready-$DMLC_TASK_ID; exec sleep 600"
 GONE_LIMIT_S = 5.0  # the grace time of 0.6 s, plus delays on a busy machine
 RESULT = "x" * 60
-PYTHON = ["/usr/bin/python3", "-c"]  # every host has it
-#: The options and the program of an elastic job whose workers do nothing but meet: in each generation, each writes its pid and host to a
-#: file, until there is a file `end`.
+PYTHON = ["/usr/bin/python3", "-c"]  # installed on every host
+#: The options and the command of an elastic job. In each generation, every worker writes its pid and host to the file
+#: met-TASK-GENERATION-of-SIZE. The workers end once there is a file `end`.
 MEMBER = ["--env", f"PYTHONPATH={SOURCE / 'python/src'}", "--env", f"WARREN_NATIVE={BIN.parent}", *PYTHON, """
 import os, pathlib, time
 from warren._launch.membership import JobIsOver, Membership
@@ -42,7 +42,8 @@ member.done()
 member.close()
 """]
 
-#: A program that runs a function as a job, with the keyword arguments in its first argument. The processes take shares of its rows.
+#: A program that runs a function as a job of two workers, each of which takes a share of some rows. Its arguments are the job's options as
+#: JSON and the name of the cluster.
 DRIVER = """
 import json, os, sys
 import numpy as np
@@ -76,7 +77,7 @@ def processes_with(mark):
 
 
 def command_lines():
-    """The command lines of all processes on this machine, which any user can read."""
+    """The command lines of all processes on this machine. Any user can read them."""
     lines = set()
     for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
@@ -85,7 +86,7 @@ def command_lines():
 
 
 def open_to_others(directory):
-    """The files below `directory` that group or others can read, provided that they can enter `directory` itself."""
+    """Yields the files below `directory` that the group or others could read if they had access to `directory` itself."""
     for parent, folders, names in os.walk(directory):
         parent = pathlib.Path(parent)
         with contextlib.suppress(FileNotFoundError):
@@ -100,10 +101,10 @@ def open_to_others(directory):
 class ClusterCase(SubmitCase):
     """Base class of tests that run dmlc-submit on a cluster."""
 
-    CLUSTER = ""  # as in DMLC_JOB_CLUSTER
+    CLUSTER = ""  # the value of DMLC_JOB_CLUSTER
     WORKERS = 3
     ERRORS_COME_APART = True  # whether standard output and standard error are kept separate
-    CAN_BE_LEFT = True  # whether a job goes on when the command that has started it has ended
+    CAN_BE_LEFT = True  # whether a job keeps running after the command that started it has ended
     CORES_ARE_SHARED = True  # whether the workers of a host share its cores
 
     def cluster_options(self):
@@ -120,7 +121,7 @@ class ClusterCase(SubmitCase):
         self.temporary = pathlib.Path(directory.name)
 
     def enter(self, command):
-        """The command line that runs `command` where dmlc-submit runs."""
+        """The command line that runs `command` in dmlc-submit's environment, e.g. in a network namespace or in an allocation."""
         return command
 
     def left(self):
@@ -139,12 +140,12 @@ class ClusterCase(SubmitCase):
         return self.note(process)
 
     def kill_worker(self, task, pid):
-        """Kills a worker whose pid on its host is `pid`."""
+        """Kills worker `task`, whose pid on its host is `pid`."""
         del task
         os.kill(pid, signal.SIGKILL)
 
     def submit_pid(self):
-        """The pid of dmlc-submit, which is not always the started process: `enter` may put another program around it."""
+        """The pid of dmlc-submit. It is not always that of the started process: `enter` may wrap the command in another program."""
         for pid in self.marked():
             if pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0] == PROGRAM.encode():
                 return pid
@@ -171,7 +172,7 @@ class ClusterCase(SubmitCase):
             self.file(f"ready-{task}").unlink()
 
     def local_ranks(self, workers):
-        """For each worker: its index among the workers on its host, and the number of workers on its host."""
+        """The local rank of each worker, and the number of workers on its host."""
         return [(0, 1)] * workers
 
     def threads_of_two(self):
@@ -267,7 +268,7 @@ class ServersCase(ClusterCase):
 
     @classmethod
     def make_servers(cls, directory):
-        """Starts the servers. Returns an object with run(), environment() and close()."""
+        """Starts the servers. Returns an object with `directory`, run(), environment() and close()."""
         raise NotImplementedError
 
     @classmethod
@@ -344,7 +345,7 @@ class ClusterBehaviour(ClusterCase):
         self.check_nothing_is_left()
 
     def warren(self, *words):
-        """Runs `warren ...`; returns it with its output."""
+        """Runs `warren` with these arguments. Returns the completed process."""
         environment = {"PYTHONPATH": str(SOURCE / "python/src"), "WARREN_NATIVE": str(BIN.parent), **self.cluster_environment()}
         return subprocess.run(["/usr/bin/python3", "-m", "warren", *words], env=self.environment(environment), capture_output=True, text=True,
                               timeout=LIMIT_S, check=False)
@@ -370,12 +371,12 @@ class ClusterBehaviour(ClusterCase):
 
     @staticmethod
     def record_of(name):
-        """The file of a job's record."""
+        """The path of a job's record."""
         return pathlib.Path(os.environ.get("XDG_STATE_HOME") or pathlib.Path.home() / ".local/state", f"warren/jobs/{name}.json")
 
     def lose_launcher(self, *words, files=()):
-        """Starts a job that is left, and kills its launcher with all that would clean up, as a power failure does. Returns its ID. `words`:
-        options and the command. `files`: those that the job has written before."""
+        """Starts a detached job, and kills its launcher and the launcher's child processes, so that nothing cleans up, as in a power failure.
+        Returns the job's ID. `words`: options and the command. `files`: the files to wait for before the kill."""
         started = self.start("--detach", *words)
         out, error = started.communicate(timeout=2 * LIMIT_S)
         self.assertEqual(started.returncode, 0, error)
@@ -400,7 +401,7 @@ class ClusterBehaviour(ClusterCase):
         self.file("end").touch()
         _, err = process.communicate(timeout=LIMIT_S)
         self.assertEqual(process.returncode, 0, err)
-        # On Kubernetes, the launcher may hear of the end of the work first.
+        # On Kubernetes, the launcher may learn that the work is done before it learns that the worker was killed.
         self.assertRegex(err, rb"killed by signal 9 \(SIGKILL\); (the other one goes on|by now the work of the job is done), and it is started again")
 
     def test_no_other_user_reads_the_jobs_token(self):
@@ -471,7 +472,7 @@ print(f"rank {rank} of {size}, here {local_rank} of {local_size}")
         self.assertNotIn(told, process.err)
 
     def test_each_rank_has_its_lines_and_its_log_however_much_all_write(self):
-        # "problem" comes first: in a log of both streams, it would otherwise continue the line of "end", which has no newline.
+        # "problem" is written first: in a log of both streams, it would otherwise end up on the line of "end", which has no newline.
         code = 'echo problem >&2; i=0; while [ $i -lt 3000 ]; do echo "$DMLC_TASK_ID.$i.%s"; i=$((i+1)); done; printf end' % RESULT
         process = self.submit("--num-workers", self.WORKERS, "--log-dir", "logs", "sh", "-c", code)
         self.assertEqual(process.returncode, 0, process.err)

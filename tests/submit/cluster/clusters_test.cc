@@ -1,4 +1,4 @@
-// The registry of clusters: every entry is complete, and all texts about clusters are derived from it.
+// The registry of clusters: every entry is complete; help and messages about clusters are derived from it.
 #include "submit/cluster/clusters.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-"""warren doctor over real sshds on separate hosts: all healthy, a firewall between two, a host that is down, a wrong key."""
+"""warren doctor over real sshds on separate hosts: healthy hosts, a firewall between two hosts, a host that is down, a wrong key."""
 
 import json
 import os

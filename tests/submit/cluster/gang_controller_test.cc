@@ -1,4 +1,4 @@
-// Cases of the gang's state machine that its simulation meets only once in a million jobs.
+// Cases of the gang's state machine that its simulation reaches only once in a million jobs.
 #include "submit/cluster/gang_controller.h"
 
 #include <gmock/gmock.h>
@@ -11,7 +11,7 @@ using testing::IsEmpty;
 
 const TimePoint kNow{std::chrono::hours(1)};
 
-/// Takes the controller's actions. Returns the indices of the processes that have ended according to them.
+/// Takes the controller's actions. Returns the indices of the processes whose end they report.
 std::vector<std::size_t> Exited(GangController& controller) {
   std::vector<std::size_t> exited;
   for (const GangAction& action : controller.TakeActions()) {
@@ -23,7 +23,7 @@ std::vector<std::size_t> Exited(GangController& controller) {
 }
 
 /// A gang of two workers whose launcher has failed twice. The agent of worker 1, which arrived during the
-/// first launch, has outlived the second one, and the job has asked for worker 1 again.
+/// first launch, has outlived the second launch, and the job has started worker 1 again.
 GangController WithAnAgentOfTheLauncherBefore() {
   GangController controller(0, 2, "host port 1");
   const Launch launch;
@@ -107,7 +107,7 @@ std::vector<RunCommand> Commands(const std::vector<GangAction>& actions) {
 
 class JobInAQueue : public testing::TestWithParam<JobState> {};
 
-/// Some queues report an error for cancelling a job that has ended by itself.
+/// Some queues report an error when a job that has already ended is canceled.
 TEST_P(JobInAQueue, ThatCannotBeCancelledIsReportedUnlessItIsOver) {
   GangController controller(0, 1, "host port 1");
   Launch launch;

@@ -1,6 +1,6 @@
-// Thousands of simulated jobs run against the gang's state machine. Simulated launchers, queues and agents
-// start, fail, vanish and are requeued at random moments; a simulated job restarts and stops its processes as
-// JobRun does. Failure messages include the seed.
+// Thousands of simulated jobs run against the gang's state machine. Simulated launchers, queued jobs and
+// agents start, fail and vanish at random moments, and running jobs are requeued. A simulated job restarts
+// and stops its processes as JobRun does. Failure messages include the seed.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -16,11 +16,11 @@
 namespace warren::submit {
 namespace {
 
-/// How a launcher gets its processes onto machines.
+/// Kinds of launchers, by how they get processes onto machines.
 enum class Kind {
   kRuns,    ///< runs as long as the processes, e.g. mpirun
-  kWaits,   ///< submits them to a queue and waits, e.g. YARN's client
-  kSubmits  ///< submits them to a queue and exits, e.g. sbatch
+  kWaits,   ///< submits the processes to a queue and waits, e.g. YARN's client
+  kSubmits  ///< submits the processes to a queue and exits, e.g. sbatch
 };
 
 std::optional<std::string> NumberIn(std::string_view printed) {
@@ -83,15 +83,15 @@ class GangWorld : public SimulatedWorld<GangWorld, GangController> {
     std::string cleanup = {};  ///< the job to cancel if dmlc-submit dies
     int agents_to_come = 0;
     bool failed = false;  ///< whether one of its processes has failed
-    bool stays = false;   ///< whether cancelling the job failed and the user was told
+    bool stays = false;   ///< whether canceling the job failed and the user was told
   };
   struct Agent {
-    int number = 0;  ///< counts from 1 the agents that this process has had
+    int number = 0;  ///< its number among the agents of this process, from 1
     int launch = 0;  ///< the launch of the gang that started this agent
     bool is_here = false;
     bool told_to_end = false;
     TimePoint told_at = {};
-    bool runs = false;       ///< whether its process runs
+    bool runs = false;       ///< whether its process is running
     bool succeeded = false;  ///< whether its process succeeded
   };
 
@@ -207,8 +207,8 @@ class GangWorld : public SimulatedWorld<GangWorld, GangController> {
   void Do(const RemoveFiles&) {}
   void Do(const SetKept& kept) { gangs_[kept.gang].cleanup = kept.job ? kept.job->cancel.back() : ""; }
 
-  /// Checks that no job is cancelled while its processes are ending: what they still print and save would be
-  /// lost.
+  /// Checks that no job is canceled while its processes are ending: anything they have yet to print or save
+  /// would be lost.
   void ExpectLastWordsAreWaitedFor(const std::string& job) {
     for (GangId id = 0; id < gangs_.size(); ++id) {
       if (gangs_[id].job != job || gangs_[id].state != InQueue::kRunning) continue;
@@ -301,7 +301,7 @@ class GangWorld : public SimulatedWorld<GangWorld, GangController> {
     Handle(AgentArrived{static_cast<std::size_t>(index), "host", AddressOf(index)});
   }
 
-  /// An address that is different for each agent.
+  /// A unique address for each agent.
   std::string AddressOf(int index) {
     return "process " + std::to_string(index) + ", agent " + std::to_string(AgentOf(index).number);
   }
@@ -449,7 +449,7 @@ TEST_P(GangSimulation, EveryProcessEndsOnceAndNothingIsLeftWhateverFails) {
   }
 }
 
-/// The seeds of jobs that once revealed bugs. Only one job in millions did.
+/// The seeds of jobs that once revealed bugs. Such a job is one in millions.
 TEST_P(GangSimulation, JobsThatOnceHadNoEndHaveOne) {
   for (const unsigned seed : {1'432'072'821U, 2'703'246'298U, 174'020'135U}) {
     SCOPED_TRACE(fmt::format("seed {}", seed));

@@ -1,4 +1,4 @@
-// Readings of the hosts during a job. ssh_test.py has scripts and host files.
+// Reading the hosts repeatedly during a job. ssh_test.py tests this with real scripts and host files.
 #include "submit/cluster/host_source.h"
 
 #include <gmock/gmock.h>

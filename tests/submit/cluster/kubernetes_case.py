@@ -48,7 +48,7 @@ class KubernetesCase(ClusterCase):
                                 "--ignore-not-found", capture_output=True)
 
     def break_kubectl(self, condition):
-        """Returns an environment whose kubectl first runs the shell lines `condition`, which may exit. Their $verb is kubectl's command."""
+        """Returns an environment in which kubectl first runs the shell code `condition`, which may exit. $verb in it is kubectl's subcommand."""
         folder = self.file("broken")
         folder.mkdir(exist_ok=True)
         (folder / "kubectl").write_text(f"#!/bin/sh\nfor verb; do case $verb in -*) ;; *) break ;; esac; done\n{condition}\n"
@@ -57,7 +57,7 @@ class KubernetesCase(ClusterCase):
         return {"PATH": f"{folder}:{self.kubernetes.environment()['PATH']}"}
 
     def kill_worker(self, task, pid):
-        """Kills a worker's process. `pid` is the one inside its container."""
+        """Kills a worker's process. `pid` is its pid inside the container."""
         for path in pathlib.Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
                 ids = re.search(r"^NSpid:(.*)", (path / "status").read_text(), re.MULTILINE)[1].split()
@@ -67,7 +67,7 @@ class KubernetesCase(ClusterCase):
         return self.fail(f"worker {task} has no process {pid}")
 
     def pod_of(self, task):
-        """The name of the newest pod of a worker."""
+        """The name of a worker's pod that is pending or running, the last one that kubectl lists; None if there is none."""
         done = self.kubernetes.run("get", "pods", "-o", "json", "-l", f"dmlc-submit/role=worker,batch.kubernetes.io/job-completion-index={task}",
                                    capture_output=True)  # fmt: skip
         pods = [item["metadata"] for item in json.loads(done.stdout)["items"] if item["status"]["phase"] in ("Pending", "Running")]
@@ -79,7 +79,7 @@ class KubernetesCase(ClusterCase):
 
 
 class KubernetesBehaviour(ClusterBehaviour, KubernetesCase):
-    """Tests for a real Kubernetes and for the stand-in, which run in one derived class for each."""
+    """Tests that run both on a real Kubernetes and on the stand-in, in a derived class for each."""
 
     def test_kubernetes_is_asked_about_a_job_whose_launcher_is_lost_and_ends_it(self):
         name = self.lose_launcher("--num-workers", 1, "sh", "-c", READY, files=["ready-0"])
@@ -196,7 +196,7 @@ class KubernetesBehaviour(ClusterBehaviour, KubernetesCase):
         os.kill(self.submit_pid(), signal.SIGTERM)
         process.communicate(timeout=LIMIT_S)
         self.assertEqual(process.returncode, 143)
-        self.assertLess(time.monotonic() - began, 12)  # dmlc-submit does not wait until kubectl ends
+        self.assertLess(time.monotonic() - began, 12)  # dmlc-submit does not wait for kubectl to exit
 
     def test_pods_that_are_not_made_are_told(self):
         none = '[ "$verb" != get ] || { echo \'{"items": []}\'; exit 0; }'

@@ -1,4 +1,4 @@
-// Reactions of --cluster kubernetes to the pods of a job, in cases that its simulation meets too rarely.
+// Reactions of --cluster kubernetes to the pods of a job, in cases that its simulation reaches too rarely.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,10 +20,10 @@ using testing::HasSubstr;
 
 constexpr char kPodMark[] = "wmark";
 
-/// A job of workers. Tests report the job's pods to the controller.
+/// A job that consists of workers only. Tests report its pods to the controller.
 class KubernetesControllerTest : public testing::Test {
  protected:
-  /// Starts a job. kubectl is still applying its objects.
+  /// Starts a job whose objects kubectl is still applying.
   void MakeJob(std::size_t num_workers, bool is_elastic = false) {
     controller_.emplace(KubernetesSetting{.job_name = "job",
                                           .kube_namespace = "",
@@ -326,7 +326,7 @@ class KubernetesControllerWithTrackerTest : public KubernetesControllerTest {
         "tracker", fmt::format("2026-01-02T03:04:05.{:09}Z 2026-01-02 03:04:05 info tracker: {}\n", ms, line),
         now_);
   }
-  /// Worker 0 ends well.
+  /// Ends worker 0 successfully.
   void EndFirst() {
     Says(Running(0), "exit 0 0");
     PodReport ended = Running(0);

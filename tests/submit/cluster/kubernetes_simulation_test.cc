@@ -1,8 +1,8 @@
 // Thousands of simulated jobs run against the state machine of --cluster kubernetes. The pods of a simulated
-// API server begin, fail, vanish and are replaced at random moments; logs break off, and answers are late or
+// API server start, fail, vanish and are replaced at random moments; logs break off, and answers are late or
 // missing. A simulated job restarts and stops its processes as JobRun does. In an elastic job, some pods
-// never begin, the job goes on without processes that Kubernetes gives up, and the tracker's pod says when
-// the work is done. Failure messages include the seed.
+// never start, the job goes on without processes that Kubernetes gives up on, and the tracker's pod reports
+// when the work is done. Failure messages include the seed.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -62,7 +62,7 @@ class KubernetesWorld : public SimulatedWorld<KubernetesWorld, KubernetesControl
     std::optional<ExitStatus> ended = {};
     bool is_followed = false;
     std::vector<std::pair<std::string, std::string>> log = {};  ///< time and line
-    std::string said = {};                                      ///< what the pod's processes wrote
+    std::string said = {};                                      ///< the output of the pod's processes
     int restarts = 0;
     int attempt = 0;
   };
@@ -79,7 +79,7 @@ class KubernetesWorld : public SimulatedWorld<KubernetesWorld, KubernetesControl
   bool MayRestart(std::size_t index) const { return roles_[index] != "scheduler"; }
   static bool MayBeLeftOut(const ExitStatus& status) { return status.place_lost; }
   bool IsBusy() const { return commands_ > 0 || controller_->busy(); }
-  /// Logs may deliver lines until their commands have been killed; these lines are dropped.
+  /// A command that follows a log may deliver lines until it has been killed; these lines are dropped.
   bool MayFollowTheEnd(const ClusterEvent& event) const {
     return std::holds_alternative<ProcessWrote>(event) || SimulatedWorld::MayFollowTheEnd(event);
   }
@@ -139,8 +139,8 @@ class KubernetesWorld : public SimulatedWorld<KubernetesWorld, KubernetesControl
     controller_->Made(jobs.size());
   }
 
-  /// Runs a kubectl command, which kill_ ends early. Calls `end` when the command ends or is killed. The
-  /// result shows whether the command is still running.
+  /// Simulates a kubectl command and sets kill_ to a function that kills it. Calls `end` once, when the
+  /// command ends or has been killed. Returns a flag that is true while the command is running.
   std::shared_ptr<bool> RunCommand(int least_ms, int most_ms, const std::function<void(bool killed)>& end) {
     ++commands_;
     const auto runs = std::make_shared<bool>(true);
@@ -207,7 +207,7 @@ class KubernetesWorld : public SimulatedWorld<KubernetesWorld, KubernetesControl
     return roles_.size();
   }
 
-  /// Deletes the pod or lets its node fail. Kubernetes then creates another pod.
+  /// Makes a pod vanish, as if it was deleted or its node failed. Kubernetes replaces it or gives up on it.
   void Lose(const std::string& name) {
     const auto found = pods_.find(name);
     if (found == pods_.end() || found->second.ended) return;
@@ -238,7 +238,7 @@ class KubernetesWorld : public SimulatedWorld<KubernetesWorld, KubernetesControl
 
   // --- inside a pod ----------------------------------------------------------------------------------------
 
-  /// Calls `what` after `ms`, if the pod still runs then.
+  /// Calls `what` after `ms`, unless the pod has ended by then.
   void InPod(const std::string& name, int ms, const std::function<void(Pod&)>& what) {
     After(ms, [this, name, what] {
       const auto found = pods_.find(name);
@@ -261,7 +261,7 @@ class KubernetesWorld : public SimulatedWorld<KubernetesWorld, KubernetesControl
     const auto found = pods_.find(name);
     if (found == pods_.end() || found->second.ended) return;
     found->second.has_begun = true;
-    if (workers_finished_) gives_up_.insert(name);  // nobody waits for it
+    if (workers_finished_) gives_up_.insert(name);  // the job no longer waits for this pod
     if (found->second.role != "tracker") return RunAttempt(name);
     Write(found->second, "the tracker listens\n");
     if (elastic_) {
@@ -366,11 +366,11 @@ class KubernetesWorld : public SimulatedWorld<KubernetesWorld, KubernetesControl
       ++next;
     }
     if (Trouble()) {
-      if (pod.ended) gives_up_.insert(name);  // the end of the connection may be taken for the end of the log
+      if (pod.ended) gives_up_.insert(name);  // the connection's end may look like the log's end
       return EndFollower(name, Chance(50) ? 0 : 1);
     }
     if (rest.empty() && pod.ended) return EndFollower(name, 0);
-    // The rest of a lost pod's log is delivered in small pieces.
+    // Logs are sometimes delivered in small pieces, those of lost pods always.
     const bool drops = logs_.contains(name) || Chance(30);
     const std::size_t count =
         drops ? std::min<std::size_t>(rest.size(), static_cast<std::size_t>(Between(1, 60))) : rest.size();

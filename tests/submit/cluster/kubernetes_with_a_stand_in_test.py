@@ -89,7 +89,7 @@ class KubernetesWithAStandIn(KubernetesBehaviour, StandInCase):
         self.assertRegex(err.decode().splitlines()[-1], r"worker 1 \(.*\) was killed because it used more memory than its container's")
 
 
-#: An elastic worker 1 that kills itself when there is a file `die`, and whenever it is started again.
+#: Like MEMBER, but worker 1 kills itself once there is a file `die`, and again each time it is restarted.
 DYING = [*MEMBER[:-1], MEMBER[-1].replace("member = Membership()", """
 def die():
     if os.environ["DMLC_TASK_ID"] == "1" and pathlib.Path("die").exists():
@@ -110,7 +110,7 @@ class ElasticWithAStandIn(StandInCase):
         self.addCleanup(setattr, self.kubernetes, "cpus", None)
 
     def finish(self, process, code=0):
-        """Lets the workers end. Returns standard error."""
+        """Lets the workers end and checks that dmlc-submit exits with `code`. Returns standard error."""
         self.file("end").touch()
         _, err = process.communicate(timeout=LIMIT_S)
         self.assertEqual(process.returncode, code, err)
@@ -119,12 +119,12 @@ class ElasticWithAStandIn(StandInCase):
     def test_a_pod_that_never_comes_is_not_needed(self):
         self.kubernetes.cpus = 2.5
         process = self.start("--num-workers", "2:3", *MEMBER)
-        wait_for(lambda: len(list(self.directory.glob("met-*-1-of-2"))) == 2, LIMIT_S, "two workers")  # after 30 s
+        wait_for(lambda: len(list(self.directory.glob("met-*-1-of-2"))) == 2, LIMIT_S, "two workers")  # the tracker waits 30 s for the third
         one = min(self.directory.glob("met-*-1-of-2"))
         self.kill_worker(int(one.name.split("-")[1]), int(one.read_text().split()[0]))
         # The second generation does not wait for the third worker again.
         wait_for(lambda: len(list(self.directory.glob("met-*-2-of-2"))) == 2, 15, "both workers")
-        self.kubernetes.cpus = 0  # the room of those that end stays taken
+        self.kubernetes.cpus = 0  # the third pod stays unscheduled even when the others end
         err = self.finish(process)
         self.assertIn("is waiting: Unschedulable: 0/3 nodes are available: 3 Insufficient cpu.", err)
         self.assertRegex(err, r"worker \d has no pod that runs, and is not needed: the work of the job is done")

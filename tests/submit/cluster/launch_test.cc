@@ -36,7 +36,7 @@ struct SomeGang {
   }
 };
 
-/// The word after `option`.
+/// The word after `option`, or "(none)" if there is none.
 std::string After(const std::vector<std::string>& words, const std::string& option) {
   const auto found = std::find(words.begin(), words.end(), option);
   return found == words.end() || found + 1 == words.end() ? "(none)" : *(found + 1);

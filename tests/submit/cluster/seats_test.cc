@@ -1,4 +1,4 @@
-// Where the workers of an elastic job run, and which hosts are left out.
+// The placement of an elastic job's workers on hosts, and the exclusion of hosts.
 #include "submit/cluster/seats.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// What the simulations of the clusters' state machines share: chance, time, and a simulated job, which
+// The base of the simulations of the clusters' state machines: randomness, time, and a simulated job, which
 // restarts its processes, restarts as a whole and stops as JobRun does.
 #pragma once
 
@@ -21,7 +21,7 @@
 
 namespace warren::submit {
 
-/// Base class of `World`, which sets the numbers below and creates the controller (the state machine).
+/// Base class of `World`, which sets the members below and creates the controller (the state machine).
 /// `World` must define:
 /// - Do(action) for each action of the controller, and for each ClusterEvent without a Do() here;
 /// - StartProcess(index), which tells the controller to start a process;
@@ -30,7 +30,8 @@ namespace warren::submit {
 template <typename World, typename Controller>
 class SimulatedWorld {
  public:
-  /// Runs until the job is over and then for another minute, in which nothing may happen.
+  /// Runs until the job is over and then for another minute, in which only events that MayFollowTheEnd allows
+  /// may occur.
   void Run() {
     StartAll();
     if (Chance(30)) After(Between(0, 40'000), [this] { StopJob(); });
@@ -145,7 +146,7 @@ class SimulatedWorld {
   }
 
   bool MayRestart(std::size_t /*index*/) const { return true; }
-  /// Whether the job may go on without a process that has ended so.
+  /// Whether the job may go on without a process that has ended with this status.
   bool MayBeLeftOut(const ExitStatus& /*status*/) const { return false; }
   bool IsBusy() const { return controller_->busy(); }
   bool MayFollowTheEnd(const ClusterEvent& event) const {
@@ -200,7 +201,7 @@ class SimulatedWorld {
   }
 
   std::mt19937 random_;
-  int trouble_ = 0;  ///< in percent
+  int trouble_ = 0;  ///< the probability of trouble, in percent
   int restarts_ = 0;
   int job_restarts_ = 0;
   std::size_t first_ = 0;  ///< the processes' indices are from first_ to end_ - 1

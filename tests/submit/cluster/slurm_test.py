@@ -46,7 +46,7 @@ class SlurmCase(ServersCase):
 class Srun(ClusterBehaviour, SlurmCase):
     """srun inside an allocation."""
 
-    CAN_BE_LEFT = False  # salloc ends the allocation
+    CAN_BE_LEFT = False  # salloc ends the allocation with its command
 
     def enter(self, command):
         return ["salloc", "--quiet", "--ntasks=8", "--overcommit", *command]
@@ -162,8 +162,8 @@ class Sbatch(ClusterBehaviour, SlurmCase):
     def start_again(self, job, has_begun):
         """Waits until a job that was put back into the queue has begun."""
         def again():
-            # Slurm delays a requeued job by two minutes, unless its start time is changed. More frequent changes would postpone the start
-            # each time.
+            # Slurm delays a requeued job by two minutes, unless its start time is changed. More frequent changes would keep
+            # postponing the start.
             time.sleep(1)
             self.servers.run("scontrol", "update", f"JobId={job}", "StartTime=now", capture_output=True)
             return has_begun()

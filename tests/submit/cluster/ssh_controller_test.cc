@@ -15,7 +15,8 @@ using testing::IsEmpty;
 
 class SshControllerTest : public testing::Test {
  protected:
-  /// The pending actions in short form.
+  /// Takes the pending actions. Returns them in short form, without log lines and other events that the tests
+  /// ignore.
   std::vector<std::string> Settle() {
     std::vector<std::string> wanted;
     for (const SshAction& action : controller_->TakeActions()) {

@@ -1,4 +1,4 @@
-"""Several hosts on one machine: network namespaces with a real sshd each, and another one in which dmlc-submit runs."""
+"""Several hosts on one machine: network namespaces with a real sshd each, and another namespace in which dmlc-submit runs."""
 
 import os
 import pathlib
@@ -52,7 +52,7 @@ class SshHosts:
         return self.namespaces.addresses[host]
 
     def inside(self, command):
-        """The command line that runs `command` where dmlc-submit runs."""
+        """The command line that runs `command` in dmlc-submit's network namespace."""
         return self.namespaces.inside("middle", command)
 
     def options(self):
@@ -125,7 +125,7 @@ class SshHosts:
         command = self.namespaces.inside(host, ["unshare", "--mount", "sh", "-c", mount, "sh", SSHD, "-D", "-e", "-f",
                                                 config])
         with open(self.directory / f"sshd{host}.log", "wb") as log:
-            # Without the test's mark: processes must get it from dmlc-submit, not from sshd.
+            # The test's mark is left out: processes must get it from dmlc-submit, not from sshd.
             environment = {"PATH": os.environ["PATH"]}
             self.sshds[host] = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=log, env=environment)
         wait_for(lambda: b"Server listening" in (self.directory / f"sshd{host}.log").read_bytes(), 20, "sshd")

@@ -56,7 +56,7 @@ class SshWorld : public SimulatedWorld<SshWorld, SshController> {
     std::size_t host;
     bool connecting = true;
     bool awaits_cores = false;
-    bool runs = false;  ///< whether the process runs
+    bool runs = false;  ///< whether the process is running
     bool told_to_end = false;
     TimePoint heard_at = {};
   };
@@ -168,7 +168,7 @@ class SshWorld : public SimulatedWorld<SshWorld, SshController> {
     });
   }
 
-  /// Calls `what` after `ms`, if the ssh still runs then.
+  /// Calls `what` after `ms`, if the ssh command is still running then.
   void In(SshId id, int ms, const std::function<void(Ssh&)>& what) {
     After(ms, [this, id, what] {
       const auto found = sshs_.find(id);
@@ -237,7 +237,7 @@ class SshWorld : public SimulatedWorld<SshWorld, SshController> {
   void Do(const SendLine& send) {
     const auto found = sshs_.find(send.ssh);
     ASSERT_TRUE(found != sshs_.end()) << Describe();
-    // The script gets a sign of life at least every two intervals; without any, it would end after ten.
+    // The script gets a sign of life at least every two intervals; after ten without one, it would end.
     EXPECT_LE(now_, found->second.heard_at + 2 * kBeatInterval) << Describe();
     if (send.line == "\n") found->second.heard_at = now_;
     if (send.line != "stacks\n") return;

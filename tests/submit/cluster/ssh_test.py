@@ -341,12 +341,12 @@ class ChangingHosts(SshCase):
         return ["--cluster", "ssh", "--host-discovery", self.discovery, *self.hosts.options()]
 
     def write(self, path, text):
-        """Replaces a file as editors do."""
+        """Replaces a file by renaming another one, as editors do."""
         path.with_suffix(".new").write_text(text)
         path.with_suffix(".new").rename(path)
 
     def discover(self, text):
-        """Lets a script print `text` from now on."""
+        """Makes the discovery script print `text` from now on."""
         self.write(self.file("known"), text)
         self.discovery = "./discover"
         self.file("discover").write_text("#!/bin/sh\n[ ! -e broken ] || { echo 'no cloud today' >&2; exit 3; }\ncat known\n")
@@ -377,12 +377,12 @@ class ChangingHosts(SshCase):
         self.assertRegex(text, r"copied the current directory to \S+ on n2\n")
 
     def in_directory(self):
-        """MEMBER, with the files of all hosts in the test's directory, and with its own place among the workers of its host."""
+        """MEMBER, changed so that the workers of all hosts write to the test's directory, including their local rank to the file local-TASK."""
         here = f"import os; os.chdir({str(self.directory)!r}); open('local-' + os.environ['DMLC_TASK_ID'], 'w').write(os.environ['LOCAL_RANK'])\n"
         return [*MEMBER[:-1], here + MEMBER[-1]]
 
     def wait_for_all(self, pattern, tasks):
-        """Waits for a file of each task, and returns their names."""
+        """Waits until there is a file for each task. Returns the names of the files. `pattern`: a glob pattern, with {} for the task."""
         found = []
 
         def are_there():

@@ -81,7 +81,7 @@ class StandInCase(unittest.TestCase):
         return json.loads(self.kubectl("get", *words, "-o", "json"))
 
     def stored(self, kind):
-        """The objects that `get` would show. Does not run kubectl, so frequent calls are cheap."""
+        """The objects of a kind, as `get` would show them. Does not run kubectl, so frequent calls are cheap."""
         with self.cluster.changed:
             return json.loads(json.dumps([thing for (_, one, _), thing in self.cluster.store.items() if one == kind]))
 

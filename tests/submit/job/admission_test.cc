@@ -1,4 +1,4 @@
-// Which workers the tracker of a job accepts, depending on --admit and the cluster.
+// The workers that a job's tracker accepts, depending on --admit and the cluster.
 #include "submit/job/admission.h"
 
 #include <gmock/gmock.h>

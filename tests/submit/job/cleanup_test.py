@@ -65,7 +65,7 @@ class Cleanup(SubmitCase):
         process = self.start_families()
         begin = time.monotonic()
         while process.poll() is None:
-            process.send_signal(signal.SIGINT)  # two signals that arrive together may count as one
+            process.send_signal(signal.SIGINT)  # signals in quick succession may be merged into one
             time.sleep(0.05)
         # The last signal may arrive after everything has been stopped, and then kills dmlc-submit itself.
         self.assertIn(process.returncode, (130, -signal.SIGINT))

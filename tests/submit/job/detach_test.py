@@ -14,7 +14,7 @@ import unittest
 from submit_case import LIMIT_S, SubmitCase, python
 from warren_testing import free_ports, wait_for
 
-#: Prints a line when it starts and another once the file "go" exists.
+#: Prints a line and writes the file up-TASK at its start, and prints a line to each stream once there is a file "go".
 WAIT_FOR_GO = r"""
 import os, sys, time
 task = os.environ["DMLC_TASK_ID"]
@@ -39,11 +39,11 @@ class Detach(SubmitCase):
         return json.loads((self.jobs / f"{job}.json").read_text())
 
     def end_of(self, job):
-        """Waits for the job's end; returns its record."""
+        """Waits for the end of the job. Returns the job's record."""
         return wait_for(lambda: "how" in self.record(job) and self.record(job), LIMIT_S, "the end of the job")
 
     def detach(self, *words, **settings):
-        """Starts a job with --detach in a session of its own; returns its ID."""
+        """Starts a job with --detach in a new session. Returns the job's ID."""
         starter = self.start("--detach", *words, start_new_session=True, **settings)
         out, err = starter.communicate(timeout=LIMIT_S)
         self.assertEqual(starter.returncode, 0, err)
@@ -167,8 +167,8 @@ class Detach(SubmitCase):
 
     @contextlib.contextmanager
     def held_up(self, **settings):
-        """A start that does not get as far as the job; yields the process that waits for it and the pid of the launcher."""
-        os.mkfifo(self.file("pipe"))  # opening it waits for a reader
+        """Starts a detached job whose launcher blocks before the job begins. Yields the waiting dmlc-submit and the pid of the launcher."""
+        os.mkfifo(self.file("pipe"))  # the launcher blocks in opening it until there is a reader
         process = self.start("--detach", "--num-workers", 1, "--timeline", "pipe", "touch", "started", **settings)
         wait_for(lambda: len(self.marked()) == 3, LIMIT_S, "the launcher and its watchdog")
         children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children")
@@ -180,7 +180,7 @@ class Detach(SubmitCase):
             self.check_nothing_is_left(LIMIT_S)
 
     def test_a_job_whose_caller_is_gone_does_not_begin(self):
-        # As on systems that send no signal when a parent ends.
+        # Ignoring SIGTERM simulates a system that sends no signal when a parent process ends.
         with self.held_up(preexec_fn=lambda: signal.signal(signal.SIGTERM, signal.SIG_IGN)) as (process, launcher):
             process.kill()
             process.wait()

@@ -10,8 +10,8 @@ from submit_case import IDLE, LIMIT_S, SubmitCase, python
 ALL_SHOWN = "(--show-all-errors shows their output)"
 TRACEBACK = "Traceback (most recent call last):"
 
-# Worker 1 raises after each of the others has written a traceback that names worker 1. The others then wait, and react to SIGTERM as Python
-# does by default.
+# Worker 1 fails once every other worker has written a traceback that names worker 1. The other workers then sleep, and react to SIGTERM as
+# Python does by default.
 ONE_RAISES = r"""
 import os, pathlib, sys, time, traceback
 task = os.environ['DMLC_TASK_ID']

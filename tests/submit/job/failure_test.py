@@ -1,4 +1,4 @@
-"""What happens if a process of a job fails: exit code, last output, restarts, the end of the other processes."""
+"""The failure of a process of a job: exit code, last output, restarts, and the end of the other processes."""
 
 import os
 import re
@@ -13,7 +13,7 @@ from warren_testing import wait_for
 
 STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
 
-# Worker 1 runs the code that a test appends, once all workers are up. The others idle.
+# Once all workers are up, worker 1 runs the code that a test appends. The other workers sleep.
 ONE_FAILS = r"""
 import os, pathlib, signal, sys, time
 task = os.environ['DMLC_TASK_ID']
@@ -30,7 +30,7 @@ class Failure(SubmitCase):
         self.assertEqual(self.submit("--num-workers", 3, "true").returncode, 0)
 
     def test_programs_that_never_joined_their_job_are_told_of_and_the_exit_code_stays_0(self):
-        self.file("xgboost.py").write_text("")  # stands in for the library
+        self.file("xgboost.py").write_text("")  # a stand-in for the library
         self.file("plain.py").write_text("import xgboost\n")
         process = self.submit("--num-workers", 2, "--quiet", sys.executable, "plain.py")
         self.assertEqual(process.returncode, 0, process.err)

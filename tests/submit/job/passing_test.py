@@ -1,4 +1,4 @@
-"""What the processes of a job receive: arguments, environment, descriptors, signals, roles."""
+"""The properties that the processes of a job are given: arguments, environment, descriptors, signals, roles."""
 
 import json
 import os
@@ -143,7 +143,7 @@ else:
         self.assertEqual(process.wait(LIMIT_S), 143)
         self.assertIn("its 2 processes were stopped", self.said(process))
         self.check_nothing_is_left()
-        refused = self.submit("--until-stdin-closes", "--num-workers", 1, "true")  # from /dev/null
+        refused = self.submit("--until-stdin-closes", "--num-workers", 1, "true")  # standard input is /dev/null
         self.assertEqual(refused.returncode, 1)
         self.assertIn("--until-stdin-closes: standard input is a file or a device", refused.err)
 

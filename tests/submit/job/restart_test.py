@@ -8,7 +8,7 @@ import unittest
 from submit_case import IDLE, LIMIT_S, SubmitCase, python
 from warren_testing import wait_for
 
-# Each worker records its attempt and its pid, waits for all others of its attempt, and then runs the code of the test.
+# Each worker records its attempt and its pid, waits for all workers of the same start, and then runs the code that a test appends.
 TOGETHER = r"""
 import json, os, pathlib, signal, sys, time
 task, attempt = os.environ['DMLC_TASK_ID'], int(os.environ['DMLC_NUM_ATTEMPT'])
@@ -48,7 +48,7 @@ class Restart(SubmitCase):
         code = ("import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + TOGETHER +
                 "if attempt == 0: sys.exit(7) if task == '1' else time.sleep(600)\ntime.sleep(1.5)")
         process = self.submit("--num-workers", 2, "--max-restarts", 1, *python(code))
-        # The second start lives longer than the grace time that began with the end of the first one.
+        # The second start outlives the grace time that began when the first start was stopped.
         self.assertEqual(process.returncode, 0, process.err)
         self.assertEqual(self.attempts(2), [[0, 1]] * 2)
 
@@ -106,11 +106,11 @@ if attempt == 0:
         self.assertEqual(self.attempts(2), [[0]] * 2)
 
     def test_nothing_of_an_earlier_start_is_left_beside_a_later_one(self):
-        # A process that leaves its process group and session survives its parent's kill.
+        # A process that leaves its process group and session survives when its parent's group is killed.
         stray = ("import subprocess\nstray = subprocess.Popen(['sleep', '600'], start_new_session=True)\n"
                  "pathlib.Path(f'stray-{task}-{starts}').write_text(str(stray.pid))\n")
         code = TOGETHER.replace("while", stray + "while", 1) + (
-            "while not os.path.exists(f'stray-0-{starts}'): time.sleep(0.01)\n"  # task 1's failure ends task 0: its stray must exist first
+            "while not os.path.exists(f'stray-0-{starts}'): time.sleep(0.01)\n"  # task 1's failure ends task 0, whose stray must exist by then
             "if attempt == 0: sys.exit(7) if task == '1' else time.sleep(600)\n"
             "while not os.path.exists('seen'): time.sleep(0.01)")
         process = self.start("--num-workers", 2, "--max-restarts", 1, *python(code))

@@ -180,14 +180,15 @@ class SeatedWorld : public JobView {
       status.signal = kind == 0 ? SIGKILL : 0;
       status.code = kind == 1 ? 255 : kind == 2 ? 143 : 0;
       status.host_lost = kind == 1;
-      // Further losses of a host that is left out make it longer.
+      // Each further loss on a host that is left out extends the time for which it is left out.
       if (IsLeftOut(task.seat.host)) left_out_until_[task.seat.host] = now_ + kLossMemory;
     }
     task = {};
     Tell([&] { supervisor_.Exited(index, status, now_); });
   }
 
-  /// No slot is free, on a host that may be used, while a task waits for one.
+  /// Checks that if a task waits although a usable host has a free slot, the supervisor has a deadline within
+  /// kHostRest.
   void CheckSeats() {
     if (over_) return;
     const auto running =
@@ -204,7 +205,7 @@ class SeatedWorld : public JobView {
     }
   }
 
-  /// The tasks that were asked to leave end as SIGTERM ends them.
+  /// Ends the tasks that were asked to leave, with the exit code of SIGTERM.
   void EndThoseThatLeave() {
     for (std::size_t i = 0; i < tasks_.size(); ++i) {
       if (!tasks_[i].leaving) continue;
@@ -215,13 +216,14 @@ class SeatedWorld : public JobView {
     }
   }
 
-  /// If nothing happens any more, all slots that there are get used, and the job ends.
+  /// Checks that all available slots are used after a while without changes, and that the job ends when its
+  /// work is done.
   void Converge() {
     hosts_ = {{"h0", 2}, {"new", 3}};
     Tell([this] { supervisor_.HostsChanged(hosts_, now_); });
     EndThoseThatLeave();
     Advance(20 * 60'000);
-    // One that has the state may have stayed on a host that has gone.
+    // A worker that has the state may have stayed on a host that has been removed.
     for (std::size_t i = 0; i < tasks_.size(); ++i) {
       if (tasks_[i].running) Tell([&] { supervisor_.Assigned(std::to_string(i), 0, now_); });
     }

@@ -25,8 +25,8 @@ namespace {
 using namespace std::chrono_literals;
 using Milliseconds = std::chrono::milliseconds;
 
-/// Upper bound on the time from a stop to the end of the job, with slack. Doubled, because a restart may fail
-/// while it stops the job, which is then stopped again.
+/// Upper bound on the time from a stop to the end of the job, with slack. It is doubled because a restart may
+/// fail while it stops the job, which is then stopped again.
 constexpr auto kLongestEnd = 2 * (10s + kClusterPatience);
 
 /// Number of jobs that each test simulates.
@@ -79,7 +79,7 @@ class SimulatedJob : public JobView {
         processes_(plan_.size()),
         supervisor_(scenario.policy, plan_, *this) {}
 
-  /// Runs until the job is over. Returns false if a rule was broken; wrong() says which.
+  /// Runs until the job is over. Returns false if a rule was broken; wrong() names the rule.
   bool Run() {
     At(0ms, [this] { Tell([this] { supervisor_.Begin(now_); }, kTrouble); });
     for (int steps = 0; !result_ && wrong_.empty(); ++steps) {
@@ -124,7 +124,7 @@ class SimulatedJob : public JobView {
 
   // --- events that derived classes schedule ---------------------------------------------------------------
 
-  /// Called when the process has begun the attempt with this number.
+  /// Called when the process has begun attempt number `attempt`.
   virtual void OnStarted(std::size_t index, int attempt) = 0;
   /// Whether the process fails to start.
   virtual bool StartFails(std::size_t) { return false; }
@@ -471,7 +471,7 @@ class Chaos : public SimulatedJob {
     ExpectLinks();
   }
 
-  /// Ends the tracker after 20 s if workers are missing while others wait for them.
+  /// Ends the tracker after 20 s if a running process is still not linked.
   void ExpectLinks() {
     At(20s, [this, begin = begins_] {
       const bool one_waits = std::any_of(processes_.begin(), processes_.end(),
@@ -610,7 +610,7 @@ class OneAtFault : public SimulatedJob {
   }
 
   void OnReported(const std::string& task) override {
-    if (says_error_) return;  // the tracker already knows the first error
+    if (says_error_) return;  // the first error has already been reported
     Tell([&] { supervisor_.Broken(task, "worker failed", now_); }, kTrouble);
   }
 

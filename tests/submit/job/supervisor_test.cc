@@ -294,10 +294,11 @@ class SeatedJobTest : public SupervisorTest {
     supervisor_->Prepared(now_);
   }
 
-  /// Carries out all actions: processes start at once. Returns them in short form, with their hosts.
+  /// Carries out all actions; processes start at once. Returns the actions in short form, with the seats of
+  /// started processes.
   std::vector<std::string> Run() {
     std::vector<std::string> wanted;
-    for (int quiet = 0; quiet < 2; ++quiet) {  // an event may have asked for Resume
+    for (int quiet = 0; quiet < 2; ++quiet) {  // an event may have made Resume necessary
       for (std::string& one : Settle()) {
         if (one.starts_with("start ")) {
           const std::size_t index = last_start_.index;

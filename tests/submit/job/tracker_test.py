@@ -1,4 +1,4 @@
-"""dmlc-submit and its tracker: ranks, prints, workers that never come, the end of the job."""
+"""dmlc-submit and its tracker: ranks, prints, workers that never arrive, the end of the job."""
 
 import json
 import re
@@ -30,7 +30,7 @@ class WithTracker(SubmitCase):
     def test_prefix_is_the_rank_once_it_is_known(self):
         code = (
             "print('task', flush=True)\n"
-            "worker.rank = 1 - task\n"  # asks for a rank other than its task number
+            "worker.rank = 1 - task\n"  # requests a rank other than its task number
             "worker.start(); print('ranked', worker.rank, task, flush=True); worker.shutdown()"
         )
         process = self.workers(2, code)

@@ -166,8 +166,9 @@ class Hangs : public testing::Test {
     }
   }
 
-  /// Lets `how_long` seconds pass. There are no samples or reports of workers in `silent`, and no reports of
-  /// those in `untold`. Workers in `idle` use only idle_cores_ cores, and those in printing_ print.
+  /// Lets `how_long` seconds pass and collects the findings. Workers in `silent` provide neither samples nor
+  /// reports, workers in `untold` provide samples only. Workers in `idle` use only idle_cores_ cores, and
+  /// workers in printing_ print lines.
   using Some = std::vector<std::size_t>;
   void Pass(int how_long, const Some& silent = {}, const Some& idle = {}, const Some& untold = {}) {
     for (int i = 0; i < how_long; i += static_cast<int>(kInterval.count())) {

@@ -24,7 +24,7 @@ RUNNING = "document.querySelectorAll('.cell.running').length >= {}"
 # A script that returns the elements that extend beyond the page's right edge, except those in scrollable parts.
 TOO_WIDE = ("[...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > innerWidth + 1 &&"
             " !e.closest('#command, .scroll, #topology, .unseen, .skip')).map(e => e.tagName + ' ' + e.id + ' ' + e.className)")
-# A script that returns the lowest contrast ratio (as in WCAG) between a text and its background, and the element with that text.
+# A script that returns the lowest contrast ratio (as in WCAG) between text and its background, and the element with that text.
 CONTRAST = """(() => {
   const canvas = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
   const rgb = (color) => { canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = color; canvas.fillRect(0, 0, 1, 1); return [...canvas.getImageData(0, 0, 1, 1).data]; };

@@ -2,10 +2,10 @@
 //
 //   serve-synthetic-job [--workers N] [--port P] [--at SECONDS] [--speed X] [--keep FILE] [--measure yes]
 //
-// Prints both URLs, then the requests to cancel the job or to take a stack. The job is SECONDS old at first
-// and ages X seconds per second. The program ends with the job or at the end of its standard input. --keep
-// writes the kept page at that age and serves nothing;
-// --measure prints the cost of each representation of the job.
+// Prints both URLs, and later each request to cancel the job or to collect a stack. The job is SECONDS old at
+// first and ages X seconds per second. The program ends when the job is over, or when its standard input ends
+// or has data. With --keep, it only writes the kept page at that age. With --measure yes, it only prints the
+// cost of each representation of the job.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -137,7 +137,8 @@ void Keep(const std::string& path, int workers, double at) {
   std::ofstream(path) << KeptPage(SyntheticJob(workers, at), output, UsageHistory(0));
 }
 
-/// Prints the time and size of the page's whole state, one second's change, and the metrics.
+/// Prints the size and the time of generation of the page's whole state, of one second's change and of the
+/// metrics, and the time to copy a snapshot.
 void Measure(int workers) {
   const JobSnapshot before = SyntheticJob(workers, 50);
   const JobSnapshot now = SyntheticJob(workers, 51);

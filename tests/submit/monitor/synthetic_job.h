@@ -7,9 +7,9 @@
 
 namespace warren::submit {
 
-/// The state of the job `seconds` after it began. The job has four workers per host and ends after 600
-/// rounds, at five rounds per second. Rank 3 makes the others wait, worker 5 has been restarted, and the last
-/// worker but one is stuck for 30 s.
+/// The state of the job `seconds` after it began. The job has four workers per host, reads data for 6 s, and
+/// ends after 600 rounds, at five rounds per second. Rank 3 makes the others wait, worker 5 has been
+/// restarted, and the second to last worker is stuck for 30 s.
 JobSnapshot SyntheticJob(int workers, double seconds);
 
 /// A line of output of worker `index`, `seconds` after the job began.

@@ -21,7 +21,8 @@ TEST(UsageHistory, HasOneListPerProcessAndCommonTimes) {
   EXPECT_EQ(history.Json(), R"({"seconds":[0,1.3],"cores":[[0.9,1],[2,0]],"mib":[[3,4],[0,5]]})");
 }
 
-/// The times that are kept of a job of this many processes and seconds, with a look each second.
+/// The times that are kept for a job with this many processes that runs for this many seconds. Usage is added
+/// each second if it is due.
 std::vector<double> TimesOf(std::size_t processes, int seconds) {
   UsageHistory history(processes);
   for (int second = 0; second < seconds; ++second) {

@@ -1,4 +1,4 @@
-"""A worker that trains a little with stock XGBoost and its own collectives. With the argument `stops`, worker 1 stops itself."""
+"""A worker that trains briefly with stock XGBoost and its own collectives. With the argument `stops`, worker 1 stops itself with SIGSTOP."""
 
 import os
 import signal
@@ -8,7 +8,7 @@ import time
 import numpy as np
 import xgboost
 
-if hasattr(xgboost, "rabit"):  # up to 1.7
+if hasattr(xgboost, "rabit"):  # XGBoost up to 1.7
     xgboost.rabit.init([f"{name}={value}".encode() for name, value in os.environ.items() if name.startswith("DMLC_")])
     finish = xgboost.rabit.finalize
 else:

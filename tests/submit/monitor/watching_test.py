@@ -26,7 +26,7 @@ class Served:
     """A server of a synthetic job, and requests to it."""
 
     def __init__(self, *arguments, state_home=os.devnull):
-        """`state_home`: the folder of the user's state, in which the history of jobs is."""
+        """`state_home`: XDG_STATE_HOME of the server, the folder that contains the history of jobs."""
         self.process = subprocess.Popen([str(BIN / "serve-synthetic-job"), *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                         env={**os.environ, "XDG_STATE_HOME": str(state_home)})
         metrics, page = (self.process.stdout.readline().strip() for _ in range(2))
@@ -62,7 +62,7 @@ class Served:
                     yield name, json.loads(value)
 
     def end(self):
-        """Ends the job. Returns the time that the program takes to end."""
+        """Ends the job. Returns the seconds that the server takes to exit."""
         self.process.stdin.close()
         began = time.monotonic()
         self.process.wait(LIMIT_S)
@@ -79,7 +79,7 @@ JOB = "20261127T010203Z-4242"
 
 
 def keep_job(state_home, name="rate-0.3", **fields):
-    """Writes what dmlc-submit leaves of a job that has ended: its record, its evaluations and its page."""
+    """Writes the files that dmlc-submit keeps of a finished job: its record, with `fields` replaced, its evaluations and its page."""
     folder = pathlib.Path(state_home, "warren", "jobs")
     folder.mkdir(parents=True)
     page = pathlib.Path(state_home, "job.html")
@@ -178,7 +178,7 @@ class WatchingTest(unittest.TestCase):
         served = self.serve("--at", "20")
         events = served.events()
         next(events)
-        # One client that reads nothing, and one that requests nothing.
+        # One client requests nothing, and one reads nothing.
         with socket.create_connection(("127.0.0.1", served.port)), socket.create_connection(("127.0.0.1", served.port)) as deaf:
             deaf.sendall(f"GET /events HTTP/1.1\r\nHost: localhost\r\nCookie: {served.cookie['Cookie']}\r\n\r\n".encode())
             served.end()
@@ -355,7 +355,7 @@ class WatchingTest(unittest.TestCase):
                 process.wait()
 
     def query(self, port, expression):
-        """Waits until the expression has a value, and returns it."""
+        """Waits until the expression has a value. Returns the value."""
         end = time.monotonic() + LIMIT_S
         found = None
         while time.monotonic() < end:

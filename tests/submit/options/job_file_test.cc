@@ -1,5 +1,5 @@
-// Job files: what they may contain, how they combine with the command line, and that a saved one reads back
-// as the same options.
+// Job files: their contents, their combination with the command line, and that a saved job file yields the
+// same options again.
 #include "submit/options/job_file.h"
 
 #include <gmock/gmock.h>
@@ -261,10 +261,9 @@ TEST_F(JobFileTest, SavedFileHasWhatWasGivenInTableOrder) {
   EXPECT_THROW(Without({"--job", "", "-n", "1", "run"}), UsageError);
 }
 
-// --- random command lines
-// -----------------------------------------------------------------------------------
+// --- random command lines ---------------------------------------------------------------------------------
 
-/// Texts that YAML, a shell or a command line might change.
+/// Strings that YAML, a shell or a command line might change.
 const std::vector<std::string> kTexts = {"plain",
                                          "a b",
                                          "",
@@ -316,7 +315,7 @@ const std::vector<std::string> kTexts = {"plain",
                                          "\\n",
                                          std::string(5000, 'x')};
 
-/// Times that look different when a number is written anew.
+/// Times, most of which look different after parsing and formatting.
 const std::vector<std::string> kSeconds = {"7", "0.5", "030", "5.50", "0.00000001"};
 
 class RandomLine {
@@ -389,8 +388,7 @@ TEST_F(JobFileTest, SavedCommandLineReadsBackAsTheSameOptions) {
   EXPECT_GT(valid, cases / 8);
 }
 
-// --- the schema
-// ---------------------------------------------------------------------------------------------
+// --- the schema -------------------------------------------------------------------------------------------
 
 TEST_F(JobFileTest, SchemaOfTheDocumentationIsWhatTheTableSays) {
   std::ifstream file(WARREN_JOB_SCHEMA);

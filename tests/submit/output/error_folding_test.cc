@@ -1,4 +1,4 @@
-// Which errors of a failing job are shown and which are folded, without losing any output.
+// The choice between showing and folding the errors of a failing job, without losing any output.
 #include "submit/output/error_folding.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Cutting output into lines without changing a byte.
+// Splitting output into lines without changing a byte.
 #include "submit/output/line_splitter.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Log folders: creating them, locking them, and moving the logs of an earlier job away.
+// Log folders: creating them, locking them, and moving away the logs of an earlier job.
 #include "submit/output/log_folder.h"
 
 #include <gmock/gmock.h>

@@ -35,14 +35,14 @@ class Output(SubmitCase):
         drawn = re.sub(rb"\r(?!\n)", b"\r[0] ", data)  # a carriage return begins a new drawing, which has the prefix again
         self.assertEqual(out, b"".join(b"[0] " + line + b"\n" for line in drawn.split(b"\n")[:-1]))
 
-    #: step() prints a text and waits until the file `name` exists.
+    #: Defines step(), which prints `text` and waits until the file `name` exists.
     STEPS = ("import os, pathlib, sys, time\n"
              "def step(name, text, stream=sys.stdout):\n"
              "    print(text, end='', file=stream)\n"
              "    while not pathlib.Path(name).exists(): time.sleep(0.01)\n")
 
     def job_in_steps(self, code, *options, **settings):
-        """Starts a job of a Python program without PYTHONUNBUFFERED, which tests set but users do not."""
+        """Starts a job that runs a Python program, without PYTHONUNBUFFERED, which the environment of tests has but that of users does not."""
         self.file("steps.py").write_text(self.STEPS + code)
         environment = {name: value for name, value in self.environment().items() if name != b"PYTHONUNBUFFERED"}
         process = subprocess.Popen([PROGRAM, "--cluster", "local", "--num-workers", "1", *options, "/usr/bin/python3", "steps.py"],
@@ -144,7 +144,7 @@ class Output(SubmitCase):
         states = [pathlib.Path(f"/proc/{pid}/wchan").read_text() for pid in children]
         if any("pipe_write" in state for state in states):
             return True
-        # wchan shows nothing without permission to read it. Then check that the workers have not run for a while.
+        # Without permission, wchan shows nothing. In that case, check that the workers have not run for a while.
         before = [pathlib.Path(f"/proc/{pid}/stat").read_text() for pid in children]
         time.sleep(0.2)
         return before == [pathlib.Path(f"/proc/{pid}/stat").read_text() for pid in children]
@@ -272,7 +272,7 @@ class Output(SubmitCase):
     # --- terminals ---------------------------------------------------------------------------------------
 
     def on_terminal(self, *words, environment=None):
-        """Runs dmlc-submit on a terminal. Returns what the terminal shows, and the exit code."""
+        """Runs dmlc-submit on a terminal. Returns all output to the terminal, and the exit code."""
         master, slave = os.openpty()
         attributes = termios.tcgetattr(slave)
         attributes[1] &= ~termios.OPOST  # newlines are not translated
@@ -312,7 +312,7 @@ class Output(SubmitCase):
         self.assertEqual(code, 0, shown)
         self.assertRegex(shown, r"dmlc-submit: \[=+ +\] 1 of 3 workers connected\r")
         self.assertRegex(shown, r"(?:\n|\x1b\[J)dmlc-submit: all 3 workers are up \(\d+\.\d s\)\n")
-        # Without the drawings of the bar, every line stands alone.
+        # Once the control sequences that redraw the bar are removed, every line stands alone.
         bare = shown.replace("\r\x1b[J", "\n")
         self.assertEqual(sum(line.endswith("] before") or line.endswith("m before") for line in bare.splitlines()), 3)
         process = self.submit("--num-workers", 3, "/usr/bin/python3", "worker.py")
@@ -332,7 +332,7 @@ class Output(SubmitCase):
             "if os.environ['DMLC_TASK_ID'] == '0':\n"
             "    ClassicWorker(address, 0).start()\n"
             "while not pathlib.Path('narrow').exists(): time.sleep(0.01)\n"
-            "sys.stderr.write('x' * 65536 + 'y'); sys.stderr.flush()\n"  # dmlc-submit shows a piece and waits for the rest
+            "sys.stderr.write('x' * 65536 + 'y'); sys.stderr.flush()\n"  # dmlc-submit shows part of the line and waits for the rest
             "time.sleep(600)\n"
         )
         master, slave = os.openpty()

@@ -22,7 +22,7 @@ def one_numa_node():
 
 class Binding(SubmitCase):
     def found(self, process):
-        """The role, cores and threads of each process as printed by SHOW, in the order of their sorted output lines."""
+        """The role, cores and threads of each process as printed by SHOW, in the order of the sorted output lines."""
         self.assertEqual(process.returncode, 0, process.err)
         lines = [re.fullmatch(r"\[[^]]*\] (\w+) \[(.*)\] (\S+)", line).groups() for line in sorted(process.out.splitlines())]
         return [(role, [int(core) for core in cores.split(", ")], threads) for role, cores, threads in lines]
@@ -122,7 +122,7 @@ class ScriptOfAnotherHost(SubmitCase):
     """The script that dmlc-submit would give to ssh, run by a shell on this machine. The test plays the part of dmlc-submit."""
 
     def script(self, *words):
-        """The script of the only worker."""
+        """The script that --dry-run shows for the only worker."""
         dry = self.submit("--cluster", "ssh", "--host-ip", "127.0.0.1", "--num-workers", 1, "--dry-run", *words, *SHOW,
                           environment={"HOSTFILE": str(self.file("hosts"))})  # fmt: skip
         self.assertEqual(dry.returncode, 0, dry.err)
@@ -133,7 +133,7 @@ class ScriptOfAnotherHost(SubmitCase):
         self.file("hosts").write_text("n0\n")
 
     def begin(self, shell, script, **environment):
-        """Starts the script and waits for its message, which lists the host's cores."""
+        """Starts the script and waits for its message, which lists the host's cores. Returns the process and its standard error so far."""
         process = self.note(subprocess.Popen([shell], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                              cwd=self.directory, env=self.environment(environment)))  # fmt: skip
         self.addCleanup(process.stdin.close)

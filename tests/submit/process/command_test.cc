@@ -16,7 +16,7 @@ namespace {
 using testing::HasSubstr;
 namespace fs = std::filesystem;
 
-/// Runs in an empty directory with a directory "bin" in it.
+/// Runs in a directory that contains only an empty directory "bin".
 class FindCommandTest : public testing::Test {
  protected:
   void SetUp() override {

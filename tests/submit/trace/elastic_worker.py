@@ -1,4 +1,4 @@
-"""A worker for traces_test.py: worker 1 kills itself in the first generation, and the others end the work in the second one."""
+"""A worker for traces_test.py: worker 1 kills itself in the first generation, and the others end the work in the second generation."""
 
 import contextlib
 import os

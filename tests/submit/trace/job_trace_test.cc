@@ -18,7 +18,7 @@ using testing::IsEmpty;
 class JobTraceTest : public testing::Test {
  protected:
   void Pass(int time) { now_ += seconds(time); }
-  /// Both workers run and are linked.
+  /// Starts both workers, and links them.
   void Link() {
     for (std::size_t i = 0; i < 2; ++i) trace_.Runs(i, 2, now_);
     trace_.Joined(1, 2, now_);
@@ -40,7 +40,7 @@ class JobTraceTest : public testing::Test {
     }
     return names;
   }
-  /// The only span with this name; with an attribute, if given.
+  /// The only span with this name and, if given, this attribute. Throws std::runtime_error if there is none.
   const Span& Of(const std::string& name, const std::string& attribute = "", std::int64_t value = 0) const {
     const Span* found = nullptr;
     for (const Span& span : all_) {
@@ -114,7 +114,7 @@ TEST_F(JobTraceTest, MetricsOfARoundThatComeOneByOneAreOfOneSpan) {
   trace_.Evaluated(1, 0, {{"a", 1.0}}, true, now_);
   Pass(1);
   trace_.Evaluated(1, 0, {{"a", 1.0}, {"b", 2.0}}, false, now_);
-  trace_.Evaluated(1, 0, {{"a", 3.0}}, true, now_);  // a training that begins again
+  trace_.Evaluated(1, 0, {{"a", 3.0}}, true, now_);  // training that begins again
   trace_.Finished(0, "", std::nullopt, now_);
   EXPECT_THAT(Take(), ElementsAre("start", "join", "round", "round", "attempt", "train.py"));
   EXPECT_EQ(ValueOf(all_[2].attributes, "warren.metric.b"), AttributeValue(2.0));

@@ -24,12 +24,12 @@ FoundTraceSettings Find(const Variables& variables) {
   });
 }
 
-/// Variables for which traces are sent, and one more.
+/// Finds the settings for an endpoint and one more variable.
 FoundTraceSettings FindWith(const std::string& name, const std::string& value) {
   return Find({{"OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:4318"}, {name, value}});
 }
 
-/// The only message. No traces are sent.
+/// Expects that no traces are sent and that there is one message, which is returned.
 std::string Refusal(const Variables& variables) {
   const auto found = Find(variables);
   EXPECT_FALSE(found.settings);
@@ -109,7 +109,7 @@ TEST(TraceSettings, ProtocolsOtherThanHttpAreRefusedWithWhatToSet) {
   EXPECT_THAT(text, HasSubstr("OTEL_EXPORTER_OTLP_PROTOCOL is 'grpc'"));
   EXPECT_THAT(text, HasSubstr("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=http/json"));
   EXPECT_THAT(text, HasSubstr("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"));
-  // The variable for traces alone takes precedence.
+  // The variable that is specific to traces takes precedence.
   EXPECT_TRUE(Find({{"OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:4318"},
                     {"OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"},
                     {"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/json"}})

@@ -1,5 +1,5 @@
-"""A stand-in for an OpenTelemetry collector: keeps the spans of the requests that it takes, and checks them against the definitions of OTLP
-where the package opentelemetry-proto can be had."""
+"""A stand-in for an OpenTelemetry collector, which keeps the requests that it receives, and a check of requests against the definitions of
+OTLP in the package opentelemetry-proto."""
 
 import base64
 import contextlib
@@ -15,12 +15,12 @@ from warren_testing import BIN
 
 
 class StandInCollector:
-    """Listens on 127.0.0.1. `answers`: the status and the body of each answer, of which the last one is repeated. `certificate`: the file of a
-    certificate and its key, for https."""
+    """Listens on 127.0.0.1. `answers`: the status and body of each response; the last response is repeated. Status 100 stands for 100 followed
+    by 200. `certificate`: a file with a certificate and its key, which makes the server use https."""
 
     def __init__(self, *answers, certificate=None):
         self.answers = list(answers or [(200, "{}")])
-        self.requests = []  # path, headers, body
+        self.requests = []  # tuples of path, headers and body
         collector = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -40,7 +40,7 @@ class StandInCollector:
 
         class Server(http.server.ThreadingHTTPServer):
             def handle_error(self, *_):
-                """A client that does not trust the certificate closes the connection."""
+                """Ignores the error: a client that does not trust the certificate closes the connection."""
 
         self._server = Server(("127.0.0.1", 0), Handler)
         if certificate:
@@ -92,7 +92,8 @@ def attributes(thing):
 
 
 def certificate_of(names, folder):
-    """Files in the folder: a new certificate for these names and addresses, which signs itself, and the same with its key."""
+    """Creates a self-signed certificate for `names` (a subjectAltName) in `folder`. Returns the paths of the certificate and of a file with the
+    certificate and its key."""
     certificate, key, both = (folder / name for name in ("certificate.pem", "key.pem", "both.pem"))
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=stand-in",
                     "-addext", f"subjectAltName={names}", "-keyout", key, "-out", certificate], check=True, capture_output=True)  # fmt: skip
@@ -102,7 +103,7 @@ def certificate_of(names, folder):
 
 @contextlib.contextmanager
 def silent_server():
-    """The URL of a server that accepts connections and never answers."""
+    """Yields the URL of a server that accepts connections but never answers."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield f"http://127.0.0.1:{server.getsockname()[1]}"
 
@@ -120,7 +121,7 @@ print(sum(len(some.spans) for all in request.resource_spans for some in all.scop
 
 
 def python_with_opentelemetry():
-    """A Python with opentelemetry-proto, installed next to the build if missing; None if the installation fails."""
+    """A Python interpreter with opentelemetry-proto, installed next to the build if missing. Returns None if the installation fails."""
     place = BIN.parent / "interop" / "opentelemetry"
     if not (place / "ready").exists():
         for command in ([sys.executable, "-m", "venv", place], [place / "bin/pip", "install", "--quiet", "opentelemetry-proto"]):
@@ -131,9 +132,10 @@ def python_with_opentelemetry():
 
 
 def number_of_spans(python, body):
-    """Parses a request with OTLP's own definitions, which allow no unknown field. Raises AssertionError if they do not allow it."""
+    """Parses a request by OTLP's own definitions, which allow no unknown fields. Returns the number of spans. Raises AssertionError if the
+    request or a span is invalid."""
     request = json.loads(body)
-    # OTLP's ids are hexadecimal, and those of protobuf's JSON are in base64.
+    # IDs are hexadecimal in OTLP's JSON, but base64 in protobuf's JSON.
     for span in (span for all in request["resourceSpans"] for some in all["scopeSpans"] for span in some["spans"]):
         for name in ("traceId", "spanId", "parentSpanId"):
             if name in span:

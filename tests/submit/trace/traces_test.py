@@ -18,7 +18,7 @@ SOURCE = pathlib.Path(os.environ["WARREN_SOURCE"])
 PACKAGE = {"PYTHONPATH": str(SOURCE / "python/src"), "WARREN_NATIVE": str(BIN.parent)}
 WATCHED_WORKER = SOURCE / "tests/submit/monitor/watched_worker.py"
 ELASTIC_WORKER = pathlib.Path(__file__).with_name("elastic_worker.py")
-#: Prints evaluations as XGBoost does. Worker 1 fails in the first attempt.
+#: A program that prints evaluations as XGBoost does. Worker 1 fails in the first attempt.
 TRAINS = """
 import os, sys
 task, attempt = os.environ['DMLC_TASK_ID'], os.environ['DMLC_NUM_ATTEMPT']
@@ -38,7 +38,7 @@ PARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 class Traced(SubmitCase):
     def environment(self, extra=None):
         found = super().environment({"XDG_STATE_HOME": str(self.directory / "state"), **(extra or {})})
-        # Those of whoever runs the test.
+        # Leaves out the trace settings of the user who runs the test.
         return {name: value for name, value in found.items()
                 if os.fsdecode(name) in (extra or {}) or not name.startswith((b"OTEL_", b"TRACEPARENT", b"TRACESTATE"))}  # fmt: skip
 
@@ -83,7 +83,7 @@ class Jobs(Traced):
         rounds = [span for span in spans if span.name == "round" and span.parent == second.id]
         self.assertEqual([span.attributes["warren.round"] for span in rounds], [0, 1, 2])
         self.assertEqual(rounds[1].attributes["warren.metric.train-rmse"], 0.5)
-        # Programs put their own spans below those of their attempt.
+        # Programs can make their own spans children of the span of their attempt.
         said = {tuple(line.split(" ")[-4:]) for line in job.out.splitlines() if "traceparent" in line}
         self.assertEqual(said, {("traceparent", str(i), f"00-{root.trace}-{span.id}-01", "vendor=1") for i, span in enumerate((first, second))})
         path, headers, _ = collector.requests[0]
@@ -183,7 +183,7 @@ class Jobs(Traced):
 
 class Failures(Traced):
     def check(self, job, url, *words):
-        """The job has succeeded, with one warning that has the address and these words."""
+        """Checks that the job has succeeded with a single warning, which contains the URL for traces and these words."""
         self.assertEqual(job.returncode, 0, job.err)
         warnings = [line for line in job.err.splitlines() if "warning: " in line]
         self.assertEqual(len(warnings), 1, job.err)
@@ -193,7 +193,7 @@ class Failures(Traced):
     def test_an_endpoint_that_refuses_connections(self):
         with silent_server() as url:
             pass
-        # It is not tried again at the end of the job, when only a second later a collector could be there.
+        # At the end of the job, there is no second try, which would follow only a second later.
         job = self.traced(url, "--num-workers", 2, "true", environment={"OTEL_BSP_EXPORT_TIMEOUT": "900"})
         self.check(job, url, "Connection refused")
 

@@ -9,7 +9,7 @@ import socket
 import struct
 import sys
 
-VARIABLE = "STAND_IN_KUBERNETES"  # the environment variable that has the stand-in's directory
+VARIABLE = "STAND_IN_KUBERNETES"  # the environment variable with the path of the stand-in's directory
 
 
 def end(text):

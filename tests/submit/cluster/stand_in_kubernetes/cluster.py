@@ -20,8 +20,8 @@ class Cluster:
         self.image_path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
         self.start_delay_s, self.end_delay_s, self.backoff_s, self.cpus = 0.05, 0.0, 0.3, None
         self.changed = threading.Condition(threading.RLock())
-        self.store, self.pods, self.jobs = {}, {}, {}  # by (namespace, kind, name); by uid; by uid
-        self.managers = {}  # by uid: the paths of the fields that each manager has applied
+        self.store, self.pods, self.jobs = {}, {}, {}  # keys: (namespace, kind, name); uid; uid
+        self.managers = {}  # key: uid; value: the paths of the fields that each manager has applied
         self.closing = self.dirty = False
         self.streams, self.threads, self.made = set(), [], []  # the logs being printed; all threads; directories to remove at the end
         self.version = 0
@@ -89,8 +89,8 @@ class Cluster:
         self.made += [path for path in new if path not in self.made]
 
     def write_hosts(self):
-        """Writes each pod's /etc/hosts, with the pod itself and the records of the cluster's DNS. Writes in place, since the file is
-        mounted."""
+        """Updates each pod's /etc/hosts with the pod itself and the records of the cluster's DNS. Writes in place, since the file is
+        mounted. Skips pods that do not have the file yet."""
         records = []  # tuples of namespace, service name and host name (or None)
         for (namespace, kind, name), service in self.store.items():
             selector = service.get("spec", {}).get("selector", {})

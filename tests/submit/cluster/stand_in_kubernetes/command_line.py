@@ -20,7 +20,7 @@ FLAGS = {
 
 
 def parse(words):
-    """Returns the verb, the other words, and the flags."""
+    """Returns the verb, the other words, and the flags. Raises Refused if the command line is invalid or not supported."""
     known, verb, rest, given, left = GLOBAL_FLAGS, None, [], {}, list(words)
     while left:
         word = left.pop(0)
@@ -75,7 +75,7 @@ def kind_of(word):
 
 
 def selector_of(text):
-    """Returns a predicate on labels. Only the operators = and == are supported."""
+    """Returns a predicate on labels. Raises Refused for operators other than = and ==."""
     wanted = {}
     for part in text.split(","):
         match = re.fullmatch(r"\s*([^\s!=()]+)\s*==?\s*([^\s!=()]*)\s*", part)

@@ -14,7 +14,7 @@ NEWNS, NEWUTS, NEWPID = 0x20000, 0x4000000, 0x20000000
 DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 
 libc = ctypes.CDLL(None, use_errno=True)
-# `own`: the folders in which make() can create others directly: the working directory, mounts, and folders that make() created.
+# `own`: the folders in which make() can create folders directly: the working directory, mounts, and folders that make() created.
 # `mirrored`: the folders that mirror() has covered.
 own: list[str] = []
 mirrored: set[str] = set()
@@ -31,7 +31,7 @@ def mount(source, target, kind=None, flags=0, data=None):
 
 
 def mirror(directory, stage):
-    """Covers a directory with a tmpfs that has the same entries, so that others can be added without changing the host's directory."""
+    """Covers a directory with a tmpfs that has the same entries, so that entries can be added without changing the host's directory."""
     below = os.open(directory, os.O_PATH | os.O_DIRECTORY)
     entries = list(os.scandir(directory))
     mount("none", stage, "tmpfs", 0, f"mode={os.stat(directory).st_mode & 0o7777:o}")
@@ -95,7 +95,7 @@ def begin(setting, place):
 
 
 def become(command, environment):
-    """Executes the command. Returns an error message on failure, but if the file is in no executable format, exits with code 255."""
+    """Executes the command. On failure, returns an error message, or exits with code 255 if the file is not in an executable format."""
     try:
         os.execvpe(command[0], command, environment)
     except (OSError, ValueError) as error:

@@ -12,7 +12,7 @@ except ImportError:
 
 
 def documents(text, source):
-    """The objects in the text that `kubectl -f` reads: JSON documents if it begins with {, otherwise YAML."""
+    """Yields the objects in a file's text as `kubectl -f` does: JSON if it begins with {, otherwise YAML. Raises Refused for malformed text."""
     def fail(error):
         return Refused(f"error: error parsing {source}: {error}")
 

@@ -8,7 +8,7 @@ from .objects import BATCH, TERMINAL, now
 
 
 class Job:
-    """What the Job controller knows about a Job, in addition to the stored object."""
+    """The Job controller's state of one Job, in addition to the stored object."""
 
     def __init__(self, cluster, thing):
         self.cluster, self.object, self.spec = cluster, thing, thing["spec"]
@@ -96,7 +96,7 @@ class Job:
         return None
 
     def sync(self):
-        """Does all that is due now. Returns the seconds until the next call is due, or None."""
+        """Does everything that is due now. Returns the seconds until the next call is due, or None if only a change makes one necessary."""
         cluster, now, pods = self.cluster, time.monotonic(), self.pods()
         for pod in pods:
             self.count(pod)

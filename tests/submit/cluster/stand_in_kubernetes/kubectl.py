@@ -54,7 +54,7 @@ class Kubectl:
         self.err(str(text))
 
     def _files(self):
-        """Yields the objects in the file, each with its source."""
+        """Yields each object in the file, as (source, object). Raises Refused if the file cannot be read or decoded."""
         name = self.flags["--filename"]
         if name == "-":
             source, text = "STDIN", self.request["text"]
@@ -161,7 +161,7 @@ class Kubectl:
 
     def _selected(self, what):
         """Returns the objects selected by words, selector or file, and whether exactly one was requested by name. Reports names that do not
-        exist."""
+        exist, unless --ignore-not-found is given. Raises Refused for invalid combinations."""
         cluster, words, selector = self.cluster, list(self.words), self.flags.get("--selector")
         wanted, missing = [], []
         if "--filename" in self.flags:
@@ -310,7 +310,7 @@ class Kubectl:
                 return
 
     def _watch(self, condition, over):
-        """Sets `over` when kubectl exits."""
+        """Sets `over` and notifies `condition` when kubectl exits."""
         def watch():
             try:
                 self.connection.recv(1)

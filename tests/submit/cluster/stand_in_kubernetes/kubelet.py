@@ -1,4 +1,4 @@
-"""A pod's life and its volumes."""
+"""A pod's life cycle and its volumes."""
 
 import signal
 import time
@@ -12,7 +12,7 @@ NODE_BYTES = 64 << 30  # memory of each of the three simulated nodes
 
 
 class Pod:
-    """A pod, which lives in its own thread. `object` is its object in the API server."""
+    """A pod, which runs in its own thread. `object` is its object in the API server."""
 
     def __init__(self, cluster, thing):
         self.cluster, self.object, self.namespace = cluster, thing, thing["metadata"]["namespace"]
@@ -35,7 +35,7 @@ class Pod:
         return sum(quantity(one.get(resource, "0")) for one in requests)
 
     def _lacks(self):
-        """What the pod waits for: memory if it requests more than any node has, cpu if the other pods leave too few, else None."""
+        """The missing resource: memory if the pod requests more than any node has, cpu if the other pods leave too few CPUs, otherwise None."""
         if self.requested("memory") > NODE_BYTES:
             return "memory"
         taken = sum(pod.requested("cpu") for pod in self.cluster.pods.values() if pod is not self and pod.scheduled and not pod.over)
@@ -116,7 +116,7 @@ class Pod:
                 container.signal(signal.SIGKILL)
 
     def _schedule(self):
-        """Returns False while no node has room."""
+        """Schedules the pod. Returns False if it is being deleted or requests more than is available."""
         with self.cluster.changed:
             self.scheduled = not self.ending() and not self._lacks()
             self.update()

@@ -96,7 +96,8 @@ def elements(things, path):
 
 
 def decode(value, fields, path, errors):
-    """Returns the value as the API server decodes it, without nulls. Adds unknown fields and wrong types to `errors`."""
+    """Returns the value as the API server decodes it, without nulls. Adds unknown fields, wrong types, and missing or duplicate keys to
+    `errors`. Raises ValueError for fields that the stand-in does not support and for malformed values."""
     if fields == NOT_HERE:
         raise ValueError(f'the stand-in does not have the field "{path[1:]}"')
     types, name = TYPES[type(fields) if isinstance(fields, (Map, dict, list)) else fields]

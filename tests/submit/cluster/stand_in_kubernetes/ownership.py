@@ -1,4 +1,4 @@
-"""Which manager has applied which fields of an object, by the rules of server-side apply."""
+"""The ownership of an object's fields by managers, by the rules of server-side apply."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""A container's life and its log."""
+"""A container's life cycle and its log."""
 
 import json
 import math
@@ -153,7 +153,7 @@ class Container:
             if "resourceFieldRef" in source:
                 kind, resource = source["resourceFieldRef"]["resource"].split(".")
                 given = self.spec.get("resources", {}).get(kind, {}).get(resource)
-                # Without a limit, the number of CPUs of the node.
+                # The default of a limit is the node's number of CPUs; that of a request is 0.
                 value = str(math.ceil(quantity(given)) if given else os.cpu_count() if kind == "limits" else 0)
             if "secretKeyRef" in source:
                 name, key = source["secretKeyRef"]["name"], source["secretKeyRef"]["key"]
@@ -189,7 +189,7 @@ class Container:
                 "hosts": str(pod.hosts)}
 
     def _run(self, setting):
-        """Runs the container until it ends. Returns its state `terminated`."""
+        """Runs the container until it ends. Returns its state `terminated`. Raises Waiting if it cannot be created yet."""
         cluster = self.pod.cluster
         self.log, self.oom = Log(), False
         said, says = os.pipe()

@@ -8,7 +8,7 @@ from .syntax import DATA_KEY, ENV_NAME, FIELD, LABEL, LABEL_VALUE, SERVICE_NAME,
 
 
 class Validation:
-    """Checks a decoded object and fills in its defaults. `errors` lists what is wrong with it."""
+    """Checks a decoded object and fills in its defaults. `errors` lists the problems found."""
 
     def __init__(self, kind, thing):
         self.errors = []

@@ -40,7 +40,7 @@ def check_all(test, jobs):
 class Headers(unittest.TestCase):
     def test_programs_for_rabit_and_for_its_copy_in_xgboost_compile_with_every_standard(self):
         self.assertEqual(len(USERS), 4)
-        # Except at night, the first compiler is left to the next test.
+        # Outside nightly runs, the first compiler is covered by the next test.
         check_all(self, [([compiler, f"-std={standard}", *WARNINGS, "-fsyntax-only", "-I", INCLUDE, user], None)
                          for compiler in CXX_COMPILERS[0 if AT_NIGHT else 1:] for standard in STANDARDS for user in USERS])
 

@@ -29,7 +29,7 @@
 
 namespace warren::testing {
 
-/// How many programs a test runs: `some`, unless WARREN_RANDOM_PROGRAMS sets another number
+/// The number of programs that a test runs: `some`, unless WARREN_RANDOM_PROGRAMS sets another number
 /// (scripts/nightly).
 inline std::uint64_t NumPrograms(std::uint64_t some) {
   const char* wanted = std::getenv("WARREN_RANDOM_PROGRAMS");
@@ -148,7 +148,7 @@ class RandomProgram {
     Buffer buffer;
     std::size_t begin = 0;  // offset in the buffer
   };
-  /// How the end of an asynchronous call is observed.
+  /// The way in which the end of an asynchronous call is observed.
   enum class Seen { kByWaiting, kByTesting, kByFunction, kBehindAnother };
   struct Ends {
     std::atomic<int> well{0};
@@ -193,8 +193,8 @@ class RandomProgram {
 
   void SettleAny() { Settle(pending_.begin() + static_cast<std::ptrdiff_t>(DrawOwn(pending_.size()))); }
 
-  /// A call on this communicator has ended, so earlier asynchronous calls on it must have ended, too. Checks
-  /// this for the calls whose end is observed in this way.
+  /// Called when a call on this communicator has ended: all earlier asynchronous calls on it must have ended,
+  /// too. Checks this for the calls with Seen::kBehindAnother.
   void SettleBehind(int group) {
     for (auto each = pending_.begin(); each != pending_.end();) {
       if (each->group != group || each->seen != Seen::kBehindAnother) {

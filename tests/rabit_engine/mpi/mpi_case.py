@@ -1,4 +1,4 @@
-"""Shared by the tests of this folder: starts ranks under a launcher and checks their output."""
+"""Helpers for the tests of this folder: they start ranks under a launcher and check the output."""
 
 import os
 import re

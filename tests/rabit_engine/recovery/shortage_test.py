@@ -1,6 +1,6 @@
-"""A worker whose process or host lacks descriptors, memory, ports or permission says so and fails immediately or, if only memory cannot be
-shared, uses TCP. No other rank is reported lost in its place, and no rank waits for it. If workers are restarted, the job ends
-with the bits of an undisturbed run."""
+"""A worker whose process or host lacks descriptors, memory, ports or permission reports this and fails immediately; if it only cannot share
+memory, it uses TCP instead. No other rank is reported lost in its place, and no rank waits for it. If workers are restarted, the job ends with
+the bits of an undisturbed run."""
 
 import re
 import unittest

@@ -38,8 +38,8 @@ class Result:
 
 
 def processes_with(mark):
-    """Returns the living processes with `mark` in their environment. The engine's sockets and segments need no check: they have no names,
-    so they end with their process."""
+    """Returns the ids of the running processes with `mark` in their environment. The engine's sockets and segments need no check: they have no
+    names, so they disappear with their process."""
     found = []
     for entry in pathlib.Path("/proc").iterdir():
         try:

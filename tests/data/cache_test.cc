@@ -378,7 +378,7 @@ class Forged {
   std::vector<internal::CachePageEntry> table_;
 };
 
-/// Whether the cache can be opened and all its pages read.
+/// Writes the cache to `path`. Returns whether it can be opened and all its pages read.
 template <typename Index>
 bool Accepts(Forged& forged, const std::string& path) {
   forged.WriteTo(path);

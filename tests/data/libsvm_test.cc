@@ -863,7 +863,7 @@ TEST(LibSvmKernels, ReadNothingBehindThePaddingAndMakeNothingOfWhatIsInIt) {
   }
 }
 
-/// A number as text, as close to the midpoint of two floats as 15 to 17 digits allow.
+/// A number as text, as close to the midpoint of two floats as 13 to 17 decimals allow.
 std::string NearAMiddle(Random& random) {
   const auto mantissa = static_cast<double>((1 << 24) + 2 * (random() % (1 << 23)) + 1);
   const double middle = std::ldexp(mantissa, static_cast<int>(random() % 8) - 27);

@@ -98,7 +98,8 @@ std::size_t BytesOf(const std::vector<MemoryStore::Request>& requests) {
                          [](std::size_t sum, const auto& request) { return sum + request.bytes; });
 }
 
-/// Rows with the labels first, first + 1, ...; if `queries` is set, in queries of 1 to 9 rows.
+/// Rows with the labels first, first + 1, ... and `words` entries each; if `queries` is set, in queries of 9
+/// rows on average.
 std::string NumberedRows(int first, int count, int words = 5, bool queries = false) {
   std::mt19937 random(static_cast<unsigned>(first + count));
   std::string text;

@@ -25,7 +25,8 @@ int main() {
 
 
 def check_all(test, jobs):
-    """Checks that all jobs succeed and print nothing to stderr. A job is a command and the text for its standard input, or None."""
+    """Checks that all jobs succeed and print nothing to stderr. A job is a pair: a command, and the text for its standard
+    input or None."""
 
     def run(job):
         command, text = job

@@ -76,7 +76,8 @@ struct ncclComm {
 
 namespace {
 
-/// Runs `work` in the background. The communicator's state is ncclInProgress until `work` has ended.
+/// Runs `work` in the background. The communicator's state is ncclInProgress until `work` returns; if `work`
+/// is aborted, the state is not updated.
 void Begin(ncclComm* communicator, std::function<bool()> work) {
   communicator->state = ncclInProgress;
   ++communicator->under_way;

@@ -28,7 +28,8 @@ class ShortageTest(unittest.TestCase):
         cls.expected = undisturbed.digests
 
     def trained(self, *words, env=None, under=(), dead=()):
-        """Runs a job in which rank 1 lacks something, and checks its results. Returns the job's messages. `dead`: other ranks that die."""
+        """Runs a job in which rank 1 lacks something and the ranks `dead` die. Checks the results, and that no other rank fails or is reported
+        lost. Returns the job's messages."""
         result = train(RANKS, *words, attempts=3, env={**NO_LEAK_CHECK, **(env or {})}, under=under)
         self.assertEqual((result.code, result.digests), (0, self.expected), result.errors)
         self.assertLessEqual(set(map(int, ENDED.findall(result.errors))), {1, *dead}, result.errors)

@@ -92,7 +92,8 @@ class Job:
         self.processes[task].wait()
 
     def finish(self):
-        """Returns the exit codes, and the stdout and stderr of all ranks."""
+        """Waits for all ranks. Returns the exit codes, and the stdout and stderr of all ranks. Raises AssertionError if a rank does not end in
+        time."""
         try:
             codes = [self.processes[task].wait(LIMIT_S) for task in range(self.ranks)]
         except subprocess.TimeoutExpired as error:

@@ -25,8 +25,8 @@ Block ParseRows(std::string_view text) {
   return block;
 }
 
-/// Runs Agree as the workers of a job would: a first pass collects the maximum of all workers' values, a
-/// second passes it to each of them. Returns the workers' blocks; `shapes` receives the shape of each worker.
+/// Runs Agree as in a job: a first pass collects the maximum of all workers' values, and a second pass gives
+/// it to each worker. Returns the workers' blocks. `shapes`, if given, receives each worker's shape.
 std::vector<Block> AgreeAll(std::vector<Block> blocks, Indexing indexing,
                             std::vector<Shape>* shapes = nullptr) {
   std::vector<std::uint64_t> greatest;

@@ -175,7 +175,7 @@ using CacheTest32 = CacheTest<std::uint32_t>;
 using IndexTypes = Types<std::uint32_t, std::uint64_t>;
 TYPED_TEST_SUITE(CacheTest, IndexTypes);
 
-// What is written is read back.
+// Valid caches are read back as they were written.
 
 TYPED_TEST(CacheTest, APageComesBackAsItWasWritten) {
   const auto full = Full<TypeParam>();
@@ -312,7 +312,7 @@ TEST_F(CacheTest32, TheBytesAreThoseOfTheDocument) {
   EXPECT_EQ(hex, expected);
 }
 
-// Files that are not caches, or are caches of other data, are reported as such.
+// Files that are not caches, or are caches of other data, are refused.
 
 TYPED_TEST(CacheTest, NoFileIsNoCacheAndNoReason) {
   EXPECT_EQ(WhyNot<TypeParam>(this->path_), "");
@@ -378,7 +378,7 @@ class Forged {
   std::vector<internal::CachePageEntry> table_;
 };
 
-/// Whether the cache can be opened and all its pages read.
+/// Writes the cache to `path`. Returns whether it can be opened and all its pages read.
 template <typename Index>
 bool Accepts(Forged& forged, const std::string& path) {
   forged.WriteTo(path);
@@ -663,7 +663,8 @@ TEST_F(CacheTest32, AWriterKilledAtAnyMomentLeavesAWholeCacheOrNone) {
     if (round % 6 == 0) fs::remove(path_);
     const pid_t writer = fork();
     if (writer == 0) WriteForever(path_, blocks);
-    // A busy machine takes longer to write a whole cache, so the limit grows until one has been seen.
+    // A busy machine takes longer to write a whole cache, so the limit grows until a whole cache has been
+    // found.
     const unsigned limit_us = seen > 0 ? 8000 : 8000 * (1 + static_cast<unsigned>(round));
     std::this_thread::sleep_for(std::chrono::microseconds(random() % limit_us));
     kill(writer, SIGKILL);

@@ -27,7 +27,7 @@ std::string ParseTable(std::string_view text, const CsvOptions& options = {}) {
   return ShowRows(block) + faults;
 }
 
-/// The output of ParseTable for a text with no row and one fault.
+/// The output of ParseTable for text without rows and with one fault.
 std::string OneFault(std::size_t position, const std::string& expected) {
   return fmt::format("columns=0\n{}: {}", position, expected);
 }

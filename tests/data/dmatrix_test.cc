@@ -91,7 +91,7 @@ Contents ContentsOf(const Matrix& matrix) {
 void ExpectEqual(const Contents& ours, const Contents& theirs) {
   EXPECT_EQ(ours.offsets, theirs.offsets);
   EXPECT_EQ(ours.indices, theirs.indices);
-  // XGBoost's reader does not round to the nearest float: most values are equal, some are neighbours.
+  // XGBoost's reader does not round to the nearest float: most values are equal, some are neighbors.
   EXPECT_THAT(ours.values, ::testing::Pointwise(::testing::FloatEq(), theirs.values));
   EXPECT_EQ(ours.columns, theirs.columns);
   EXPECT_EQ(ours.labels, theirs.labels);

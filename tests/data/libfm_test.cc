@@ -1,4 +1,4 @@
-// libfm text: rows, the faults of other lines with their positions, and reading back what was written.
+// libfm text: valid rows, the positions of faults in other lines, and reading back what was written.
 #include "data/text/libfm.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // LibSVM text: every kind of row is read, and every fault is reported with its position and adds nothing to
-// the block. Every kernel's result is the plain parser's, wherever a word lies in its windows and whatever
+// the block. Every kernel gives the plain parser's result, wherever a word lies in its windows and whatever
 // follows the text.
 #include "data/text/libsvm.h"
 
@@ -50,7 +50,7 @@ class Forced {
   Forced& operator=(const Forced&) = delete;
 };
 
-/// Memory for a text whose padding ends at the last readable byte.
+/// Memory for text whose padding ends at the last readable byte.
 class GuardedMemory {
  public:
   GuardedMemory() {
@@ -671,7 +671,7 @@ TEST(LibSvmKernels, GiveWhatThePlainParserGivesForAllRowsBehindOneAnother) {
   }
 }
 
-/// Makes texts of rows, most of them ordinary.
+/// Generates text with rows, most of them ordinary.
 class Grammar {
  public:
   explicit Grammar(std::uint64_t seed) : random_(seed) {}
@@ -681,7 +681,7 @@ class Grammar {
     const bool qids = text.find("qid") != std::string::npos;
     const bool weights = text.find("1:2") != std::string::npos;
     const std::size_t rows = 1 + Below(12);
-    // A third of the texts have no odd rows, so that the kernels read many rows.
+    // A third of the generated texts have no odd rows, so that the kernels read many rows.
     odd_ = Below(3) == 0 ? 0 : 1 + Below(8);
     for (std::size_t i = 0; i < rows; ++i) text += Row(weights, qids);
     if (Below(4) == 0) text.resize(text.size() - 1);
@@ -774,7 +774,8 @@ bool EndsLine(char c) {
   return c == '\n' || c == '\r';
 }
 
-/// The position at which a reader of files would cut: after the last line end before `place`, or 0.
+/// The position at which a reader of files would split the text: after the last line end before `place`, or
+/// 0.
 std::size_t SomeCut(std::string_view text, std::size_t place) {
   while (place > 0 && !EndsLine(text[place - 1])) --place;
   return place;
@@ -862,7 +863,7 @@ TEST(LibSvmKernels, ReadNothingBehindThePaddingAndMakeNothingOfWhatIsInIt) {
   }
 }
 
-/// A number as text, as close to the midpoint of two floats as 15 to 17 digits allow.
+/// A number as text, as close to the midpoint of two floats as 13 to 17 decimals allow.
 std::string NearAMiddle(Random& random) {
   const auto mantissa = static_cast<double>((1 << 24) + 2 * (random() % (1 << 23)) + 1);
   const double middle = std::ldexp(mantissa, static_cast<int>(random() % 8) - 27);
@@ -884,7 +885,7 @@ TEST(LibSvmKernels, DoNotRoundTwice) {
   }
 }
 
-/// How many bytes of the text a kernel reads before it leaves a row to the plain parser.
+/// The number of bytes that a kernel reads before it leaves a row to the plain parser.
 template <typename Index>
 std::size_t ReadByKernel(const simd::Kernels& kernels, std::string_view text, bool weights, bool qids) {
   const std::string_view place = Guarded().Put(text, kPadding);

@@ -12,7 +12,7 @@ from warren_testing import SOURCE
 COMPILER, EMULATOR = "aarch64-linux-gnu-g++", "qemu-aarch64-static"
 SOURCES = ("data/array.cc", "data/error.cc", "data/row_block.cc", "data/text/libsvm.cc", "data/text/number.cc",
            "data/text/simd/kernels.cc", "data/text/simd/neon.cc", "tests/data/neon_check.cc")
-# Header-only libraries, so those of this machine can be used.
+# These libraries are header-only, so this machine's copies can be used.
 HEADERS = ("fmt", "fast_float")
 LIMIT_S = 250
 

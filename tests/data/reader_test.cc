@@ -1,5 +1,4 @@
-// The reader: which rows each part has, that queries stay whole, and what happens with bad rows and
-// unreadable files.
+// The reader: the rows of each part, queries that stay whole, bad rows, and unreadable files.
 #include "data/reader.h"
 
 #include <fmt/format.h>

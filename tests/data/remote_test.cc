@@ -1,5 +1,5 @@
-// Files named scheme://...: from a provider, here a map in memory that records requests, and from dmlc-core's
-// streams, here its file:// scheme.
+// Files named scheme://..., read from a provider (here, a map in memory that records requests) and through
+// dmlc-core's streams (here, with its file:// scheme).
 #include "data/source/remote.h"
 
 #include <fmt/format.h>
@@ -37,7 +37,7 @@ using ::testing::HasSubstr;
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 
-/// A store in memory.
+/// A store in memory that records the ranges read from it.
 class MemoryStore final : public RemoteFiles {
  public:
   struct Request {
@@ -98,7 +98,8 @@ std::size_t BytesOf(const std::vector<MemoryStore::Request>& requests) {
                          [](std::size_t sum, const auto& request) { return sum + request.bytes; });
 }
 
-/// Rows with the labels first, first + 1, ...; if `queries` is set, in queries of 1 to 9 rows.
+/// Rows with the labels first, first + 1, ... and `words` entries each; if `queries` is set, in queries of 9
+/// rows on average.
 std::string NumberedRows(int first, int count, int words = 5, bool queries = false) {
   std::mt19937 random(static_cast<unsigned>(first + count));
   std::string text;
@@ -272,7 +273,7 @@ TEST_F(ProviderTest, TheLineOfABadRowIsFoundInFewRequests) {
   for (int row = 0; row < 20; ++row) text += "1 2:x\n";
   store_->Put("mem://b", text);
   ReaderOptions options;
-  options.remote_files = store_;  // the store records requests, so a second read would show
+  options.remote_files = store_;  // the store records requests, so a second read would be noticed
   options.threads = 1;
   BadRows bad_rows;
   (void)ReadAll<std::uint32_t>(ParseDataUri("mem://b?bad_rows=skip"), {}, options, &bad_rows);

@@ -356,7 +356,7 @@ TYPED_TEST(RowBlockTest, TruncateLeavesTheFirstRows) {
   EXPECT_TRUE(nothing.empty());
 }
 
-/// Enough 8-byte elements that an array is mapped instead of allocated, and has moved several times.
+/// Enough 8-byte elements for an array to be mapped instead of allocated, and to have moved several times.
 constexpr std::uint64_t kMany = (std::uint64_t{40} << 20) / sizeof(std::uint64_t);
 
 std::uint64_t WrongValues(const Array<std::uint64_t>& array, std::uint64_t difference = 0) {

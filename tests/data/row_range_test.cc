@@ -1,4 +1,4 @@
-// The rows that begin in a range of bytes, the line numbers of bytes, and where queries begin.
+// The rows that begin in a range of bytes, the line numbers of bytes, and the beginnings of queries.
 #include "data/source/row_range.h"
 
 #include <gtest/gtest.h>

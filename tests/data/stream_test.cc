@@ -49,7 +49,7 @@ std::optional<std::string> StreamError(const std::string& path) {
 struct Compression {
   std::string name;
   std::function<std::string(std::string_view)> compress;
-  std::size_t magic_bytes;  ///< a shorter file is taken for plain text
+  std::size_t magic_bytes;  ///< a shorter file is treated as plain text
 };
 
 const std::vector<Compression>& CheckedFormats() {
@@ -294,7 +294,7 @@ TEST_F(StreamTest, ZstdFramesToBeSkippedAreSkipped) {
 }
 
 TEST_F(StreamTest, ZstdThatNeedsTooMuchMemoryIsAnErrorThatSaysSo) {
-  // A frame header with a window of 2^28 bytes, and a block of no bytes.
+  // A frame header with a window of 2^28 bytes, and an empty block.
   const std::string bytes = LittleEndian(0xFD2FB528, 4) + "\0\x90\x01\0\0"s;
   ExpectError(folder_.Write("f", bytes), "zstd data, at byte");
   ExpectError(folder_.Write("f", bytes), "a window of more than 128 MiB");

@@ -1,5 +1,5 @@
-// The registry of text formats: the built-in formats are complete, and two more that this test registers are
-// read like the others.
+// The registry of text formats: the built-in formats are complete, and two formats that this test registers
+// are read like them.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gmock/gmock.h>
@@ -176,7 +176,7 @@ TEST_F(TextFormatTest, EveryRowOfTheRegistryIsComplete) {
           FormatError([&] { ParseDataUri(fmt::format("x?format={}&{}=", format->name, option.key)); }),
           HasSubstr(fmt::format("{}=: expected", option.key)));
     }
-    // An empty text has no rows, for indices of both widths.
+    // Empty text has no rows, for indices of either width.
     const RowParser parser = format->parser(options, "");
     const FaultHandler no_fault = [](const Fault& fault) { ADD_FAILURE() << fault.expected; };
     RowBlock<std::uint32_t> narrow;

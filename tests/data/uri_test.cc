@@ -1,4 +1,4 @@
-// URIs of data sets: what their parts mean, and the errors for malformed ones.
+// URIs of data sets: the meaning of their parts, and the errors for malformed URIs.
 #include "data/uri.h"
 
 #include <gmock/gmock.h>

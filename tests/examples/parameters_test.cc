@@ -1,4 +1,4 @@
-// The table of parameters: which settings it accepts, refuses, or leaves to the booster.
+// The table of parameters: the settings that it accepts, refuses, or leaves to the booster.
 #include "examples/xgboost/xgb_train/parameters.h"
 
 #include <gmock/gmock.h>

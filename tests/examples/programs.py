@@ -1,4 +1,4 @@
-"""Shared by the tests of the example programs: the paths of the programs, a folder for each test, and running programs."""
+"""Helpers for the tests of the example programs: the paths of the programs, a folder for each test, and functions that run programs."""
 import os
 import shutil
 import subprocess
@@ -13,7 +13,7 @@ LIMIT_S = 120
 
 
 def environment() -> dict:
-    """This environment without a job's variables, so that a test of one process does not join a job by accident."""
+    """Returns this process's environment without a job's variables, so that a program of one process does not join a job by accident."""
     return {key: value for key, value in os.environ.items() if not key.startswith("DMLC_")}
 
 

@@ -1,4 +1,4 @@
-// Names of saved models, and when two runs are considered the same.
+// The names of saved models, and the conditions under which two runs are considered the same.
 #include "examples/xgboost/xgb_train/saved_models.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
-// JSON messages that a tracker receives from XGBoost 2.1 and later, and in reports. No input may crash the
-// reader, the division of the input into pieces must not matter, and a message that was understood must have
-// the same meaning after it is encoded again.
+// JSON messages: those that a tracker receives from XGBoost 2.1 and later, and reports. No input may crash
+// the reader, the division of the input into pieces must not matter, and a message that was understood must
+// have the same meaning after it is encoded again.
 #include <cstdint>
 #include <cstdlib>
 #include <string>

@@ -1,6 +1,6 @@
-// CSV tables that are cut at a line end: the two parts have the same rows and faults as the whole table if
-// they are read into one block; if they are read separately, only if the table has no faults. The rows are
-// consistent with each other and with the options.
+// CSV tables split after a line end. If both parts are read into one block, the rows and faults are those of
+// the whole table. If the parts are read separately, the rows are the same provided that the table has no
+// faults. All rows are consistent with each other and with the options.
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -18,7 +18,7 @@ void Require(bool holds) {
   if (!holds) std::abort();
 }
 
-/// The positions at which to cut: the beginning of `text` and its line ends.
+/// The positions at which to split: the beginning of `text`, and after each CR and LF.
 std::vector<std::size_t> Cuts(std::string_view text) {
   std::vector<std::size_t> cuts{0};
   for (std::size_t i = 0; i < text.size(); ++i) {

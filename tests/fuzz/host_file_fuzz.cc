@@ -17,7 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (!std::string_view(error.what()).starts_with("f:")) std::abort();
     return 0;
   }
-  if (hosts.size() > 1000) return 0;  // a single large range takes time and shows nothing new
+  if (hosts.size() > 1000) return 0;  // a large range takes time and tests nothing new
   std::string lines;
   for (const Host& host : hosts) {
     if (host.name.empty() || host.name[0] == '-' || host.slots < 1) std::abort();

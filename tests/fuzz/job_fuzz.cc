@@ -1,6 +1,6 @@
-// A whole tracker job driven by the input, which decides which connection opens, closes or receives which
-// bytes, which tasks fail, and how time passes. The state machine must never crash or finish twice, and its
-// next deadline must lie in the future once past ones have been handled.
+// A whole tracker job driven by the input, which determines when connections open, close and receive bytes,
+// which tasks fail, and how time passes. The state machine must never crash or finish twice, and once past
+// deadlines have been handled, the next one must lie in the future.
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -23,7 +23,7 @@ constexpr unsigned kOther = 0xC0;
 constexpr unsigned kReport = 0xFF;
 constexpr unsigned kMember = 0xFE;
 
-/// Takes pieces of the input. After its end, Byte returns 0 and Bytes an empty piece.
+/// Reads the input from front to back. At its end, Byte returns 0 and Bytes an empty view.
 class Input {
  public:
   Input(const std::uint8_t* data, std::size_t size) : bytes_(reinterpret_cast<const char*>(data), size) {}
@@ -66,7 +66,7 @@ std::string CollectiveMessage(Input& input) {
   }
 }
 
-/// A message of a membership, with its magic or without.
+/// A message of a membership, with or without its magic number.
 std::string MemberMessage(Input& input) {
   warren::wire::MemberMessage message;
   const unsigned choice = input.Byte();

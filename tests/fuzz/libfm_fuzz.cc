@@ -1,5 +1,5 @@
-// libfm text that is cut at a line end: its parts together have the same rows and faults as the whole text,
-// and the rows are consistent.
+// libfm text split after a line end: the two parts have the rows of the whole text, read into one block or
+// separately, and together its faults. The rows are consistent.
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -17,7 +17,7 @@ void Require(bool holds) {
   if (!holds) std::abort();
 }
 
-/// The positions at which to cut: the beginning of `text` and its line ends.
+/// The positions at which to split: the beginning of `text`, and after each CR and LF.
 std::vector<std::size_t> Cuts(std::string_view text) {
   std::vector<std::size_t> cuts{0};
   for (std::size_t i = 0; i < text.size(); ++i) {

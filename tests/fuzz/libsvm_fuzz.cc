@@ -1,5 +1,5 @@
-// LibSVM rows: every kernel's result is bit-identical to the plain parser's, and a text that is cut after a
-// line end has the rows of its two parts.
+// LibSVM rows: every kernel's result is bit-identical to the plain parser's, and text split after a line end
+// has the rows of its two parts, unless only one part has query ids.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -108,7 +108,7 @@ void Compare(std::string_view text, FirstIndex first) {
     Require(result.faults == plain.faults);
   }
   Force(nullptr);
-  // Only a few cuts are tried, since a text may have thousands of line ends.
+  // Only a few splits are tried, since a text may have thousands of line ends.
   constexpr std::size_t kCuts = 4;
   for (std::size_t i = 1; i < kCuts; ++i) {
     const std::size_t line_end = text.find_first_of("\r\n", text.size() * (i - 1) / kCuts);

@@ -21,7 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       const std::string_view line = rest.substr(0, rest.find('\n'));
       rest.remove_prefix(std::min(rest.size(), line.size() + 1));
       notes.push_back(DecodeNote(line));
-      // Large worlds are slow and show nothing new.
+      // Large worlds are slow and test nothing new.
       if (notes.back().kind == Note::Kind::kWorld && notes.back().rank > 1000) return 0;
     }
     job.TakeOver(notes, now);

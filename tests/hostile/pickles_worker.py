@@ -1,6 +1,6 @@
-"""A worker of pickles_test.py. Through the call DOOR, rank 1 sends a pickle that runs code when it is loaded. ARMS says whether it uses the
-job's token, a wrong token or none. Rank 0 makes the same call and prints the result or the error. The code creates the file $RAN, a
-different one for each worker."""
+"""A worker of pickles_test.py. Through the call DOOR, rank 1 sends a pickle that runs code when it is loaded. When it sends,
+rank 1 has the job's token if ARMS is "right", none if ARMS is "none", and otherwise a wrong token. Rank 0 makes the same call and prints the
+result or the error. The pickle's code creates the file $RAN, whose name differs between workers."""
 import os
 import sys
 
@@ -49,7 +49,7 @@ def with_rabit():
             shown(rank, lambda: rabit.broadcast(value_of(rank), 1))
         elif DOOR == "checkpoint":
             if os.environ.get("DMLC_NUM_ATTEMPT", "0") == "0":
-                rabit.load_checkpoint()  # tells the engine that lost ranks may be restarted
+                rabit.load_checkpoint()  # signals to the engine that lost ranks may be restarted
                 rabit.checkpoint(value_of(rank))
                 if rank == 0:
                     os._exit(7)
@@ -78,7 +78,7 @@ def scatter_or_gather(rank, data):
     from warren.data._exchange import arrays
 
     class Spec(arrays.ArraySpec):
-        """The description of rows, which runs code when it is unpickled."""
+        """A description of rows that runs code when it is unpickled."""
 
         def __reduce__(self):
             return Evil().__reduce__()

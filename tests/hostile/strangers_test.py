@@ -75,13 +75,13 @@ def collective(command, rank=0, world=-1, task="0"):
 
 
 def wishes(task="0"):
-    """Requests for a rank, in the protocols of rabit and of XGBoost."""
+    """Returns requests for a rank, in the protocols of rabit and of XGBoost."""
     return [classic(b"start", task=task.encode()), classic(b"start", 0, task.encode()),
             collective({"cmd": 1, "port": 9000, "error_port": 0}, task=task)]
 
 
 def words(rank, world, task):
-    """Messages that only the worker of that rank may send."""
+    """Returns messages that only the worker of that rank may send, and requests for the rank."""
     name = task.encode()
     return [classic(b"shutdown", rank, name), classic(b"recover", rank, name), classic(b"print", rank, name, string(b"boo\n")),
             collective({"cmd": 2}, rank, world, task), collective({"cmd": 3, "msg": "boo", "code": 1}, rank, world, task),
@@ -94,7 +94,7 @@ def python():
 
 
 def taken_ports(pid):
-    """The ports on which process `pid` listens and to which a connection is established."""
+    """Returns the ports on which process `pid` listens and that have an established connection."""
     own = set()
     for descriptor in os.scandir(f"/proc/{pid}/fd"):
         with contextlib.suppress(OSError):
@@ -128,7 +128,8 @@ class Strangers(unittest.TestCase):
         return process
 
     def stranger(self, tracker, user=None):
-        """Returns a function that sends a message as a process of `user` and returns the answer."""
+        """Returns a function that sends a message to the tracker from a process of `user` (None: the current user). The function returns the
+        answer, or b"" if there is none."""
         process = subprocess.Popen([sys.executable, "-c", STRANGER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                    **({} if user is None else {"user": user, "group": user, "extra_groups": [], "cwd": "/"}))
         for clean in (process.stdout.close, process.stdin.close, process.wait, process.kill):
@@ -165,7 +166,7 @@ class Strangers(unittest.TestCase):
         return log
 
     def magic_at_most(self, answers):
-        """Checks that the tracker has answered strangers with nothing, or only with the number that identifies a tracker."""
+        """Checks that the tracker has sent strangers nothing, or only its magic number."""
         self.assertLessEqual(set(answers), {b"", struct.pack("@i", MAGIC)})
 
     def test_a_process_of_another_user_that_comes_first_gets_nothing(self):
@@ -212,7 +213,7 @@ class Strangers(unittest.TestCase):
         if tuple(int(part) for part in version.split(".")[:2]) < (2, 1):
             self.skipTest("SKIPPED: XGBoost up to 2.0 has no error port")
         tracker = self.tracker()
-        first = self.start(WORKER, tracker, 0, PYTHON)  # not forked, so that the started process is the one with the ports
+        first = self.start(WORKER, tracker, 0, PYTHON)  # not forked, so that the started process itself holds the ports
         wait_for(lambda: taken_ports(first.pid), LIMIT_S, "the tracker's connection to the error port of a worker that waits")
         for port in taken_ports(first.pid):
             stranger = socket.create_connection(("127.0.0.1", port), timeout=30)

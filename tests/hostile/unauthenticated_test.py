@@ -40,18 +40,18 @@ def classic(command, rank=-1, world=-1, task=b"0", more=b""):
 
 
 def authentication(token):
-    """The first bytes that a worker with this token sends."""
+    """Returns the first bytes that a worker with this token sends."""
     nonce = os.urandom(32)
     return struct.pack("@i", INTRODUCTION_MAGIC) + nonce + hmac.new(derive(token, b"claim"), nonce, hashlib.sha256).digest()
 
 
 def link_hello(kind, sender, receiver, lost=-1):
-    """The first message on a link between two ranks, with random bytes as the proof."""
+    """Returns the first message on a link between two ranks, with random bytes as the proof."""
     return struct.pack("@IHHiiii", LINK, 3, kind, sender, receiver, lost, 0) + os.urandom(32 + 32 + 32)
 
 
 def tls_hello():
-    """The first bytes that a TLS client sends."""
+    """Returns the first bytes that a TLS client sends."""
     outgoing = ssl.MemoryBIO()
     client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="tracker")
     try:
@@ -62,7 +62,7 @@ def tls_hello():
 
 
 def attacks(rng):
-    """Yields, without end, messages that an unauthenticated peer may send, each cut into two pieces."""
+    """Yields an endless sequence of messages that an unauthenticated peer may send, each split into two pieces."""
     wrong = os.urandom(32)
     tls = tls_hello()
     while True:
@@ -90,7 +90,7 @@ def attacks(rng):
 
 
 def listening_ports(pids):
-    """The ports on which these processes listen."""
+    """Returns the ports on which these processes listen."""
     inodes = set()
     for pid in pids:
         with contextlib.suppress(OSError):
@@ -122,7 +122,7 @@ class Attacker:
     def __init__(self, ports, seed):
         self.ports, self.rng = ports, random.Random(seed)
         self.made = 0
-        self.got = []  # attacks that were answered, with the answers
+        self.got = []  # answered attacks, with the answers
         self.over = threading.Event()
         self.thread = threading.Thread(target=self.run)
         self.thread.start()
@@ -281,7 +281,7 @@ class Hostile(unittest.TestCase):
                 waiting.sendall(classic(b"start", task=b"1"))
                 self.assertEqual(waiting.recv(4), struct.pack("@i", MAGIC))
                 owner.sendall(classic(b"start", 0, task=b"impostor") + struct.pack("@i", 0))
-                # Magic, rank, parent, world size, the number and ranks of tree neighbours, two ring neighbours, and how many ranks to
+                # Magic number, rank, parent, world size, the number and ranks of tree neighbors, two ring neighbors, and the numbers of ranks to
                 # connect to and to accept.
                 Wire(owner).recv_exactly(44)
                 owner.sendall(struct.pack("@2i", 0, 9))  # no errors, and a port: this completes rank 0's start

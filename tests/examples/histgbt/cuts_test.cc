@@ -1,4 +1,4 @@
-// Sketches, cuts and bins: their contents, and that they do not depend on the order or division of the rows.
+// Sketches, cuts and bins: their contents, which must not depend on the order or division of the rows.
 #include "examples/histgbt/cuts.h"
 
 #include <gmock/gmock.h>

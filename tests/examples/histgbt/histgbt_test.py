@@ -90,7 +90,7 @@ class InXgboost(HistgbtTest):
                 self.check(*kind, seeds=(1, 2, 3))
 
     def test_settings_other_than_the_defaults(self):
-        """With weights, a base score, regularisation, and missing or infinite values, XGBoost computes the same metrics as histgbt."""
+        """With weights, a base score, regularization, and missing or infinite values, XGBoost computes the same metrics as histgbt."""
         rows = []
         for i in range(4000):
             values = [f"{k}:{(i * (k + 3)) % (11 * k)}" for k in (1, 2, 3, 5) if (i * 7 + k) % 5]
@@ -252,7 +252,7 @@ class OneModel(HistgbtTest):
 
     @staticmethod
     def call_of(pid):
-        """Returns "openat" if the process waits in that system call (257 on x86-64, 56 on 64-bit Arm), otherwise None."""
+        """Returns "openat" if the process is waiting in that system call (257 on x86-64, 56 on 64-bit Arm), otherwise None."""
         with open(f"/proc/{pid}/syscall", encoding="ascii") as file:
             return {"257": "openat", "56": "openat"}.get(file.read().split()[0])
 

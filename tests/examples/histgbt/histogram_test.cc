@@ -1,4 +1,4 @@
-// Histograms on a CPU, compared with adding row by row, for every layout and various numbers of features.
+// Histograms on a CPU, compared with row-by-row sums, for every layout and various numbers of features.
 #include "examples/histgbt/cpu/histogram.h"
 
 #include <gtest/gtest.h>

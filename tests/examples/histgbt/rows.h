@@ -28,7 +28,8 @@ struct Shape {
   int distinct = 0;  ///< number of distinct values of a feature; 0 means unlimited
 };
 
-/// Random rows. The label depends on the first two features, and is 1 for about half of the rows.
+/// Random rows. The label depends on the first two features and on chance, and is 1 for about half of the
+/// rows.
 inline Block RandomRows(const Shape& shape, unsigned seed) {
   std::mt19937 random(seed);
   std::uniform_real_distribution<float> uniform(0, 1);

@@ -224,7 +224,7 @@ TEST_F(TreesTest, TheMarginsAreThoseThatTheTreesPredict) {
   }
 }
 
-/// Values lead to the same leaves as their bins. XGBoost, which does not know the bins, uses the values.
+/// Values lead to the same leaves as their bins: XGBoost, which has no access to the bins, uses the values.
 TEST_F(TreesTest, ValuesGoWhereTheirBinsGo) {
   Setting setting;
   setting.tree.max_depth = 8;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr float kMost = std::numeric_limits<float>::max();
 
-/// Checks the positions of all values, of their neighbours, and of other values between and beyond them.
+/// Checks the positions of all values, of their neighbors, and of other values between and beyond them.
 void ExpectUpperBounds(const std::vector<std::vector<float>>& lists) {
   ValueIndex index;
   for (const std::vector<float>& sorted : lists) index.Add(sorted);

@@ -1,4 +1,4 @@
-"""Shared by the API tests: the libraries, the compilers, and jobs of a few workers."""
+"""Helpers for the API tests: paths of libraries and compilers, and functions that run programs alone and in jobs."""
 
 import os
 import pathlib
@@ -16,7 +16,7 @@ WARNINGS = ["-Wall", "-Wextra", "-Werror"]
 
 
 def environment(**extra):
-    """Returns this process's environment without the variables of a job, plus `extra`."""
+    """Returns this process's environment without the variables of a job and of Warren's XGBoost engine, with OMP_NUM_THREADS=1 and `extra`."""
     clean = {name: value for name, value in os.environ.items()
              if not name.startswith(("DMLC_", "RABIT_", "rabit_", "WARREN_XGBOOST"))}
     clean.update(OMP_NUM_THREADS="1", **extra)

@@ -1,4 +1,4 @@
-// Callers' reduction functions are called as rabit promises.
+// The guarantees that rabit gives callers' reduction functions.
 #include "rabit_engine/api/caller_function.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// rabit/half.h against a reference that is written from the formats' definitions.
+// rabit/half.h, compared with a reference implementation written from the formats' definitions.
 #include <gtest/gtest.h>
 #include <rabit/half.h>
 #include <rabit/rabit.h>

@@ -25,7 +25,8 @@ int main() {
 
 
 def check_all(test, jobs):
-    """Checks that all jobs succeed and print nothing to stderr. A job is a command and the text for its standard input, or None."""
+    """Checks that all jobs succeed and print nothing to stderr. A job is a pair: a command, and the text for its standard
+    input or None."""
 
     def run(job):
         command, text = job
@@ -40,7 +41,7 @@ def check_all(test, jobs):
 class Headers(unittest.TestCase):
     def test_programs_for_rabit_and_for_its_copy_in_xgboost_compile_with_every_standard(self):
         self.assertEqual(len(USERS), 4)
-        # Except at night, the first compiler is left to the next test.
+        # Outside nightly runs, the first compiler is covered by the next test.
         check_all(self, [([compiler, f"-std={standard}", *WARNINGS, "-fsyntax-only", "-I", INCLUDE, user], None)
                          for compiler in CXX_COMPILERS[0 if AT_NIGHT else 1:] for standard in STANDARDS for user in USERS])
 

@@ -126,7 +126,7 @@ int main(int argc, char* argv[]) {
   Allreduce_(numbers.data(), sizeof(double), numbers.size(), Add<double>, mpi::kDouble, mpi::kSum, nullptr,
              nullptr);
   Require(numbers.front() == 0.5 * world && numbers.back() == 0.5 * world, "typed allreduce");
-  // The caller's function is used for a type that rabit has no number for.
+  // The caller's function is used if the type number is unknown to rabit.
   short small = 3;  // NOLINT
   Allreduce_(&small, sizeof(small), 1, Add<short>, static_cast<mpi::DataType>(77), mpi::kSum, nullptr,
              nullptr);

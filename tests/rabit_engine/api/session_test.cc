@@ -29,7 +29,7 @@ std::unique_ptr<recovery::RecoverableCommunicator> Over(std::unique_ptr<Communic
 
 constexpr Call kCall{"rabit::Something", "train.cc", 12, "Train"};
 
-/// A slice as a caller passes it: its begin, and its size or its end.
+/// A slice as a caller passes it: its begin, followed by its size or its end.
 using Stated = std::pair<std::size_t, std::size_t>;
 
 /// Runs AllgatherSlice on all ranks. `stated`: each rank's arguments; `offsets`: the slices' true bounds in
@@ -76,7 +76,7 @@ TEST(AllgatherSlice, AcceptsEmptySlicesInBothReadings) {
 }
 
 TEST(AllgatherSlice, RefusesInAllRanksWhenNeitherReadingMeets) {
-  // A gap; a mixture of sizes and ends; more than the buffer holds; a sum that wraps around.
+  // In this order: a gap, a mixture of sizes and ends, more than the buffer holds, a sum that wraps around.
   for (const auto& stated : std::vector<std::vector<Stated>>{{{0, 1}, {2, 2}, {4, 2}},
                                                              {{0, 2}, {2, 4}, {4, 2}},
                                                              {{0, 2}, {2, 2}, {4, 3}},

@@ -103,7 +103,7 @@ class Python(unittest.TestCase):
             self.assertIn(f"caught rank {rank}: XGBoost's broadcast: root 5 is not a rank; ranks are 0 to 1", done.stdout)
 
     def test_a_peer_that_dies_is_an_xgboost_error_and_no_crash(self):
-        # Not under dmlc-submit, which would stop the survivor immediately.
+        # This job is started without dmlc-submit, which would stop the survivor immediately.
         command = python("""
             import numpy, os, xgboost, xgboost.collective as c
             c.init()

@@ -14,7 +14,7 @@ import unittest
 
 from warren_testing import BIN, HELD, MAGIC, NOTED, RELEASED, ClassicWorker, Tracker, Wire, let_in
 
-# Where dmlc-core is cloned: its tracker is in no package. If empty, the test of that tracker is skipped.
+# The folder of a dmlc-core clone, whose tracker no package provides. If empty, the test of that tracker is skipped.
 DMLC_CORE = os.environ.get("WARREN_DMLC_CORE", "")
 XGBOOST_TRACKER = "/usr/lib/python3/dist-packages/xgboost/tracker.py"
 TOKEN = "ab" * 32
@@ -184,7 +184,8 @@ class Errors(unittest.TestCase):
 
     @contextlib.contextmanager
     def listener(self, *serve):
-        """Yields the environment of a server on the loopback address that serves one connection with each of `serve`, in order."""
+        """Yields the environment of a worker whose tracker is a server on the loopback address. The server accepts one connection after the other
+        and passes each to the next function in `serve`. At the end, checks that all functions have been called."""
         server = socket.create_server(("127.0.0.1", 0))
         server.settimeout(20)
         left = list(serve)
@@ -245,12 +246,12 @@ class Errors(unittest.TestCase):
             self.fails_with(environment, r"sent an invalid message where this worker's rank was expected: the rank is 7")
 
     def test_a_tracker_that_ends_before_it_has_noted_the_workers_port_is_lost(self):
-        """A restarted tracker would not tell the other workers about this worker."""
+        """A restarted tracker could not give the other workers this worker's address."""
         with self.listener(self.link_alone) as environment:
             self.fails_with(environment, "was lost before it had noted where this worker listens: end of stream", DMLC_JOB_TOKEN=TOKEN)
 
     def test_a_tracker_that_ends_before_it_has_heard_that_a_worker_waits_for_the_others_is_told_again(self):
-        """A restarted tracker may not know of the shutdown; it would wait for this worker forever."""
+        """A restarted tracker may have no record of the shutdown, and would wait for this worker forever."""
         def leaves(connection, *words):
             wire = self.greet(connection)
             self.assertEqual(wire.command, "shutdown")
@@ -295,7 +296,7 @@ class Errors(unittest.TestCase):
 
 class UnauthenticatedPeers(unittest.TestCase):
     def test_unauthenticated_peers_at_a_workers_port_do_not_hold_it_up(self):
-        """The test acts as the tracker and as rank 1; it tells rank 0 to accept one link."""
+        """The test acts as both the tracker and rank 1. As the tracker, it makes rank 0 wait for one link."""
         with socket.create_server(("127.0.0.1", 0)) as server:
             environment = {"DMLC_TRACKER_URI": "127.0.0.1", "DMLC_TRACKER_PORT": str(server.getsockname()[1])}
             with Ranks(environment, 1, "records") as ranks:
@@ -312,7 +313,7 @@ class UnauthenticatedPeers(unittest.TestCase):
                 address = ("127.0.0.1", port)
                 silent = [socket.create_connection(address) for _ in range(10)]
                 wrong = socket.create_connection(address)
-                wrong.sendall(struct.pack("@i", 7) + b"x" * 1000)  # rank 7 is not a neighbour
+                wrong.sendall(struct.pack("@i", 7) + b"x" * 1000)  # rank 7 is not a neighbor
                 peer = Wire(socket.create_connection(address, timeout=5))
                 peer.send_int(1)
                 self.assertEqual(peer.recv_int(), 0)

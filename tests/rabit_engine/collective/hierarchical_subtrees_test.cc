@@ -78,7 +78,7 @@ std::string NameOfLayout(const Layout& hosts) {
   return name;
 }
 
-// If a vector has at least kSliceCount floats and all hosts have equally many ranks, every rank sends a
+// If a vector has at least kSliceCount floats and all hosts have the same number of ranks, every rank sends a
 // slice, in chunks of kChunkCount floats.
 constexpr std::size_t kSliceCount = (std::size_t{64} << 10) / sizeof(float);
 constexpr std::size_t kChunkCount = (std::size_t{512} << 10) / sizeof(float);

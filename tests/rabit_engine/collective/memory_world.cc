@@ -104,8 +104,8 @@ class MemoryWorld::QueueTransport : public Transport {
     return *queue;
   }
 
-  /// How many of `possible` bytes one call moves: usually all, sometimes fewer, but at least 1 unless
-  /// `possible` is 0.
+  /// The number of bytes, out of `possible`, that one call moves: usually all, sometimes fewer, but at least
+  /// 1 unless `possible` is 0.
   std::size_t SomeOf(std::size_t possible) {
     const bool fewer = possible > 1 && random_() % 4 == 0;
     return fewer ? 1 + random_() % (possible - 1) : possible;

@@ -24,8 +24,8 @@ class MemoryWorld {
 
   int size() const { return static_cast<int>(ranks_.size()); }
 
-  /// Runs `body` on every rank, each in its own thread. Rethrows the first error that is not the consequence
-  /// of another rank's error.
+  /// Runs `body` on every rank, each in its own thread. Rethrows the first error that is not a consequence of
+  /// another rank's error.
   void Run(const std::function<void(Transport& transport)>& body);
 
   /// The bytes that `rank` has sent since the start, including call tags.

@@ -1,5 +1,5 @@
-// Reductions to test the algorithms with; values for which, if the order of operands matters, a wrong order
-// gives different bits; and expected results from the simplest possible code.
+// Reductions for testing the algorithms, input values for which a wrong order of operands changes the bits of
+// the result, and expected results from the simplest possible code.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// The number of bytes sent is as the headers promise.
+// The number of bytes that each algorithm sends, compared with the promises in the headers.
 #include <numeric>
 
 #include "algorithms.h"
@@ -19,11 +19,11 @@ const Sample& kInts = Samples()[2];
 const Sample& kFloats = Samples()[0];
 
 struct Traffic {
-  double most = 0;  ///< maximum over members, in vectors
-  double all = 0;   ///< sum over members, in vectors
+  double most = 0;  ///< maximum over members, in units of the vector's size
+  double all = 0;   ///< sum over members, in units of the vector's size
 };
 
-/// How much the members send in one call, without call tags.
+/// Returns the traffic of one call, without call tags.
 template <typename Body>
 Traffic Measure(int size, Body body) {
   MemoryWorld world(size);

@@ -70,7 +70,7 @@ class Buffer {
   std::size_t bytes_;
 };
 
-/// FNV-1a.
+/// The 64-bit FNV-1a hash.
 std::uint64_t Hash(const std::string& bytes, std::uint64_t hash = 14695981039346656037U) {
   for (const unsigned char byte : bytes) hash = (hash ^ byte) * 1099511628211U;
   return hash;
@@ -363,7 +363,7 @@ void CheckCapture() {
   cudaGraphExec_t instance = nullptr;
   RequireCuda(cudaGraphInstantiate(&instance, graph, 0));
   for (int start = 0; start < 5 && !refused; ++start) {
-    // Different numbers each time.
+    // The inputs differ in each round.
     input.Put(Elements(Type::kInt32, ReduceOp::kSum, count, rabit::GetRank() + start));
     RequireCuda(cudaGraphLaunch(instance, stream));
     rabit::device::Synchronize(stream);

@@ -1,4 +1,4 @@
-"""scripts/gpu-check: its package runs in another folder, passes on GPUs of the stand-in, and fails without a GPU."""
+"""scripts/gpu-check: its package runs in another folder, passes on the stand-in's GPUs, and fails without a GPU."""
 
 import os
 import pathlib

@@ -36,7 +36,8 @@ TEST(Float8, EveryNumberComesBackFromAFloat) {
   }
 }
 
-/// The float8 nearest to `value`, found by trying all; on a tie, the one whose last bit is 0.
+/// The finite float8 nearest to `value`, found by exhaustive search. On a tie, the float8 with a last bit of
+/// 0.
 unsigned char Nearest(Type type, float value) {
   int best = -1;
   double best_distance = std::numeric_limits<double>::infinity();

@@ -1,7 +1,7 @@
 // A stand-in for NCCL on top of the stand-in for CUDA: ranks of one host communicate through an in-memory
 // file. As in NCCL, joining and finalizing run in the background unless the communicator is blocking;
-// collectives run on their streams, but in the order of the calls; and a rank that waits for a dead one goes
-// on waiting until it aborts its own communicator.
+// collectives run on their streams, but in the order of the calls; and a rank that waits for a dead rank
+// keeps waiting until it aborts its own communicator.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <nccl.h>
@@ -76,7 +76,8 @@ struct ncclComm {
 
 namespace {
 
-/// Runs `work` in the background. The communicator's state tells when `work` has ended.
+/// Runs `work` in the background. The communicator's state is ncclInProgress until `work` returns; if `work`
+/// is aborted, the state is not updated.
 void Begin(ncclComm* communicator, std::function<bool()> work) {
   communicator->state = ncclInProgress;
   ++communicator->under_way;

@@ -42,7 +42,7 @@ struct Channel {
   std::deque<std::pair<double, std::uint64_t>> acknowledgements;
 
   std::uint64_t room() const { return kCapacity - (sent - (is_remote ? acknowledged : received)); }
-  /// The room once everything has arrived and been acknowledged, without further reads by the peer.
+  /// The free space once everything has arrived and been acknowledged, without further reads by the peer.
   std::uint64_t most_room() const { return (is_remote ? 2 : 1) * kCapacity - (sent - received); }
   bool is_full() const { return acknowledged == come && come < sent && come - received == kCapacity; }
   /// Advances the network to `now`.
@@ -62,13 +62,13 @@ struct Channel {
 struct Rank {
   std::vector<Step> program;
   std::size_t next = 0;
-  Step left;  ///< the rest of its current step
+  Step left;  ///< the unfinished sends and receives of the current step
   bool in_step = false;
   double computes_until = 0;
   double stopped_until = 0;
-  double since = -1;  ///< start of its wait; negative if it does not wait
+  double since = -1;  ///< start of its wait; negative if it is not waiting
   double next_look = 0;
-  double looked = -1;  ///< when it last looked for progress; negative if the result is in `record`
+  double looked = -1;  ///< time of its last look for progress; negative if the result is in `record`
   WaitRecord record;
   std::unique_ptr<DeadlockSearch> search;
   std::vector<std::pair<double, WaitProbe>> probes;  ///< in transit to this rank, with arrival times
@@ -398,7 +398,7 @@ TEST(DeadlockSearch, ACircleHasToBeOfTheSameWaitsAtTheSecondLook) {
                          .now = [&] { return now; }});
   for (int second = 1; second <= 10; ++second) {
     now = second;
-    other.since = second;  // the rank has progressed and waits again
+    other.since = second;  // the rank has made progress and is waiting again
     EXPECT_FALSE(search.Tick(own, true));
     EXPECT_TRUE(search.found().empty());
   }

@@ -44,7 +44,7 @@ TEST(MessageMatching, AReceiveFromAnyRankTakesWhatCameFirst) {
   matching.Arrive(2, 1, 7);
   EXPECT_EQ(matching.Post(10, kAny, 7), 1U);
   EXPECT_EQ(matching.Post(11, kAny, 7), 2U);
-  // If both a receive from any rank and a receive from rank 1 match a message, the older receive gets it.
+  // If a message matches both a receive from any rank and a receive from rank 1, the older receive gets it.
   EXPECT_EQ(matching.Post(12, kAny, 7), std::nullopt);
   EXPECT_EQ(matching.Post(13, 1, 7), std::nullopt);
   EXPECT_EQ(matching.Arrive(3, 1, 7), 12U);

@@ -29,7 +29,7 @@
 
 namespace warren::testing {
 
-/// How many programs a test runs: `some`, unless WARREN_RANDOM_PROGRAMS sets another number
+/// The number of programs that a test runs: `some`, unless WARREN_RANDOM_PROGRAMS sets another number
 /// (scripts/nightly).
 inline std::uint64_t NumPrograms(std::uint64_t some) {
   const char* wanted = std::getenv("WARREN_RANDOM_PROGRAMS");
@@ -41,7 +41,7 @@ class BegunCall {
  public:
   virtual ~BegunCall() = default;
   virtual bool Test() = 0;
-  /// Throws the call's error. No other function may be called after this one.
+  /// Waits until the call has ended. Throws its error. No other function may be called after this one.
   virtual void Wait() = 0;
   /// Arranges for `function` to be called exactly once, after the call has ended, with the error or null.
   virtual void WhenDone(std::function<void(const char* error)> function) = 0;
@@ -56,8 +56,8 @@ class BeginningCommunicator : public Communicator {
 
 class RandomProgram {
  public:
-  /// `any_order`: the communicator may add floats in any order. The floats are then small integers, whose sum
-  /// is the same in every order.
+  /// `any_order`: the communicator may add floats in any order. The inputs of float sums are then small
+  /// integers, so that every order gives the same sum.
   RandomProgram(std::uint64_t seed, Communicator& world, bool any_order = false)
       : random_(seed), seed_(seed), any_order_(any_order) {
     std::vector<int> all(static_cast<std::size_t>(world.world_size()));
@@ -148,7 +148,7 @@ class RandomProgram {
     Buffer buffer;
     std::size_t begin = 0;  // offset in the buffer
   };
-  /// How the end of an asynchronous call is observed.
+  /// The way in which the end of an asynchronous call is observed.
   enum class Seen { kByWaiting, kByTesting, kByFunction, kBehindAnother };
   struct Ends {
     std::atomic<int> well{0};
@@ -193,8 +193,8 @@ class RandomProgram {
 
   void SettleAny() { Settle(pending_.begin() + static_cast<std::ptrdiff_t>(DrawOwn(pending_.size()))); }
 
-  /// A call on this communicator has ended, so earlier asynchronous calls on it must have ended, too. Checks
-  /// this for the calls whose end is observed in this way.
+  /// Called when a call on this communicator has ended: all earlier asynchronous calls on it must have ended,
+  /// too. Checks this for the calls with Seen::kBehindAnother.
   void SettleBehind(int group) {
     for (auto each = pending_.begin(); each != pending_.end();) {
       if (each->group != group || each->seen != Seen::kBehindAnother) {
@@ -227,7 +227,7 @@ class RandomProgram {
   }
 
   std::size_t Draw(std::size_t below) { return random_() % below; }
-  /// A random number that may differ between ranks.
+  /// A random number that may differ between ranks. If the communicator has no asynchronous calls, always 1.
   std::size_t DrawOwn(std::size_t below) { return begins_ ? own_random_() % below : 1; }
   std::size_t DrawCount() {
     switch (Draw(8)) {

@@ -14,7 +14,7 @@
 namespace warren {
 namespace {
 
-/// How often each collective's function has run, over all ranks.
+/// The number of times that each collective's function has run, over all ranks.
 std::array<std::atomic<int>, 8> runs;
 void Count(Collective collective) {
   ++runs[static_cast<std::size_t>(collective)];

@@ -13,7 +13,7 @@
 
 namespace warren::testing {
 
-/// How ranks are placed on hosts.
+/// The placement of ranks on hosts.
 enum class Places {
   kOneHost,
   kTcp,

@@ -10,7 +10,7 @@ namespace {
 constexpr double kNear = 55;
 constexpr double kFar = 150;
 
-/// Reports `count` reads of this time; returns how often the answer changed.
+/// Reports `count` reads of `ns` nanoseconds each. Returns the number of times that is_far() has changed.
 int Note(CoreDistance& distance, double ns, int count) {
   int changes = 0;
   for (int i = 0; i < count; ++i) {

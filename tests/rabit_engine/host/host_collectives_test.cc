@@ -202,7 +202,7 @@ TEST(HostCollectives, EachOfThemSmallAndLarge) {
 }
 
 TEST(HostCollectives, VectorsThatNoCacheHolds) {
-  // The buffers of all members together: large enough to be copied past the caches. The 3 extra values keep
+  // The buffers of all members together are large enough for non-temporal stores. The 3 extra values keep
   // buffers from ending at a cache line boundary.
   constexpr std::size_t kBytes = std::size_t{80} << 20;
   for (const int size : {2, 4}) {
@@ -216,8 +216,8 @@ TEST(HostCollectives, VectorsThatNoCacheHolds) {
 }
 
 TEST(HostCollectives, AMemberThatNeedsNobodyDoesNotRunAway) {
-  // The root of a broadcast waits for no member, and in a reduce only the root waits. Slots and stages must
-  // still not be reused before all members have read them.
+  // The root of a broadcast waits for no member, and in a reduce only the root waits. Even so, slots and
+  // stages must not be reused before all members have read them.
   OnMembers(4, [](Caller& caller) {
     for (int turn = 0; turn < 200; ++turn) caller.Broadcast(kSmall, 0);
     for (int turn = 0; turn < 200; ++turn) caller.Reduce(kSmall, 1);
@@ -298,7 +298,7 @@ TEST(HostCores, StagesAreLargerThanTheCachesOfTwoCoresIfThereIsRoom) {
   }
 }
 
-/// Makes the call on two members; returns the error of each, or an empty text.
+/// Makes the call on two members. Returns each member's error, or an empty string if it has none.
 std::vector<std::string> ErrorsOfTwo(const std::function<void(int local, Caller& caller)>& call) {
   Members members(2);
   std::vector<std::string> told(2);
@@ -323,7 +323,7 @@ TEST(HostCollectives, MembersThatCallDifferentThingsAreToldBoth) {
 }
 
 TEST(HostCollectives, MembersWhoseLargeCallsDifferInLengthAreToldBoth) {
-  // The span of the shorter call ends before that of the longer one.
+  // The shorter call's span ends before the longer call's.
   for (const std::size_t other : {kLarge / 40, kLarge / 2}) {
     const std::vector<std::string> told = ErrorsOfTwo([other](int local, Caller& caller) {
       caller.Broadcast(local == 0 ? kLarge : other, 1);

@@ -39,7 +39,7 @@ class Members {
     }
   }
 
-  /// With these a stage is as small as it can be, so that tests reuse it often.
+  /// Cache sizes that make each stage as small as possible, so that tests reuse it often.
   static constexpr HostCores kSmallCaches{.cache_bytes = kLeastStageBytes / 4};
 
   /// The world rank of a member, which differs from its local index.

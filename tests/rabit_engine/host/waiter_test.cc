@@ -1,5 +1,5 @@
-// Waits in shared memory: no member sleeps on after a wake-up, waits for a dead member, or spins when that is
-// useless.
+// Waits in shared memory: no member keeps sleeping after a wake-up, waits for a dead member, or spins when
+// that is useless.
 #include "rabit_engine/host/waiter.h"
 
 #include <gmock/gmock.h>
@@ -137,7 +137,7 @@ TEST(Spinning, IsVainOnceThePeerWasSeenOnTheSameCore) {
   if (members[0].oversubscribed()) GTEST_SKIP() << "SKIPPED: needs two cores";
   EXPECT_EQ(members[0].CoreOf(1), PeerCore::kOther) << "nothing is known of the peer yet";
   const Pinned pinned(FirstCore());
-  members[1].SayCore();  // publishes its core: the one that this thread is pinned to
+  members[1].SayCore();  // publishes the core that this thread is pinned to
   EXPECT_EQ(members[0].CoreOf(1), PeerCore::kThis);
 }
 
@@ -152,7 +152,8 @@ class Waits {
  public:
   explicit Waits(PeerCore peer) : peer_(peer) {}
 
-  /// Returns how the wait began, or nullopt if it had to sleep in the end.
+  /// Returns the wait's first phase. If this is not kSleep but the wait has to sleep nevertheless, returns
+  /// nullopt.
   std::optional<WaitPhase> Wait(int turns = 1, std::chrono::microseconds turn = microseconds(1)) {
     const WaitPhase first = policy_.Begin(peer_);
     if (first == WaitPhase::kSleep) return first;
@@ -177,7 +178,7 @@ class Waits {
 };
 
 /// Makes waits until `how_many` of them have begun with `kind`. Returns the number of other waits before each
-/// of these.
+/// of these `how_many` waits.
 std::vector<int> PausesBefore(WaitPhase kind, int how_many, Waits& waits) {
   std::vector<int> pauses;
   for (int pause = 0; static_cast<int>(pauses.size()) < how_many; ++pause) {
@@ -227,7 +228,7 @@ TEST(Yielding, GoesOnForAWhileAndNotForEver) {
 
 TEST(Yielding, SleepsAtOnceForEverMoreWaitsAfterTurnsThatTookATimeSlice) {
   Waits waits(PeerCore::kCrowded);
-  std::vector<int> sleeps;  // how many waits slept before each one that yielded
+  std::vector<int> sleeps;  // the number of waits that slept before each wait that yielded
   for (int slept = 0; sleeps.size() < 9; ++slept) {
     if (waits.Wait(1, milliseconds(3)) == std::nullopt) continue;
     sleeps.push_back(slept);

@@ -182,7 +182,7 @@ void CheckMessages(const Communicator& comm) {
   }
 }
 
-/// A function object that counts its living copies.
+/// A function object that counts its live copies.
 struct Lower {
   std::atomic<int>* alive;
   explicit Lower(std::atomic<int>* count) : alive(count) { ++*alive; }
@@ -299,7 +299,7 @@ void CheckHandles(const Communicator& comm) {
   REQUIRE(from_all == Filled(size, comm.rank()) && from_all_ragged == Filled(rank * size, comm.rank()));
   REQUIRE(received[0] == before && many.back() == 3.0);
 
-  // Calls whose handles are dropped are still made, in order.
+  // Calls are carried out in order even if their handles are dropped.
   for (int i = 0; i < 100; ++i) comm.AsyncAllreduce(value.data(), value.data(), 1, Op::kMin);
   int last = comm.rank() == comm.size() - 1 ? 1 : 0;
   comm.Allreduce(&last, 1, Op::kMax);

@@ -1,7 +1,7 @@
 // One rank of a job that checks every collective against a simple reference (reference.h), bit for bit. The
-// environment selects transport and algorithm. If a result is wrong, prints which and exits with 1; otherwise
-// rank 0 prints one line with a checksum of all results. In each mode, the checksum must depend on the number
-// of ranks only.
+// environment selects transport and algorithm. If a result is wrong, prints an error and exits with 1;
+// otherwise rank 0 prints one line with a checksum of all results. In each mode, the checksum must depend on
+// the number of ranks only.
 //
 //   collectives_worker all       every type and operation, and a few of them with every size and root
 //   collectives_worker every     every type and operation around every size where the engine may change

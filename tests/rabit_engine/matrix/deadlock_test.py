@@ -31,8 +31,8 @@ class Deadlock(unittest.TestCase):
                 yield name, codes, [errors for _, errors in results]
 
     def check(self, what, ranks, circles, where="world", or_else=None):
-        """Checks that all ranks fail: one reports one of `circles`, which are cycles of waiting ranks, and the others fail
-        because that rank has failed."""
+        """Checks that all ranks fail: some report one of `circles`, which are cycles of waiting ranks, and the errors of the others name such a
+        rank. Instead, `or_else`, if given, may match the errors over a transport where no rank reports a cycle."""
         for transport, codes, errors in self.over_every_transport(what, ranks, where):
             said = f"{what} over {transport}: " + "".join(errors)
             self.assertEqual(codes, [2] * ranks, said)

@@ -43,7 +43,7 @@ class Job:
         self.tracker.__exit__()
 
     def await_ready(self):
-        """For workers that print their rank when they are ready, as in mode `wait`: waits until all have, and fills by_rank."""
+        """Waits until all workers have printed their rank, as in mode `wait`, and fills by_rank."""
         for worker in self.workers:
             line = worker.stdout.readline()
             self.by_rank[int(line.split()[1])] = worker
@@ -62,7 +62,7 @@ class Job:
             test.assertRegex(errors, rf"rank {victim}\b")
 
     def finish(self, seconds=240):
-        """Returns the exit codes, and each worker's stdout and stderr."""
+        """Waits for all workers. Returns their exit codes, and each worker's stdout and stderr."""
         results = [worker.communicate(timeout=seconds) for worker in self.workers]
         return [worker.returncode for worker in self.workers], results
 

@@ -1,4 +1,4 @@
-"""Buffers of more than 4 GiB, with 2 ranks: a longer run, which needs 12 GiB of memory and takes some minutes.
+"""Buffers of more than 4 GiB, with 2 ranks: a longer run, which needs 12 GiB of memory and takes several minutes.
 
 WARREN_MATRIX=full ctest -R engine_large
 """

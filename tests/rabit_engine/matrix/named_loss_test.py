@@ -1,4 +1,4 @@
-"""A rank dies while named operations are agreed on, carried out or ended: all others are told which rank it was."""
+"""A rank dies while named operations are agreed on, carried out or ended: all other ranks report which rank has died."""
 
 import random
 import re

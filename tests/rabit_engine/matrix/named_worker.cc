@@ -1,6 +1,6 @@
 // A program that uses the named operations of warren/collectives.h.
 //   random SEED    operations of all kinds by name, in each rank's own order and from two threads; exit
-//                  code 1 unless each result is that of the plain call, bit for bit
+//                  code 1 unless each result equals the plain call's result bit for bit
 //   wrong          ranks that use one name for different operations, alone and in a group
 //   stall          rank 1 does not submit "x" for three seconds
 //   give-up        rank 1 never submits "x", and the others get an error
@@ -85,7 +85,8 @@ Step Allreduce(const Communicator& world, const Coordinator& named, const std::s
           [=] { return Same(*recv, *expected); }};
 }
 
-/// `shared` yields the same numbers on all ranks, `own` different numbers.
+/// Returns a random operation. `shared` yields the same numbers on all ranks, and `own` different numbers on
+/// each.
 Step RandomStep(const Communicator& world, const Coordinator& named, const std::string& name,
                 std::mt19937& shared, std::mt19937& own, const EnqueueOptions& options) {
   const std::size_t sizes[] = {0, 1, 3, 100, 1'000, 20'000, 300'000};

@@ -1,4 +1,4 @@
-"""Which ranks share memory; the results have the same bits in every case."""
+"""The choice of the ranks that share memory. The results have the same bits in every case."""
 
 import os
 import unittest

@@ -1,4 +1,4 @@
-"""Shared by the tests of this folder: starts ranks under a launcher and checks their output."""
+"""Helpers for the tests of this folder: they start ranks under a launcher and check the output."""
 
 import os
 import re
@@ -64,7 +64,7 @@ class Ranks(unittest.TestCase):
         return subprocess.run(command, env=environment(**more), capture_output=True, text=True, timeout=limit_s)
 
     def well(self, run):
-        """Returns, sorted, the rank and the world size printed by each rank that found no fault."""
+        """Returns the sorted pairs (rank, world size), as strings, that the ranks without faults printed."""
         return sorted(re.findall(r"rank (\d+) of (\d+): well", run.stdout))
 
     def expect_well(self, run, ranks):

@@ -1,4 +1,4 @@
-// Which MPI and which bootstrap are chosen in which environment, and which reductions MPI may carry out.
+// The choice of the MPI and of the bootstrap from the environment, and the reductions that MPI may carry out.
 #include "rabit_engine/mpi/mpi_library.h"
 
 #include <gmock/gmock.h>

@@ -30,7 +30,8 @@ constexpr const char* kInit = "cmd=response_to_init pmi_version=1 pmi_subversion
 constexpr const char* kMaxes = "cmd=maxes kvsname_max=256 keylen_max=64 vallen_max=1024\n";
 constexpr const char* kName = "cmd=my_kvsname kvsname=kvs_1\n";
 
-/// Answers each line that it reads with the next prepared answer; closes the connection after the last one.
+/// Answers each line that it reads with the next prepared answer. Closes the connection after the last
+/// answer.
 class FakeLauncher {
  public:
   explicit FakeLauncher(std::vector<std::string> answers) {

@@ -43,8 +43,8 @@ void Run() {
 }  // namespace
 
 int main() {
-  // The launcher writes the output of all ranks to one pipe as it comes: a full buffer may end in the middle
-  // of a line, which another rank's line would then cut in two.
+  // The launcher writes the output of all ranks to one pipe as it arrives. A full buffer may end in the
+  // middle of a line, which another rank's line would then split.
   std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
   try {
     Run();

@@ -60,7 +60,8 @@ SlurmStep StepOf(int rank, int world_size, const std::vector<int>& ports) {
   return step;
 }
 
-/// Runs `function` for all steps, each in its own thread; returns the errors, by rank.
+/// Runs `function` for all steps, each in its own thread. Returns each step's error, or an empty string, in
+/// the order of `steps`. `tls` is indexed by rank; if it is empty, no step uses TLS.
 std::vector<std::string> RunAll(const std::vector<SlurmStep>& steps, std::chrono::seconds timeout,
                                 const std::function<void(Bootstrap&)>& function,
                                 const std::vector<std::optional<tls::Context>>& tls = {}) {

@@ -49,7 +49,7 @@ class BootstrapDeathTest(unittest.TestCase):
         points = [f"{call}:{number}" for call, count in CALLS.items() for number in range(1, count + 1)]
         for number, (name, env) in enumerate(TRANSPORTS.items()):
             died = 0
-            # Except at night, each of the two transports gets half of the points.
+            # Except in nightly runs, each of the two transports gets half of the points.
             chosen = points if AT_NIGHT else points[number::len(TRANSPORTS)]
             for point in chosen:
                 with self.subTest(transport=name, point=point):

@@ -29,7 +29,7 @@ struct Program {
 struct Rules {
   int ranks = 3;
   int deaths = 2;
-  int broken_links = 0;  // how many times links may break without a death
+  int broken_links = 0;  // the number of times that links may break without a death
   Replicas replicas;
   Program program;
   bool local_models = true;

@@ -1,6 +1,6 @@
-"""A worker whose process or host lacks descriptors, memory, ports or permission says so and fails immediately or, if only memory cannot be
-shared, uses TCP. No other rank is reported lost in its place, and no rank waits for it. If workers are restarted, the job ends
-with the bits of an undisturbed run."""
+"""A worker whose process or host lacks descriptors, memory, ports or permission reports this and fails immediately; if it only cannot share
+memory, it uses TCP instead. No other rank is reported lost in its place, and no rank waits for it. If workers are restarted, the job ends with
+the bits of an undisturbed run."""
 
 import re
 import unittest
@@ -28,7 +28,8 @@ class ShortageTest(unittest.TestCase):
         cls.expected = undisturbed.digests
 
     def trained(self, *words, env=None, under=(), dead=()):
-        """Runs a job in which rank 1 lacks something, and checks its results. Returns the job's messages. `dead`: other ranks that die."""
+        """Runs a job in which rank 1 lacks something and the ranks `dead` die. Checks the results, and that no other rank fails or is reported
+        lost. Returns the job's messages."""
         result = train(RANKS, *words, attempts=3, env={**NO_LEAK_CHECK, **(env or {})}, under=under)
         self.assertEqual((result.code, result.digests), (0, self.expected), result.errors)
         self.assertLessEqual(set(map(int, ENDED.findall(result.errors))), {1, *dead}, result.errors)

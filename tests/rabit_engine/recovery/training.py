@@ -38,8 +38,8 @@ class Result:
 
 
 def processes_with(mark):
-    """Returns the living processes with `mark` in their environment. The engine's sockets and segments need no check: they have no names,
-    so they end with their process."""
+    """Returns the ids of the running processes with `mark` in their environment. The engine's sockets and segments need no check: they have no
+    names, so they disappear with their process."""
     found = []
     for entry in pathlib.Path("/proc").iterdir():
         try:
@@ -92,7 +92,8 @@ class Job:
         self.processes[task].wait()
 
     def finish(self):
-        """Returns the exit codes, and the stdout and stderr of all ranks."""
+        """Waits for all ranks. Returns the exit codes, and the stdout and stderr of all ranks. Raises AssertionError if a rank does not end in
+        time."""
         try:
             codes = [self.processes[task].wait(LIMIT_S) for task in range(self.ranks)]
         except subprocess.TimeoutExpired as error:

@@ -18,7 +18,7 @@ RANKS = 3
 VERSIONS = 25
 RUNS = int(os.environ.get("TWO_JOBS_RUNS", 8))
 SEED = int(os.environ.get("TWO_JOBS_SEED", 1))
-# What happens to the first job around the time when the second job's tracker takes the port.
+# The fates of the first job around the time when the second job's tracker takes the port.
 FATES = ("goes on", "loses a worker", "loses a worker that comes back", "comes back as a whole", "ends first")
 
 

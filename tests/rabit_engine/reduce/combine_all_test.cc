@@ -123,7 +123,7 @@ TEST(CombineAll, HoldsForWorldsOfHundreds) {
 
 TEST(CombineAll, SumsOfSixteenBitFloatsAreRoundedOnce) {
   // The sum of 1 and three halves of a unit in its last place. Rounding after each addition would lose the
-  // first half; rounding once, at the end, takes the tie to the even neighbour.
+  // first half; rounding once, at the end, takes the tie to the even neighbor.
   struct Case {
     DataType type;
     std::uint16_t one;

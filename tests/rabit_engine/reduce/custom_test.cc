@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::size_t kCustomWorlds[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 33};
 
-/// The inputs that went into an element, in order, which shows any operand that was swapped, lost or used
-/// twice. `shape` also hashes the tree, which shows a different bracketing. 24 bytes.
+/// Identifies the inputs that went into an element, in order, so that a swapped, lost or duplicated operand
+/// shows. `shape` also hashes the tree, so that a different bracketing shows. 24 bytes.
 struct Trace {
   std::uint32_t first;
   std::uint32_t last;

@@ -14,8 +14,8 @@ namespace {
 
 using Range = std::pair<int, int>;
 
-// The subtrees, straight from the definition: neighbours are combined in rounds, and a last range without a
-// neighbour moves up unchanged.
+// The subtrees, straight from the definition: neighbors are combined in rounds, and a last range without a
+// neighbor moves up unchanged.
 std::set<Range> NodesByCounting(int world_size) {
   std::vector<Range> round;
   round.reserve(world_size);

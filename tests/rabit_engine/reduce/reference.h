@@ -235,7 +235,7 @@ inline bool IsSixteenBits(DataType type) {
   return type == DataType::kFloat16 || type == DataType::kBFloat16;
 }
 
-/// Reduces in the tree of order.h, straight from its definition: neighbours are combined in rounds. Sums and
+/// Reduces in the tree of order.h, straight from its definition: neighbors are combined in rounds. Sums and
 /// products of 16-bit floats are computed in float and rounded once, at the end.
 inline Bytes CombineAll(DataType type, ReduceOp operation, std::vector<Bytes> round) {
   if (IsSixteenBits(type) && round.size() > 1 &&
@@ -256,7 +256,7 @@ inline Bytes CombineAll(DataType type, ReduceOp operation, std::vector<Bytes> ro
 
 // ---------------------------------------------------------------------------------------------------- values
 
-/// One third each of special values (NaN with payloads, quiet and signalling; infinities; zeros; denormals;
+/// One third each of special values (NaN with payloads, quiet and signaling; infinities; zeros; denormals;
 /// extremes), random bits and everyday numbers.
 inline Bytes Values(DataType type, std::size_t count, std::uint64_t seed) {
   std::mt19937_64 random(seed);

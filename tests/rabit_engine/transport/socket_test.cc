@@ -50,7 +50,7 @@ TEST(ListenAddresses, BeginWithTheOneAskedForAndEndWithLoopback) {
 }
 
 TEST(ListenAnywhere, TakesAFreePortOfARangeOrSaysThatThereIsNone) {
-  // A range of two ports around one that is surely free.
+  // A range of two ports, the first of which has just been released.
   const int free = Address::Local(ListenAnywhere().fd()).port();
   const PortRange ports{free, free + 1};
   std::vector<Socket> listeners;

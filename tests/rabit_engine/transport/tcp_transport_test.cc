@@ -573,7 +573,7 @@ TEST(TcpTransport, WhatAPeerSentBeforeItEndedCanStillBeRead) {
 
 TEST(TcpTransport, ARankThatGivesUpNamesTheOneThatWasLost) {
   World world(4);
-  for (int rank = 0; rank < 3; ++rank) world.Link(rank, rank + 1);  // a chain: only rank 2 knows rank 3
+  for (int rank = 0; rank < 3; ++rank) world.Link(rank, rank + 1);  // a chain: only 2 has a link to 3
   world.Kill(3);
   const LostPeer seen = LossWhileWaitingFor(world[2], 1);
   EXPECT_EQ(seen.rank(), 3);

@@ -46,7 +46,8 @@ class StandIn {
 
 using OfRank = std::function<std::string(const StandIn& xgboost, int rank)>;
 
-/// Runs `of_rank` in a process per rank. Returns each rank's result, which is empty if the rank exits early.
+/// Runs `of_rank` in a process per rank. Returns each rank's result, which is empty if the rank exits early
+/// and begins with "threw: " if `of_rank` throws.
 std::array<std::string, 2> InTwoRanks(const std::string& variant, const OfRank& of_rank) {
   int sockets[2];
   if (socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) != 0) throw std::runtime_error("no socket pair");
@@ -85,7 +86,8 @@ std::array<std::string, 2> InTwoRanks(const std::string& variant, const OfRank& 
   return said;
 }
 
-/// Returns, for each rank, why the engine does not serve. Checks that XGBoost's own functions still work.
+/// Returns each rank's reason for not serving XGBoost, or another message if the engine serves it or
+/// XGBoost's own functions no longer work.
 std::array<std::string, 2> WhyNot(
     const std::string& variant, const std::function<void(int rank)>& before = [](int) {}) {
   return InTwoRanks(variant, [&](const StandIn& xgboost, int rank) -> std::string {
@@ -164,7 +166,7 @@ TEST(XgboostEngine, CallsThatAreNotItsOwnStayWithXgboost) {
     std::int16_t half = 7;
     const auto allreduce = xgboost.Function<int(void*, std::size_t, int, int)>("XGCommunicatorAllreduce");
     if (allreduce(&half, 1, 0, 2) != 0 || half != 7 || NumServed() != before) return "served half precision";
-    // If XGBoost finalizes the communicator without telling the engine, the engine must no longer serve
+    // If XGBoost finalizes the communicator without notifying the engine, the engine must no longer serve
     // calls on this communicator: the other ranks may be gone.
     xgboost.Function<void()>("StandInFinalize")();
     value = rank + 1;

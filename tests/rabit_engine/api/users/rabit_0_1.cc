@@ -12,7 +12,7 @@ using namespace rabit;
 
 static_assert(DMLC_USE_CXX11, "lambdas are there");
 
-// A user-defined operation. The engine must call it although kType says sum.
+// A user-defined operation. The engine must call it even though kType is kSum.
 struct KeepLast {
   static const engine::mpi::OpType kType = engine::mpi::kSum;
   template <typename DType>

@@ -67,8 +67,8 @@ static void SumTriples(const char* input, char* output, int type_size, int32_t b
 }
 
 /* Reducers of pairs of integers, each pair treated as one element of twice the size, as in LightGBM's
- * histograms of quantized gradients. `type_size` is the size of one integer. GreatestPairs is the only one
- * that does not add. */
+ * histograms of quantized gradients. `type_size` is the size of one integer. GreatestPairs is the only
+ * reducer that does not add. */
 static void SumPairs(const char* input, char* output, int type_size, int32_t bytes) {
   int32_t i;
   ++reducer_calls;
@@ -90,8 +90,7 @@ static void SumHalfPairs(const char* input, char* output, int type_size, int32_t
 /* Pairs per rank: enough to cross a network in several pieces. */
 enum { kPairs = 150001 };
 
-/* Gathers a double from each rank, and checks that those that have arrived are the rank's number times
- * `expected`. */
+/* Gathers `own` from each rank, and checks that the value received from rank r is (r + 1) * `expected`. */
 static void GatherDoubles(int rank, int world, double own, double expected) {
   int i;
   int32_t start[kMostRanks], length[kMostRanks];
@@ -102,7 +101,8 @@ static void GatherDoubles(int rank, int world, double own, double expected) {
 }
 
 static void CheckCorrections(int rank, int world) {
-  /* Another value stays; the one that is meant is replaced, once, also if it differs within the tolerance. */
+  /* A value that does not match is kept. A value that matches within the tolerance is replaced, but only
+   * once. */
   WarrenLightGBMCorrect(5, 1e-6, 7 * (rank + 1));
   GatherDoubles(rank, world, rank + 1, 1);
   CHECK(WarrenLightGBMCorrected() == 0);
@@ -116,7 +116,7 @@ static void CheckCorrections(int rank, int world) {
   WarrenLightGBMCorrect(-INFINITY, 0, 3 * (rank + 1));
   GatherDoubles(rank, world, -INFINITY, 3);
   CHECK(WarrenLightGBMCorrected() == 1);
-  /* Nothing is left over for later. */
+  /* A correction that is ended before any call has no effect on later calls. */
   WarrenLightGBMCorrect(rank + 1, 0, 9);
   CHECK(WarrenLightGBMCorrected() == 0);
   GatherDoubles(rank, world, rank + 1, 1);
@@ -206,7 +206,7 @@ int main(int argc, char* argv[]) {
   CHECK(RabitTryAllgatherV(values, counts, 7) == -1 &&
         strstr(RabitGetLastError(), "larger than memory can hold"));
 
-  /* LightGBM's calls: a sum of doubles is recognised by a single call of the caller's function. */
+  /* LightGBM's calls: a sum of doubles is recognized by a single call of the caller's function. */
   for (i = 0; i < world; ++i) start[i] = (int32_t)(8 * offsets[i]);
   counts[0] = offsets[1];
   for (i = 0; i < world; ++i) length[i] = (int32_t)(8 * counts[i]);
@@ -220,7 +220,8 @@ int main(int argc, char* argv[]) {
     }
     CHECK(reducer_calls == 1);
   }
-  /* Other functions of 8-byte elements are not recognised: each is called for the check, then for the work. */
+  /* Other functions of 8-byte elements are not recognized: each is called for the check, then to do
+   * the work. */
   reducer_calls = 0;
   for (i = 0; i < kMost; ++i) integers[i] = (int64_t)i * 1000000007 + rank;
   reducer = &SumIntegers;

@@ -20,7 +20,7 @@ LIMIT_S = 100
 SAME = 1e-4
 #: The number of workers in the largest job. Only scripts/nightly runs 64, since loading XGBoost takes each worker a second of CPU time.
 MANY_WORKERS = int(os.environ.get("WARREN_WORKERS", "12"))
-SEVERAL_MINUTES_S = 120  # surviving workers sleep this long unless they are ended
+SEVERAL_MINUTES_S = 120  # surviving workers sleep this long unless they are terminated
 
 
 def environment(sklearn=False) -> dict:

@@ -65,7 +65,7 @@ class ClusterOfDaemons:
                                                env={**os.environ, **self.environment(), **environment}))
 
     def _await(self, condition, what):
-        """Waits for the condition. Raises OSError with the last lines of the logs if a server exits or the timeout expires."""
+        """Waits for the condition. Raises OSError with the end of each log if a server exits or the timeout expires."""
         deadline = time.monotonic() + self.timeout
         while not condition():
             for process in self.processes:

@@ -30,7 +30,7 @@ without_sanitizers = unittest.skipIf(os.environ.get("WARREN_SANITIZE"), "SKIPPED
 
 def memory_bound(limit_bytes):
     """The memory limit in bytes for this build that corresponds to `limit_bytes` without a sanitizer. The thread sanitizer keeps a shadow of all
-    memory; the address sanitizer keeps a smaller one, and 256 MiB of freed memory."""
+    memory; the address sanitizer needs about half as much again, and keeps 256 MiB of freed memory."""
     sanitizers = os.environ.get("WARREN_SANITIZE", "").split(",")
     if "thread" in sanitizers:
         return 5 * limit_bytes

@@ -30,7 +30,7 @@ def shown(cell: nbformat.NotebookNode) -> List[str]:
 
 
 def main() -> int:
-    """Returns the number of cells that differ."""
+    """Returns the number of cells that differ, or 0 with --write."""
     kept = nbformat.read(NOTEBOOK, as_version=4)
     run = nbformat.read(NOTEBOOK, as_version=4)
     nbclient.NotebookClient(run, timeout=LIMIT_S, allow_errors=True, kernel_name="python3").execute()

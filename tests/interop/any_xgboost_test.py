@@ -70,7 +70,7 @@ class AnyXgboost(Workers):
         return self.submit(workers, FOLDER / "any_xgboost_worker.py", *command, **options)
 
     def assert_gone(self, output):
-        """Checks that no process of the job is left."""
+        """Checks that no process whose pid is in the output is left."""
         for pid in re.findall(r"pid (\d+)$", output, re.MULTILINE):
             self.assertFalse(os.path.exists(f"/proc/{pid}"), pid)
 

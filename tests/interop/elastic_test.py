@@ -45,7 +45,7 @@ with warren.xgboost.communicator():
 """
 
 
-#: The beginning of a program: a process that replaces a lost one waits until the condition, which is yet to be inserted, holds.
+#: The beginning of a program: a process that replaces a lost one waits until a condition, inserted in place of {}, holds.
 LATE = """
 import os, pathlib, time
 while int(os.environ.get("DMLC_NUM_ATTEMPT", "0")) > 0 and not ({}):

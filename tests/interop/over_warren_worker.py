@@ -295,7 +295,7 @@ def begins_again(arguments: str, task: str) -> None:
 
 
 def not_all_asked(arguments: str, task: str) -> None:
-    """Rank 1 makes other calls while rank 0 is in the collective check whether the engine can be used."""
+    """Rank 1 makes other calls while rank 0 takes part in the collective check of whether the engine can be used."""
     with somebody_elses(arguments, task):
         try:
             if wx.get_rank() == 0:

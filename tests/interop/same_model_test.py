@@ -53,7 +53,7 @@ class Compared(Jobs):
         return json.loads((self.folder / f"{form}-{first}-{workers}.json").read_text(encoding="utf-8"))
 
     def check(self, form, several, fewest):
-        """Compares jobs of several workers with jobs of one. `fewest`: the fraction of cases that must at least have been trained."""
+        """Compares jobs of several workers with jobs of one. `fewest`: the minimum fraction of cases that must have been trained."""
         for first in range(FIRST_CASE, FIRST_CASE + CASES, CASES_AT_ONCE):
             last = min(first + CASES_AT_ONCE, FIRST_CASE + CASES)
             alone = self.job(1, form, first, last)

@@ -1,4 +1,4 @@
-"""hvd.elastic with PyTorch, in jobs of dmlc-submit --num-workers MIN:MAX. See horovod_test.py for Python and PyTorch."""
+"""hvd.elastic with PyTorch, in jobs of dmlc-submit --num-workers MIN:MAX. See horovod_test.py for the choice of Python and PyTorch."""
 import collections
 import pathlib
 import re

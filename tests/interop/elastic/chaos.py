@@ -32,7 +32,7 @@ from warren_testing import AT_NIGHT, BIN  # noqa: E402
 
 #: The longest time that a job may take.
 LIMIT_S = 120
-#: The random disturbances happen within this time after the start of the job. All workers have usually started earlier.
+#: The random disturbances begin within this time after the start of the job, which is long enough for all workers to start.
 SPAN_S = 4 if AT_NIGHT else 2
 
 

@@ -20,7 +20,7 @@ class ClusterOfDaemons:
         self.log = None
 
     def _begin(self, start):
-        """Calls `start`, which starts the servers. If `start` fails, ends everything and raises the error."""
+        """Calls `start`, which starts the servers. If `start` fails, stops everything and re-raises the error."""
         try:
             start()
         except BaseException:
@@ -39,7 +39,7 @@ class ClusterOfDaemons:
         return subprocess.run([str(word) for word in words], env=environment, check=False, **more)
 
     def close(self):
-        """Ends everything: first the jobs, so that none of their processes outlives the servers."""
+        """Stops everything: first the jobs, so that none of their processes outlives the servers."""
         if self.processes:
             try:
                 self._end_jobs()
@@ -65,7 +65,7 @@ class ClusterOfDaemons:
                                                env={**os.environ, **self.environment(), **environment}))
 
     def _await(self, condition, what):
-        """Waits for the condition. Raises OSError with the ends of the logs if a server ends or the time is up."""
+        """Waits for the condition. Raises OSError with the end of each log if a server exits or the timeout expires."""
         deadline = time.monotonic() + self.timeout
         while not condition():
             for process in self.processes:

@@ -27,7 +27,7 @@ def read(path):
 
 
 def tables(text):
-    """Yields (text, rows) for each table. `text` is what stands between the table and the previous table or heading."""
+    """Yields (text, rows) for each table. `text`: the text between the table and the previous table or heading."""
     before, rows = [], []
     for line in [*text.splitlines(), ""]:
         if line.startswith("|"):
@@ -46,7 +46,7 @@ def has_figures(rows):
 
 
 def anchors(text):
-    """The anchors of the headings, as GitHub and MyST make them."""
+    """The anchors of the headings, as GitHub and MyST generate them."""
     headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower().replace("`", "")).strip().replace(" ", "-") for heading in headings}
 
@@ -90,7 +90,7 @@ def python_name_exists(name):
     tree = ast.parse(read(file if file.exists() else place / "__init__.py"))
     defined = {node.name for node in ast.walk(tree) if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
     defined |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    # Names that a module makes on demand stand in a tuple.
+    # A module with __getattr__ lists the names that it creates on demand as strings.
     defined |= {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str) and "__getattr__" in defined}
     defined |= {alias.asname or alias.name for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom)) for alias in node.names}
     return not parts or parts[0] in defined

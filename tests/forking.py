@@ -157,7 +157,7 @@ def become(request, streams):
             print(end.code, file=sys.stderr)
     except BaseException as error:  # pylint: disable=broad-except
         error.__traceback__ = error.__traceback__.tb_next.tb_next
-        # As Python does; functions that run at exit look at it.
+        # As Python does; functions that run at exit may read these.
         sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__
         sys.excepthook(type(error), error, error.__traceback__)
         code = 1

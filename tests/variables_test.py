@@ -8,7 +8,7 @@ from pathlib import Path
 SOURCE = Path(os.environ["WARREN_SOURCE"])
 TABLE = SOURCE / "wire/variables.cc"
 NAME = re.compile(r"\b(?:WARREN|RABIT)_[A-Z_]+\b")
-# (old name, file that also sets the variable under it), for workers whose librabit knows only the old name.
+# (old name, file that also sets the variable under it), for workers whose librabit supports only the old name.
 SET_TWICE = {("RABIT_TLS", "tracker/environment.cc"), ("RABIT_TLS", "python/src/warren/tracker.py")}
 
 

@@ -24,13 +24,13 @@ HELD, RELEASED, NOTED = 2, 3, 4  # our tracker's answers to a worker: wire/class
 #: rarely changes.
 AT_NIGHT = os.environ.get("WARREN_NIGHTLY") == "1"
 at_night = unittest.skipUnless(AT_NIGHT, "runs at night: WARREN_NIGHTLY=1")
-#: For tests that load librabit into Python: a sanitizer's runtime would have to be loaded before Python.
+#: Marks tests that load librabit into Python, where a sanitizer's runtime would have to be loaded before Python.
 without_sanitizers = unittest.skipIf(os.environ.get("WARREN_SANITIZE"), "SKIPPED: Python cannot load a library with a sanitizer")
 
 
 def memory_bound(limit_bytes):
-    """The memory that a process may use in this build if it may use `limit_bytes` in a build without a sanitizer: the thread sanitizer has
-    a shadow of all memory, and the address sanitizer keeps 256 MiB of what was freed."""
+    """The memory limit in bytes for this build that corresponds to `limit_bytes` without a sanitizer. The thread sanitizer keeps a shadow of all
+    memory; the address sanitizer needs about half as much again, and keeps 256 MiB of freed memory."""
     sanitizers = os.environ.get("WARREN_SANITIZE", "").split(",")
     if "thread" in sanitizers:
         return 5 * limit_bytes

@@ -23,7 +23,7 @@ class Clusters(unittest.TestCase):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="warren-docs-")))
         self.programs = self.folder / "programs"
         running.make_programs(self.programs)
-        # A stand-in for an installed Python, which finds its packages on every host.
+        # Stands in for a Python that is installed on every host and finds its packages there.
         python = self.programs / "python"
         python.write_text(f"#!/bin/sh\nPYTHONPATH={SOURCE}/python/src WARREN_NATIVE={BIN.parent} "
                           f'exec {running.ENVIRONMENT}/bin/python "$@"\n', encoding="utf-8")
@@ -31,7 +31,7 @@ class Clusters(unittest.TestCase):
         self.until = self.enterContext(contextlib.ExitStack())
 
     def run_pages(self, place, enter, more):
-        """Runs the pages that have commands for `place`."""
+        """Runs the commands for `place` of all pages that have any. `enter` and `more` are those of running.run."""
         found = [page for page in marked.pages(SOURCE) if running.has_something_for(page, place)]
         self.assertIn(f"{place}.md", [page.name for page in found])
         for page in found:

@@ -38,9 +38,9 @@ FENCE = re.compile(r"( *)```([a-z-]*)\s*")
 NUMBER = re.compile(r"(?:(?<!\w)-)?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?(?:e[-+]?\d+)?")
 #: The unit after a number that is a time.
 UNIT = re.compile(r" (ns|us|ms|s)\b")
-#: What `warren jobs` prints for something that has just happened.
+#: The times that `warren jobs` prints for something that has just happened.
 MOMENT = re.compile(r"\bnow\b|\b\d+ seconds? ago\b")
-#: Output that is ignored, since it depends on timing: it is printed at the end of a job that took at least 10 s.
+#: A line of output that is ignored, since it depends on timing: only a job that took at least 10 s prints it, at its end.
 PASSING = re.compile(r"dmlc-submit: rank \d+ made the others wait .*")
 LIST_ITEM = re.compile(r"\s*([-*]|\d+\.) ")
 
@@ -77,7 +77,7 @@ class Block:
 
     @property
     def place(self) -> str:
-        """The block's own place, or ""."""
+        """The place that the block's own mark names, or ""."""
         found = re.search(r"\bon ([\w' ]+)", self.rest)
         return found[1] if found else ""
 
@@ -96,7 +96,8 @@ class Command:
 
 
 def blocks(text: str) -> Iterator[Block]:
-    """Yields the blocks in page order. A mark that stands alone is a block without a language."""
+    """Yields the blocks in page order. A mark that stands alone is a block without a language. Raises ValueError if an allowance is malformed or
+    does not match its block."""
     kind, rest = "", ""
     allowances: List[Allowance] = []
     lines = enumerate(text.splitlines(), 1)
@@ -125,7 +126,7 @@ def blocks(text: str) -> Iterator[Block]:
 
 
 def allowed(number: int, kind: str, rest: str) -> List[Allowance]:
-    """The allowances in an "any number" or "within" mark."""
+    """The allowances in an "any number" or "within" mark. Raises ValueError if the mark is malformed."""
     most, colon, pieces = rest.partition(":")
     amount = re.fullmatch(r" ([\d.]+)( ?%)?", most)
     listed = [piece.strip() for piece in pieces.split("; ")]
@@ -236,7 +237,7 @@ def missing(expected: List[str], printed: List[str], any_order: bool, allowances
                 return f"not printed: {line}"
             left.remove(found)
         return None if anything or not left else f"not expected: {left[0]}"
-    # How many printed lines the expected lines so far may account for: all possible counts.
+    # All possible counts of printed lines that the expected lines so far match.
     ends = {0}
     for line in expected:
         if line == "...":

@@ -1,5 +1,5 @@
 """new_user.py PAGE FOLDER: types all commands of a page, including installations, in a system without Warren, which from_nothing creates.
-If the page needs a cluster, its servers are started first. The last line of output is JSON: each command and its seconds."""
+If the page needs a cluster, its servers are started first. The last line of output is JSON: each command with its duration in seconds."""
 
 import contextlib
 import json

@@ -1,5 +1,5 @@
-"""notebook.py [--write]: runs docs/tutorials/notebook.ipynb in a kernel, and compares what its cells show with what they have shown; --write
-keeps the new output. Numbers that differ from run to run, those of times, ports and processes, are not compared."""
+"""notebook.py [--write]: runs docs/tutorials/notebook.ipynb in a kernel, and compares the output of its cells with the output stored in the
+notebook; --write stores the new output. Text that differs from run to run, such as times, ports, process IDs and tokens, is not compared."""
 import pathlib
 import re
 import socket
@@ -14,7 +14,7 @@ LIMIT_S = 300
 
 
 def shown(cell: nbformat.NotebookNode) -> List[str]:
-    """The lines of a cell's output, without what differs from run to run, in any order."""
+    """The lines of a cell's output, sorted, without text that differs from run to run."""
     text = []
     for output in cell.outputs:
         if output.output_type == "stream":
@@ -23,14 +23,14 @@ def shown(cell: nbformat.NotebookNode) -> List[str]:
             text.append(f"{output.ename}: {output.evalue}")
         else:
             text.append(output.data.get("text/plain", ""))
-    # Whether other processes had ended before one failed is a matter of chance.
+    # Whether the other process is still running when one fails depends on timing.
     whole = "\n".join(text).replace("; the other process was stopped", "")
     lines = re.sub(r"\d\d:\d\d:\d\d|\d+ of \d+ cores|(?<=OMP_NUM_THREADS=)\d+|(?<=:)\d{4,}|(?<=token=)[0-9a-f]+|\d+\.\d+ s|pid \d+|(?<=host )[\w.-]+", "N", whole)
     return sorted(line for line in lines.splitlines() if line.strip())
 
 
 def main() -> int:
-    """Returns the number of cells that differ."""
+    """Returns the number of cells that differ, or 0 with --write."""
     kept = nbformat.read(NOTEBOOK, as_version=4)
     run = nbformat.read(NOTEBOOK, as_version=4)
     nbclient.NotebookClient(run, timeout=LIMIT_S, allow_errors=True, kernel_name="python3").execute()

@@ -1,4 +1,4 @@
-"""The places where pages are run: servers of a cluster on this machine, which run until an exit stack is closed."""
+"""The places where pages are run: clusters whose servers run on this machine until an exit stack is closed."""
 
 import contextlib
 import os
@@ -13,7 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "submit/
 import ssh_hosts  # noqa: E402
 import stand_in_kubernetes  # noqa: E402
 
-#: A function that turns a command into one that runs in the place, and the additional environment variables.
+#: A function that turns a command line into one that runs in the place, and additional environment variables.
 Place = Tuple[Callable[[List[str]], List[str]], Dict[str, str]]
 PARTITION = "PartitionName=cpu Nodes=ALL MaxTime=INFINITE State=UP OverSubscribe=NO\n"
 

@@ -20,7 +20,7 @@ LIMIT_S = 100
 SAME = 1e-4
 #: The number of workers in the largest job. Only scripts/nightly runs 64, since loading XGBoost takes each worker a second of CPU time.
 MANY_WORKERS = int(os.environ.get("WARREN_WORKERS", "12"))
-SEVERAL_MINUTES_S = 120  # surviving workers sleep this long unless they are ended
+SEVERAL_MINUTES_S = 120  # surviving workers sleep this long unless they are terminated
 
 
 def environment(sklearn=False) -> dict:
@@ -70,7 +70,7 @@ class AnyXgboost(Workers):
         return self.submit(workers, FOLDER / "any_xgboost_worker.py", *command, **options)
 
     def assert_gone(self, output):
-        """Checks that no process of the job is left."""
+        """Checks that no process whose pid is in the output is left."""
         for pid in re.findall(r"pid (\d+)$", output, re.MULTILINE):
             self.assertFalse(os.path.exists(f"/proc/{pid}"), pid)
 

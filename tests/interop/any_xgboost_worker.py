@@ -19,7 +19,7 @@ PARAMS = {"objective": "binary:logistic", "tree_method": "hist", "nthread": 1, "
 
 
 def train(data: str, model_path: str, rounds: str) -> None:
-    """Trains a model. Rank 0 saves it and prints the evaluation of the last round. Each rank prints the numbers of its rows and columns."""
+    """Trains a model. Rank 0 saves it and prints the evaluation of the last round. Each rank prints its row and column counts."""
     with wx.communicator():
         matrix = wx.load_dmatrix(data)
         matrix.set_label((matrix.get_label() > 0).astype(float))
@@ -95,7 +95,7 @@ def checkpointed(data: str, model_path: str, rounds: str, kill_at: str, sampling
         """Kills the last rank."""
 
         def after_iteration(self, model, epoch, evals_log):  # noqa: ANN001, ANN201
-            """Kills the last rank once, after `kill_at` rounds. Returns False, so that the training goes on."""
+            """Kills the last rank once, after `kill_at` rounds. Returns False, so that training continues."""
             last = wx.get_rank() == wx.get_world_size() - 1
             if last and model.num_boosted_rounds() == int(kill_at) and not killed.exists():
                 killed.touch()

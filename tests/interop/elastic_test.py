@@ -1,4 +1,4 @@
-"""Jobs that lose workers and go on: dmlc-submit --num-workers MIN:MAX and warren.xgboost.train(..., elastic=True). tests/interop/matrix
+"""Jobs that lose workers and continue: dmlc-submit --num-workers MIN:MAX and warren.xgboost.train(..., elastic=True). tests/interop/matrix
 runs this file for each version of XGBoost, as any_xgboost_test.py describes. elastic/chaos.py runs more such jobs."""
 import json
 import os
@@ -19,12 +19,12 @@ sys.path.append(str(FOLDER.parent / "submit/cluster"))
 import ssh_hosts  # noqa: E402
 import stand_in_kubernetes  # noqa: E402
 FIRST = (2, 1)
-#: The jobs of elastic/chaos.py, and the first one's seed.
+#: The number of jobs that elastic/chaos.py runs, and the seed of the first one.
 JOBS = int(os.environ.get("WARREN_ELASTIC_JOBS", "60" if AT_NIGHT else "40"))
 FIRST_JOB = int(os.environ.get("WARREN_FIRST_ELASTIC_JOB", "0"))
 LIMIT_S = 100
 
-#: Trains 40 rounds of a tenth of a second, and shows who was there at the end.
+#: Trains 40 rounds of at least 0.1 s. Prints the model's digest and the number of workers at the end.
 PROGRAM = """
 import hashlib, os, pathlib, sys, time
 pathlib.Path(f"pid-{os.environ.get('DMLC_TASK_ID')}").write_text(str(os.getpid()))
@@ -45,7 +45,7 @@ with warren.xgboost.communicator():
 """
 
 
-#: The beginning of a program: a process in the place of a lost one waits until a condition holds.
+#: The beginning of a program: a process that replaces a lost one waits until a condition, inserted in place of {}, holds.
 LATE = """
 import os, pathlib, time
 while int(os.environ.get("DMLC_NUM_ATTEMPT", "0")) > 0 and not ({}):
@@ -54,7 +54,8 @@ while int(os.environ.get("DMLC_NUM_ATTEMPT", "0")) > 0 and not ({}):
 
 
 def with_callbacks(code, made, method):
-    """The program with callbacks: those of `code`, which `made` makes, before one that kills worker 1 in `method` of round 4, once."""
+    """PROGRAM with 9 rounds and, instead of Pause, other callbacks: those that the expression `made` creates from the classes in `code`, then
+    one that kills worker 1 of 2 in `method` of round 4, once."""
     killer = f"""
 class Killer(xgboost.callback.TrainingCallback):
     def {method}(self, model, epoch, evals_log):
@@ -65,8 +66,8 @@ class Killer(xgboost.callback.TrainingCallback):
     return program.replace("40, elastic", "9, elastic")
 
 
-#: Trains with checkpoints every two rounds; in its first attempt, worker 1 of two or more does WHAT after the sixth round, all if they kill
-#: themselves. Shows the digest of the model, of the evaluation values and of the callback's state.
+#: Trains 9 rounds with a checkpoint every two rounds. In a job of several workers, the first attempt runs WHAT after the sixth round: on all
+#: workers if it kills them, otherwise on worker 1. Prints one digest of the callback's state, the evaluations and the model.
 SAVED = PROGRAM.replace("class Pause", """
 class Ending(warren.xgboost.ElasticCallback):
     rounds = []
@@ -93,17 +94,18 @@ class Pause""").replace("[Pause()]", '[ending], checkpoint=warren.xgboost.Checkp
 
 
 def write_files(folder, program):
-    """Writes the program, and its rows."""
+    """Writes the program and its rows to the folder."""
     (folder / "train.py").write_text(program, encoding="utf-8")
     rows = [f"{(7 * row) % 11} 1:{row % 13} 2:{row % 17} 3:{(row * row) % 19}" for row in range(400)]
     (folder / "rows.svm").write_text("\n".join(rows) + "\n", encoding="ascii")
 
 
 class Job:
-    """A job, in a folder with its program and rows."""
+    """A job of dmlc-submit, run in a folder with its program and rows."""
 
     def __init__(self, folder, workers, *options, program=PROGRAM, cluster=("--cluster", "local", "--port", "0"), enter=list, **variables):
-        """`cluster`: the options that choose the cluster. `enter`: makes the command line that runs another one where dmlc-submit runs."""
+        """`cluster`: the options that choose the cluster. `enter`: wraps dmlc-submit's command line so that it runs elsewhere.
+        `variables`: added to the environment."""
         self.folder = folder
         write_files(folder, program)
         self.output = open(folder / "output", "w+", encoding="utf-8")
@@ -112,7 +114,8 @@ class Job:
             stdout=self.output, stderr=subprocess.STDOUT, cwd=folder, env={**environment(), **variables})
 
     def wait_for(self, name, condition=lambda _: True):
-        """Waits until a file of the folder has a content that fulfils the condition, and returns it."""
+        """Waits until a file in the folder is not empty and its text meets the condition; returns the text. Raises AssertionError if the job ends or
+        LIMIT_S passes first."""
         end = time.monotonic() + LIMIT_S
         while time.monotonic() < end and self.process.poll() is None:
             path = self.folder / name
@@ -132,7 +135,7 @@ class Job:
         return self.output.read()
 
     def end(self, code=0):
-        """Waits for the end, checks the exit code, and returns the output."""
+        """Waits for the job to end, checks its exit code, and returns its output. Kills the job after LIMIT_S."""
         try:
             found = self.process.wait(LIMIT_S)
         except subprocess.TimeoutExpired:
@@ -156,7 +159,7 @@ class Elastic(unittest.TestCase):
 
     @staticmethod
     def models(text):
-        """The digests that workers have shown, and the numbers of workers."""
+        """The model's digest and the number of workers, as printed by each worker."""
         return re.findall(r"model ([0-9a-f]{64}) of (\d+)", text)
 
     def test_00_a_killed_worker_is_replaced_and_the_model_is_the_same(self):
@@ -220,7 +223,7 @@ class Elastic(unittest.TestCase):
                       Job(self.folder, "2").end(code=1))
 
     def ends_with_the_model_of_one_process(self, program):
-        """Runs a program that trains the same model alone and with two workers, of which the second one kills itself on the way."""
+        """Checks that a program trains the same model alone and with two workers, the second of which kills itself during training."""
         alone = self.models(Job(self.folder, "1", program=program).end())
         text = Job(self.folder, "1:2", program=program).end()
         self.assertIn("killed by signal 9", text)
@@ -273,7 +276,7 @@ class Logger(xgboost.callback.TrainingCallback):
         self.assertIn("rows.svm has changed since the training began", Job(self.folder, "1:2", program=program).end(code=1))
 
     def test_12_evaluations_of_rows_that_others_have_taken_over_are_those_of_one_process(self):
-        # Most of XGBoost's metrics are sums of floats as doubles, which are exact in any order.
+        # Most of XGBoost's metrics sum floats as doubles, which is exact in any order. This one depends on the order of the rows.
         late = (LATE.format("int(pathlib.Path('round-2').read_text() or 0) >= 20")
                 + "def in_order(values, _): return 'sum', float((values * range(len(values))).sum())\n")
         program = late + PROGRAM.replace("verbose_eval", 'evals=[(data, "train")], custom_metric=in_order, evals_result=found, verbose_eval').replace(
@@ -282,7 +285,7 @@ class Logger(xgboost.callback.TrainingCallback):
         (self.folder / "round-1").unlink(missing_ok=True)
         job = Job(self.folder, "1:3", "--replace-within", "0", program=program)
         job.wait_for("round-1", lambda text: int(text) >= 3)
-        job.signal(0, signal.SIGKILL)  # its rows are then dealt out among those of others
+        job.signal(0, signal.SIGKILL)  # its rows are then distributed to the other workers
         text = job.end()
         self.assertIn("begins with 2 workers", text)
         self.assertEqual({digest for digest, _ in self.models(text)}, {alone[0][0]}, text)
@@ -304,7 +307,7 @@ class Logger(xgboost.callback.TrainingCallback):
         text = Job(self.folder, "1:2", program=again.replace('"max_depth": 3', '"max_depth": 2').replace("9, elastic", "2, elastic")).end()
         self.assertRegex(text, r"saved has no checkpoint of this training, which starts from the beginning; [0-9a-f]{16}\.ubj there is from a training "
                                r"with other parameters \(max_depth: 3 there, 2 here\), another number of rounds")
-        (self.folder / "rows.svm").touch()  # the same rows
+        (self.folder / "rows.svm").touch()  # a new modification time, but the same rows
         text = Job(self.folder, "1:3", program=again).end()
         self.assertRegex(text, "going on from round [46] ")
         self.assertEqual({digest for digest, _ in self.models(text)}, {self.models(Job(self.folder, "1", program=again).end())[0][0]}, text)
@@ -312,7 +315,7 @@ class Logger(xgboost.callback.TrainingCallback):
         other = 'text = pathlib.Path("rows.svm").read_text(); pathlib.Path("other.svm").write_text(text.replace(" 2:3 ", " 2:4 ", 1))\n'
         self.assertRegex(Job(self.folder, "1:2", program="import pathlib\n" + other + again.replace("rows.svm?", "other.svm?")).end(),
                          "has no checkpoint of this training.* with other data")
-        # EarlyStopping's state is not taken for that of the callback that shows evaluations.
+        # EarlyStopping's state must not be mistaken for that of the callback that prints evaluations.
         text = Job(self.folder, "1:2", program=again.replace("verbose_eval=False", "verbose_eval=True")).end()
         self.assertRegex(text, "going on from round [46] ")
         self.assertEqual({digest for digest, _ in self.models(text)}, {self.models(Job(self.folder, "1", program=again).end())[0][0]}, text)
@@ -335,7 +338,7 @@ class Logger(xgboost.callback.TrainingCallback):
         self.assertIn("notice says that this machine will be taken back: this worker leaves the job", text)
 
     def test_16_the_communicator_can_be_entered_again(self):
-        # The second worker is killed in the fold with this number, and its new process runs the program from the beginning.
+        # The second worker is killed in this fold, and its new process runs the program from the beginning.
         for fold in (0, 1, 2):
             program = PROGRAM[:PROGRAM.index("with warren")] + f"""
 class Killer(xgboost.callback.TrainingCallback):
@@ -392,7 +395,7 @@ print("model", hashlib.sha256(b"".join(found)).hexdigest(), "of", size, flush=Tr
         job = Job(self.folder, "1:2", *(word for one in variables for word in ("--env", one)), enter=hosts.inside,
                   cluster=["--cluster", "ssh", "--host-file", "hosts", *hosts.options()], program=slowly)
         job.wait_for("round-1", lambda text: int(text) >= 3)
-        write("n2\n")  # both hosts go, and one comes
+        write("n2\n")  # both hosts leave, and a new one joins
         job.wait_for("output", lambda text: "generation 4 begins with 1 worker" in text)
         write("n2\nn0\n")
         job.wait_for("output", lambda text: "generation 5 begins with 2 workers" in text)
@@ -470,8 +473,8 @@ print("model", hashlib.sha256(b"".join(found)).hexdigest(), "of", size, flush=Tr
         self.assertIn("generation 2 begins with 2 workers", log)
 
     def hanging(self, limit_s):
-        """A program in which worker 1 hangs when worker 0 is lost. XGBoost's own communicator may hang so. Here a lock that nobody releases hangs
-        in its place, inside one of XGBoost's modules."""
+        """A program in which worker 0 kills itself in the first attempt and worker 1 then hangs, as it may in XGBoost's own communicator: it waits
+        for a lock that is never released, in code of one of XGBoost's modules. `limit_s`: the time after which a call is found to hang."""
         return PROGRAM.replace("class Pause", f"""
 import warren._launch.hang
 warren._launch.hang.LIMIT_S = {limit_s}
@@ -494,7 +497,7 @@ class Pause""").replace("[Pause()]", "[Pause(), Hanging()]")
         self.assertRegex(text, r"worker 1 \(rank \d, host \S+, pid \d+\) exited with code 143; the other 2 go on, and it is started again")
 
     def test_23_a_worker_that_hangs_ends_after_the_work_is_done(self):
-        # The others do without it after 30 s.
+        # After 30 s, the other workers continue without it.
         text = Job(self.folder, "1:3", "--replace-within", "0", program=self.hanging(36).replace("40, elastic", "8, elastic")).end()
         self.assertIn("this process ends, and the job's work is done without it", text)
         self.assertEqual({workers for _, workers in self.models(text)}, {"2"}, text)

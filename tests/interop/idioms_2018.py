@@ -1,5 +1,5 @@
-# Idioms of scripts for XGBoost 0.7 to 1.2. Each prints a line if it still works as it did then. This script knows nothing of Warren or of
-# newer versions. Arguments: a LibSVM file with labels 0 and 1, and a folder to write to.
+# Idioms of scripts for XGBoost 0.7 to 1.2. Each prints a line if it still works as it did then. This script contains nothing specific to
+# Warren or to newer versions. Arguments: a LibSVM file with labels 0 and 1, and a folder to write to.
 import os
 import pickle
 import sys

@@ -14,7 +14,7 @@ PLACE = BIN.parent / "interop/venv-lightgbm"
 PYTHON = PLACE / "bin/python"
 WORKER = pathlib.Path(__file__).with_name("lightgbm_worker.py")
 LIMIT_S = 100
-NAMED_S = 10  # all others must name a killed rank within this time, even on a busy machine; they usually take some milliseconds
+NAMED_S = 10  # all others must name a killed rank within this time, even on a busy machine; they usually take a few milliseconds
 WAYS = 10  # number of ways in which the worker trains
 
 

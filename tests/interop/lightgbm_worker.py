@@ -17,7 +17,7 @@ import warren.lightgbm as wl
 from warren import rabit
 
 ROWS, COLUMNS, ROUNDS = 900, 8, 6
-# Without force_col_wise, LightGBM measures whether rows or columns are faster, so on a busy machine it may add in another order.
+# Without force_col_wise, LightGBM times row-wise and column-wise histograms, so on a busy machine the order of additions may vary.
 BASE = {"objective": "binary", "num_leaves": 7, "min_data_in_leaf": 5, "verbose": -1, "num_threads": 1, "seed": 3,
         "deterministic": True, "force_col_wise": True}
 
@@ -73,7 +73,7 @@ def absolute_error(rank: int, more: Dict[str, Any]) -> Any:
 
 @way
 def many_leaves(rank: int, more: Dict[str, Any]) -> Any:
-    """Makes LightGBM sum one integer per leaf: an odd number of them, and enough to be summed in blocks."""
+    """Makes LightGBM sum one integer per leaf. The number of leaves is odd, and large enough that LightGBM sums in blocks."""
     many = {"objective": "regression_l1", "num_leaves": 1025, "min_data_in_leaf": 1, "min_sum_hessian_in_leaf": 0}
     rng = np.random.default_rng(rank)
     x = rng.standard_normal((4000, COLUMNS))
@@ -165,8 +165,8 @@ def stops_early() -> None:
 
 
 def loads(uri: str) -> None:
-    """Loads this worker's share of the data and trains on it. Prints the rank, the share's numbers of rows and features, the sizes of its
-    queries, and a digest of the model."""
+    """Loads this worker's share of the data and trains on it. Prints the rank, the share's row and feature counts, the sizes of its queries,
+    and a digest of the model."""
     with wl.communicator():
         data = wl.load_dataset(uri, free_raw_data=False)
         model = lgb.train({**BASE, "objective": "regression", **wl.parameters()}, data, 2)
@@ -206,7 +206,7 @@ def says(error: type, what: Callable[[], Any]) -> None:
 
 def outside() -> None:
     """Makes calls outside of the communicator, where a worker would mistake its share for all data, and enters a second communicator
-    inside the first one and after it. All of that must fail."""
+    inside the first one and after it. Each of these must raise RuntimeError."""
     says(RuntimeError, wl.parameters)
     says(RuntimeError, lambda: wl.load_dataset("rows.txt"))
     with wl.communicator():

@@ -15,7 +15,7 @@ from warren_testing import BIN
 
 #: How much a single-precision sum may differ if its terms are added in another order.
 SAME = 1e-6
-#: All other ranks must name a killed rank within this time, even on a busy machine. They usually take some milliseconds.
+#: All other ranks must name a killed rank within this time, even on a busy machine. They usually take a few milliseconds.
 NAMED_S = 10
 COLL = b"N7xgboost10collective4CollE"
 

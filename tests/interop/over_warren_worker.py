@@ -270,7 +270,7 @@ def killed(arguments: str, task: str) -> None:
 
 
 def raises_inside(arguments: str, task: str) -> None:
-    """Rank 1 raises within the block of wx.accelerate(); the others learn of it in their next call."""
+    """Rank 1 raises within the block of wx.accelerate(); the others get an error in their next call."""
     with somebody_elses(arguments, task):
         try:
             with wx.accelerate():
@@ -295,7 +295,7 @@ def begins_again(arguments: str, task: str) -> None:
 
 
 def not_all_asked(arguments: str, task: str) -> None:
-    """Rank 1 makes a different call while rank 0 asks whether the engine can be used."""
+    """Rank 1 makes other calls while rank 0 takes part in the collective check of whether the engine can be used."""
     with somebody_elses(arguments, task):
         try:
             if wx.get_rank() == 0:
@@ -310,7 +310,7 @@ def not_all_asked(arguments: str, task: str) -> None:
 
 
 def lingers() -> None:
-    """After the last call, rank 0 is busy for longer than a call may wait."""
+    """After the last call, rank 0 is busy for longer than the timeout of a call."""
     with wx.communicator(dmlc_timeout=8):
         xgb.train(BASE, matrix(), ROUNDS)
         assert wx.engine() == "warren"

@@ -1,4 +1,4 @@
-"""The model of one process from files of columns, with any number of workers. Needs XGBOOST_PYTHON with pyarrow."""
+"""Any number of workers train the model of one process from Parquet, Arrow and CSV files. Needs pyarrow in XGBOOST_PYTHON."""
 import subprocess
 import sys
 import unittest
@@ -7,7 +7,7 @@ from any_xgboost_test import PYTHON, environment
 from same_model_test import Compared
 from warren_testing import AT_NIGHT
 
-#: The forms of files, and the numbers of workers that read them.
+#: The numbers of workers to test with each form of files.
 FILES = {"parquet": (2, 3, 9), "arrow": (4,), "csv": (3,)} if AT_NIGHT else {"parquet": (2, 5), "csv": (3,)}
 
 

@@ -1,4 +1,4 @@
-"""The model and the evaluations of one process, with any number of workers: warren.xgboost.train(..., reproducible=True).
+"""warren.xgboost.train(..., reproducible=True) gives the model and the evaluations of one process with any number of workers.
 tests/interop/matrix runs this file for each version of XGBoost, as any_xgboost_test.py describes."""
 import json
 import os
@@ -12,12 +12,12 @@ from any_xgboost_test import PYTHON, VERSION, environment
 from warren_testing import AT_NIGHT, BIN
 
 FOLDER = pathlib.Path(__file__).parent / "same_model"
-#: The seeds of the random trainings for each form of data: the first, and how many.
+#: The first seed of the random trainings for each form of data, and the number of seeds.
 FIRST_CASE = int(os.environ.get("WARREN_FIRST_MODEL", "0"))
 CASES = int(os.environ.get("WARREN_SAME_MODELS", "300" if AT_NIGHT else "40"))
-#: tests/interop/same_model/table reads from this file how many models were compared.
+#: The file for the numbers of compared models and the seeds that differ, which tests/interop/same_model/table reads.
 REPORT = os.environ.get("WARREN_SAME_MODELS_REPORT", os.devnull)
-#: The most trainings of one job.
+#: The maximum number of trainings in one job.
 CASES_AT_ONCE = 100
 LIMIT_S = 300
 FIRST = (2, 1)
@@ -43,17 +43,17 @@ class VersionsBefore(Jobs):
 
 
 class Compared(Jobs):
-    """Jobs of several workers, which are compared with jobs of one."""
+    """Compares jobs of several workers with jobs of one worker."""
 
     def job(self, workers, form, first, last):
-        """Runs a job, and returns its results by the seeds of the cases. Three workers communicate over XGBoost's own links, seven over
+        """Runs a job, and returns its results by case seed. Three workers communicate over XGBoost's own links, seven over
         TCP, others over shared memory."""
         how = {3: {"WARREN_XGBOOST_ENGINE": "own"}, 7: {"WARREN_SHARED_MEMORY": "off"}}.get(workers, {})
         self.run_program("worker.py", form, first, last, self.folder, workers=workers, **how)
         return json.loads((self.folder / f"{form}-{first}-{workers}.json").read_text(encoding="utf-8"))
 
     def check(self, form, several, fewest):
-        """Compares jobs of several workers with jobs of one. `fewest`: the least fraction of cases that must have been trained."""
+        """Compares jobs of several workers with jobs of one. `fewest`: the minimum fraction of cases that must have been trained."""
         for first in range(FIRST_CASE, FIRST_CASE + CASES, CASES_AT_ONCE):
             last = min(first + CASES_AT_ONCE, FIRST_CASE + CASES)
             alone = self.job(1, form, first, last)
@@ -68,7 +68,8 @@ class Compared(Jobs):
                     self.assertEqual(different, [], f"these seeds differ: {[(alone[seed], found[seed]) for seed in different[:2]]}")
 
     def check_program(self, name, count, **how):
-        """Compares the models that a program says it has trained with 1 and 3 workers; returns what it said by the number of workers."""
+        """Compares the models that a program prints with 1 and 3 workers; there must be at least `count`. Returns the outputs, by number of
+        workers."""
         said = {workers: self.run_program(name, workers=workers, **how) for workers in (1, 3)}
         models = {workers: re.findall(r"\] model .*", text) for workers, text in said.items()}
         self.assertGreaterEqual(len(models[1]), count, said[1])

@@ -1,4 +1,4 @@
-# The kind of script that users of XGBoost wrote for rabit in 2018. It knows nothing of Warren or of newer versions.
+# The kind of script that users of XGBoost wrote for rabit in 2018. It contains nothing specific to Warren or to newer versions.
 import sys
 
 import xgboost as xgb

@@ -18,8 +18,8 @@ SAME = 1e-5
 
 class Engines(TrainingCase):
     def train(self, engine, workers, command, ours):
-        """Trains and returns the evaluations. Checks whether our engine was in use, as `ours` says: our engine prints its choice of
-        algorithms."""
+        """Trains and returns the evaluations. Checks that our engine, which prints its choice of algorithms, was in use if and only if
+        `ours`."""
         output = self.distributed(workers, command, WARREN_PRINT_CHOICE="1", WARREN_XGBOOST_ENGINE=engine)
         self.assertEqual("rabit: allreduce of" in output, ours, output)
         lines = re.findall(r"\[\d+\](\t\S+:\S+.*)$", output, re.MULTILINE)

@@ -126,7 +126,7 @@ class Training(Workers):
 
     @contextlib.contextmanager
     def full_disk(self, room):
-        """Yields a folder with room for `room` bytes of files, or None if this user cannot mount a tmpfs."""
+        """Yields a folder with space for `room` bytes of files, or None if this user cannot mount a tmpfs."""
         folder = self.folder / "disk"
         folder.mkdir()
         mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={room}", "tmpfs", folder], capture_output=True, check=False)

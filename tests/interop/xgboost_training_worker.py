@@ -52,7 +52,7 @@ class Halt(xgb.callback.TrainingCallback):
         self.rounds, self.until = rounds, pathlib.Path(until) if until else None
 
     def before_iteration(self, model, epoch, evals_log):  # noqa: ANN001, ANN201
-        """Ends or delays rank 0 after `rounds` rounds. Returns False, so that the training goes on."""
+        """Ends or delays rank 0 after `rounds` rounds. Returns False, so that training continues."""
         if wx.get_rank() != 0 or model.num_boosted_rounds() != self.rounds:
             return False
         if self.until is None:
@@ -91,7 +91,7 @@ def checkpointed(path: str, how: str = "{}") -> None:
 
 
 def in_threads() -> None:
-    """Trains in two other threads than the one that has joined the job, then in that one."""
+    """Trains in two new threads, one after the other, then in the thread that joined the job."""
     warnings.simplefilter("default")
     warnings.filterwarnings("ignore", category=FutureWarning)
     with wx.communicator():
@@ -200,7 +200,7 @@ def slow(how: str) -> None:
         """Waits after each round."""
 
         def after_iteration(self, model, epoch, evals_log):  # noqa: ANN001, ANN201
-            """Returns False, so that the training goes on."""
+            """Returns False, so that training continues."""
             time.sleep(0.33)
             return False
 

@@ -18,7 +18,7 @@ done
 pc=$(dirname "$(find "$prefix" -name warren.pc)")
 query() { PKG_CONFIG_PATH=$pc pkg-config "$@"; }
 
-# Everything has the version in CMakeLists.txt and the same licence.
+# Everything has the version in CMakeLists.txt and the same license.
 version=$(sed -n 's/^project(warren VERSION \([0-9.]*\).*/\1/p' "$here/../../CMakeLists.txt")
 differs() { echo "$1 has the version '$2', CMakeLists.txt '$version'" >&2; exit 1; }
 for program in "$prefix"/bin/*; do

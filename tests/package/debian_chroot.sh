@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# debian_chroot.sh FOLDER: tests the packages that `scripts/package deb FOLDER` has made, in a new minimal Debian: installs them with apt,
+# debian_chroot.sh FOLDER: tests the packages that `scripts/package deb FOLDER` made, in a new minimal Debian system: installs them with apt,
 # uses each as a user would, purges them and looks for leftovers. Needs root, mmdebstrap and the network. DEBIAN_SUITE defaults to bookworm.
 set -euo pipefail
 packages=$(realpath "${1:?usage: debian_chroot.sh FOLDER}")
@@ -34,7 +34,7 @@ step "$(wc -l <"$root/needed") packages that ours need, and a compiler"
 # shellcheck disable=SC2046
 inside apt-get install -q -y --no-install-recommends $(cat "$root/needed") \
   g++ cmake make pkg-config man-db bash-completion openmpi-bin mpich >"$root/log" 2>&1 || { tail -n 30 "$root/log" >&2; exit 1; }
-# Lists all files except those that other programs write while they run.
+# left: lists all files except those that other programs write while they run.
 left() { (cd "$root" && find . -path ./proc -prune -o -path ./var/cache -prune -o -path ./var/log -prune -o -path ./packages -prune -o \
   -path ./work -prune -o -path ./tmp -prune -o -name __pycache__ -path './usr/lib/python3/dist-packages/[!w]*' -prune -o -path ./root -prune -o -print) | sort; }
 left >"$root/work/before"

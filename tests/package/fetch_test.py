@@ -1,5 +1,5 @@
 """How the configure step handles missing libraries (cmake/WarrenFetch.cmake, cmake/WarrenParts.cmake), in small projects and without a
-network: they are found, fetched from a mirror or refused, or an error says which packages to install."""
+network: they are found, fetched from a mirror or refused, or an error names the packages to install."""
 
 import functools
 import hashlib

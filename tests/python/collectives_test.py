@@ -215,7 +215,7 @@ class EveryCall(unittest.TestCase):
                     print("told:", type(error).__name__, flush=True)
                     until_all_have_spoken()
             """)
-            # A rank that had received everything it needed before rank 1 failed may return a result, which must be right.
+            # A rank that had received everything it needed before rank 1 failed may return a result, which must be correct.
             self.assertRegex(output, r"\[1\] told: ValueError")
             self.assertNotEqual(code, 0, output)
             if count == 60000:

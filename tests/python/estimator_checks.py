@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Runs scikit-learn's checks of estimators (sklearn.utils.estimator_checks) for those of XGBoost and LightGBM, alone and with two workers, and
-demands that ours pass whatever the library's own pass. Exit code 1, and lines with DIFFERENT, if not.
+"""Runs scikit-learn's estimator checks (sklearn.utils.estimator_checks) on the estimators of XGBoost and LightGBM, and on Warren's with two
+workers. Warren's must pass every check that the library's own pass; otherwise lines with DIFFERENT are printed, and the exit code is 1.
 
     tests/python/estimator_checks.py                        all checks, about 300 jobs
     tests/python/estimator_checks.py XGBRegressor check_estimators_pickle check_dict_unchanged
@@ -23,7 +23,7 @@ KINDS = ("XGBRegressor", "XGBClassifier", "XGBRanker", "LGBMRegressor", "LGBMCla
 
 
 def checks_of(estimator):
-    """The checks of an estimator, by name and arguments."""
+    """Yields the name (with arguments), the estimator and the function of each check."""
     if hasattr(estimator_checks, "estimator_checks_generator"):
         found = estimator_checks.estimator_checks_generator(estimator, mark=None)
     else:  # before scikit-learn 1.6
@@ -34,7 +34,7 @@ def checks_of(estimator):
 
 
 def outcome(estimator, check):
-    """The exception of a check; None if it has passed."""
+    """Runs a check. Returns the exception that it raised, or None if it passed."""
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         warnings.simplefilter("ignore")
         try:
@@ -45,7 +45,8 @@ def outcome(estimator, check):
 
 
 def compared(kind, only):
-    """Prints a line for each check that the library's estimator passes; returns whether ours passes all of them."""
+    """Runs the checks named in `only`, or all if it is empty. Prints a line for each check that the library's estimator passes; returns
+    whether Warren's passes all of these. Raises RuntimeError if scikit-learn has different checks for the two estimators."""
     library, ours, how = (xgboost, warren.xgboost, HOW["XGB"]) if kind.startswith("XGB") else (lightgbm, warren.lightgbm, HOW["LGB"])
     pairs = zip(checks_of(getattr(library, kind)(**how)), checks_of(getattr(ours, kind)(**how, num_workers=2)))
     is_same = True

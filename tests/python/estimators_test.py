@@ -11,7 +11,7 @@ PYTHON = os.environ.get("WARREN_ARROW_PYTHON", "")
 
 class Estimators(unittest.TestCase):
     def check(self, program, *arguments, same):
-        """Runs a program that compares estimators; checks that `same` of them were the same."""
+        """Runs a program that compares estimators; checks that it succeeds and reports `same` equal results and no difference."""
         ended = subprocess.run([PYTHON, str(SOURCE / program), *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                env={**os.environ, "WARREN_NATIVE": str(BIN.parent)}, check=False)
         if re.search("No module named '(sklearn|xgboost|lightgbm|pandas)'", ended.stdout):

@@ -1,5 +1,5 @@
-"""Workers that leave their communicator and join the next generation's leak nothing, over each transport. They go on when the tracker dies and
-another one takes the job over."""
+"""Workers that leave their communicator and join the next generation's leak nothing, over each transport. They continue when the tracker dies and
+another one takes over the job."""
 import os
 import pathlib
 import re
@@ -14,7 +14,8 @@ WORKER = pathlib.Path(__file__).with_name("generations_worker.py")
 TAKEN_OVER = WORKER.with_name("taken_over_worker.py")
 NUMBER = 1000 if AT_NIGHT else 60
 LIMIT_S = 800
-#: How much memory may differ, in KiB: allocators keep some. A thousand leaks of the vector that is reduced would be 800 MB.
+#: The memory growth that is allowed, in KiB, since allocators keep some freed memory. Leaking the reduced vector a thousand times would take
+#: 800 MB.
 SLACK_KIB = 4000
 
 
@@ -62,7 +63,7 @@ class TrackerDeath(unittest.TestCase):
         return tracker
 
     def start(self, tracker, task, program=TAKEN_OVER, *arguments):
-        """Starts a worker, and returns it and its output."""
+        """Starts a worker. Returns its process and the path of its output."""
         output = self.folder / f"output-{len(self.outputs)}"
         self.outputs.append(output)
         with output.open("w", encoding="utf-8") as file:

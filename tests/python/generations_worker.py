@@ -1,5 +1,5 @@
-"""A worker of generations_test.py: joins NUMBER generations one after the other over Warren's engine, and shows what the process has after a
-tenth of them and in the end: open files, threads, and memory in KiB."""
+"""A worker of generations_test.py: joins NUMBER generations one after another over Warren's engine. Finally prints the resources that the
+process held in two of them, after a tenth of all and in the last one: open files, threads, and memory in KiB."""
 import os
 import sys
 
@@ -13,7 +13,7 @@ NUMBER = int(sys.argv[1])
 
 
 def held():
-    """The open files, the threads, and the resident memory in KiB."""
+    """Returns the number of open files, the number of threads, and the resident memory in KiB."""
     with open("/proc/self/statm", encoding="ascii") as file:
         pages = int(file.read().split()[1])
     return len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task")), pages * os.sysconf("SC_PAGE_SIZE") // 1024

@@ -1,4 +1,4 @@
-"""Whether a call of a library hangs: warren._launch.hang."""
+"""warren._launch.hang: detects calls of a library that hang."""
 import os
 import pathlib
 import sys
@@ -13,7 +13,7 @@ CALL, OTHER = ("frame", 1), ("frame", 2)
 
 
 def hangs_after(observations):
-    """The time of the first observation after which the thread is said to hang, or None."""
+    """The time of the first observation at which the thread is reported to hang, or None."""
     watch = hang.Watch()
     return next((at_s for at_s, used_s, call in observations if watch.hangs(hang.Observation(at_s, used_s, call))), None)
 
@@ -35,7 +35,8 @@ class Hang(unittest.TestCase):
         self.assertEqual(hangs_after((.25 * step + (60 if step > 20 else 0), 0, CALL) for step in range(100)), 60 + .25 * 21 + hang.LIMIT_S)
 
     def observed(self, wait, *arguments):
-        """Runs the code of a function `wait` of the module library.part in a thread, and yields the thread while it waits."""
+        """Defines `wait` by this code in the module library.part and calls it in a new thread. Returns that thread as soon as it runs code of the
+        module."""
         module = types.ModuleType("library.part")
         exec(wait, vars(module))  # pylint: disable=exec-used
         found = []

@@ -1,4 +1,4 @@
-"""hvd.elastic with PyTorch, in jobs of dmlc-submit --num-workers MIN:MAX. See horovod_test.py for Python and PyTorch."""
+"""hvd.elastic with PyTorch, in jobs of dmlc-submit --num-workers MIN:MAX. See horovod_test.py for the choice of Python and PyTorch."""
 import collections
 import pathlib
 import re
@@ -23,11 +23,11 @@ class Elastic(unittest.TestCase):
         return text
 
     def models(self, text):
-        """What the workers have shown: the digest of the model, the number of batches, the number of workers."""
+        """For each worker that finished, as strings: the digest of its model, the number of batches, and the number of workers."""
         return re.findall(r"model ([0-9a-f]{64}) after (\d+) of (\d+)", text)
 
     def times_seen(self, epoch):
-        """How often each row was in a batch."""
+        """The number of batches of the epoch that each row was in."""
         return collections.Counter(map(int, (self.folder / f"seen-{epoch}").read_text(encoding="ascii").split()))
 
     def test_a_lost_worker_is_replaced_and_the_training_goes_on_from_the_last_commit(self):
@@ -38,9 +38,9 @@ class Elastic(unittest.TestCase):
             with self.subTest(task=task):
                 text = self.job("1:2", "kill", "7", task)
                 self.assertEqual(set(self.models(text)), set(self.models(undisturbed)), text)
-                self.assertEqual(text.count("resets [2]"), 1, text)  # the survivor's; the new process has begun with two
+                self.assertEqual(text.count("resets [2]"), 1, text)  # the survivor's; the new process started with two workers
                 self.assertGreaterEqual(min(self.times_seen(1)[row] for row in range(ROWS)), 1)
-                self.assertLessEqual(sum(self.times_seen(1).values()), ROWS + 8)  # the batch that was not committed is made again
+                self.assertLessEqual(sum(self.times_seen(1).values()), ROWS + 8)  # the batch that was not committed is repeated
 
     def test_two_are_lost_one_after_the_other_and_one_before_it_has_joined(self):
         text = self.job("1:3", "kill", "3", "0", "kill", "6", "2", "early", "0", "1")

@@ -2,9 +2,9 @@
 
     horovod_elastic_worker.py EPOCHS [EVENT BATCH TASK ...]
 
-At each EVENT's batch (counted over all epochs), the worker of this task id does it in its first attempt: `kill` kills it, `term` sends it
-SIGTERM, `early` kills it before it joins, `after` kills it after the training, `wrong` raises an error; `late` makes its second process
-wait until that batch is over. The file seen-EPOCH has the indices of the rows of all batches."""
+The worker with task id TASK acts at this BATCH (counted over all epochs) in its first attempt: `kill` kills it, `term` sends it SIGTERM, `wrong`
+raises an error. `late` makes its later processes wait, before they join, until BATCH batches are done. With BATCH 0, `early` kills its first
+process before it joins, and `after` kills it after the training, in any attempt. The file seen-EPOCH lists the rows of all committed batches."""
 import hashlib
 import os
 import pathlib
@@ -29,7 +29,7 @@ for what, number in EVENTS:
         time.sleep(.01)
 torch.set_num_threads(1)
 hvd.init()
-torch.manual_seed(1)  # the same on all ranks: every rank has the gradients of all rows
+torch.manual_seed(1)  # the same model on all ranks; each rank computes the gradients of all rows
 model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1))
 features = torch.arange(3 * ROWS, dtype=torch.float32).reshape(ROWS, 3).sin()
 optimizer = torch.optim.SGD(model.parameters(), lr=.125, momentum=.5)
@@ -38,7 +38,7 @@ sampler = hvd.elastic.ElasticSampler(range(ROWS))
 
 
 def do(number):
-    """Does what this worker is to do at this batch."""
+    """Carries out this worker's events for this batch. Only in the first attempt, and only in an elastic job of more than one worker."""
     for what, when in EVENTS:
         if when == number and ATTEMPT == "0" and ELASTIC:
             if what == "wrong":
@@ -49,7 +49,7 @@ def do(number):
 
 @hvd.elastic.run
 def train(state):
-    """Commits after each batch, and writes down whose rows it had."""
+    """Commits after each batch, and appends the batch's rows to seen-EPOCH."""
     while state.epoch < EPOCHS:
         indices = iter(sampler)
         while batch := [index for _, index in zip(range(BATCH), indices)]:
@@ -80,7 +80,7 @@ state.register_reset_callbacks([lambda: resets.append(hvd.size())])
 assert train(state) == "trained"
 if ("after", 0) in EVENTS:
     os.kill(os.getpid(), signal.SIGKILL)
-while "after" in sys.argv:  # the others stay in the job, which ends them
+while "after" in sys.argv:  # the other workers stay in the job until it ends them
     time.sleep(.01)
 if ELASTIC:
     assert (os.environ["RANK"], os.environ["WORLD_SIZE"]) == (str(hvd.rank()), str(hvd.size()))

@@ -1,4 +1,4 @@
-"""What the tests of jobs that are started from Python share."""
+"""Shared by the tests of jobs that are started from Python."""
 import contextlib
 import io
 import os
@@ -24,7 +24,7 @@ def task():
 
 
 def run(function, *args, num_workers=2, **options):
-    """Runs a job; returns its results, or its exception, and what it has shown on standard output and standard error."""
+    """Runs a job. Returns its results or its exception, then its standard output and its standard error."""
     out, error = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(error):
         try:
@@ -54,12 +54,12 @@ class InFolder(unittest.TestCase):
         return [sys.executable, str(path)]
 
     def pids(self, count):
-        """The processes of a job whose function calls `sleep` of SLEEPER with this folder."""
+        """Waits until `count` processes run SLEEPER's `sleep` with this folder. Returns their pids."""
         wait_for(lambda: len(list(self.folder.glob("[0-9]*"))) == count, what=f"{count} processes")
         return [int(path.name) for path in self.folder.glob("[0-9]*")]
 
 
-#: For scripts: the function leaves a file with the name of its pid, and sleeps.
+#: The beginning of a script. Its function `sleep` creates a file named after the pid, then sleeps.
 SLEEPER = """
 import os, pathlib, sys, time
 import warren

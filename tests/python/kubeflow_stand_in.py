@@ -1,4 +1,4 @@
-"""A stand-in for the HTTPS endpoint of Kubeflow Trainer's controller (KEP-2779), with a certificate of its own."""
+"""A stand-in for the HTTPS endpoint of Kubeflow Trainer's controller (KEP-2779), with a self-signed certificate."""
 
 import http.server
 import json
@@ -12,7 +12,7 @@ PATH = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/team/trainjobs/boost/stat
 
 
 class Controller:
-    """Serves until `close`. `statuses` are those that it has accepted, `refused` counts the requests that it has answered with an error."""
+    """Serves until `close` is called. `statuses`: the accepted status updates. `refused`: the number of requests answered with an error."""
 
     def __init__(self, folder, refuses=False):
         self.statuses, self.refused = [], 0
@@ -41,7 +41,7 @@ class Controller:
                 self.answer(200, json.loads(body))
 
             def do_GET(self):
-                controller.refused += 1  # a redirect was followed, with the token
+                controller.refused += 1  # a redirect was followed, which would expose the token
                 self.answer(403, {})
 
             def answer(self, code, value):

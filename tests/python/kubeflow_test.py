@@ -26,7 +26,7 @@ with rabit.context():
         warren.progress(number, 3, loss=1 / number, rank=rabit.get_rank())
 """
 
-#: A report of another rank would fail, and say so.
+#: Reports from any rank but 0 would fail with a message.
 ONLY_RANK_0 = """
     if rank != 0:
         os.environ["KUBEFLOW_TRAINER_SERVER_TOKEN"] = "no file"
@@ -126,12 +126,12 @@ class Poster(unittest.TestCase):
                 time.sleep(0.01)
             wait_for(lambda: controller.statuses and controller.statuses[-1]["progressPercentage"] == 100, what="the last report")
         self.assertLess(len(controller.statuses), 20)
-        self.assertNotIn("estimatedRemainingSeconds", controller.statuses[0])  # after one report nobody knows how long a round takes
+        self.assertNotIn("estimatedRemainingSeconds", controller.statuses[0])  # one report is not enough to estimate the time per round
 
 
 class TrainJob(unittest.TestCase):
     def run_program(self, program, workers=0, python=sys.executable, refuses=False, change=lambda environment: environment):
-        """Runs a program, in a job if there are workers; returns the controller and the output."""
+        """Runs a program, in a job if `workers` is not 0. Returns the controller and the output."""
         if not python:
             self.skipTest("SKIPPED: WARREN_ARROW_PYTHON names no Python with XGBoost and LightGBM (tests/python/arrow_environment.sh)")
         with tempfile.TemporaryDirectory() as folder:

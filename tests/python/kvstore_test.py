@@ -9,7 +9,7 @@ import unittest
 import forking
 from collectives_jobs import ENVIRONMENT, PYTHON, run, submit
 
-# MXNet 1.9.1, its last release, needs a NumPy before 1.24: python -m venv env; env/bin/pip install mxnet 'numpy<1.24'.
+# MXNet 1.9.1, its last release, needs a NumPy older than 1.24: python -m venv env; env/bin/pip install mxnet 'numpy<1.24'.
 MXNET_PYTHON = os.environ.get("WARREN_MXNET_PYTHON", PYTHON)
 SOON_S = 10.0  # limit for survivors to notice a death on a busy machine
 BOTH_WAYS = ({}, {"WARREN_SHARED_MEMORY": "off"})

@@ -1,4 +1,4 @@
-"""Jobs that lose workers and go on with LightGBM: dmlc-submit --num-workers MIN:MAX and warren.lightgbm.train(..., elastic=True)."""
+"""LightGBM in jobs that lose workers and continue: dmlc-submit --num-workers MIN:MAX and warren.lightgbm.train(..., elastic=True)."""
 import contextlib
 import json
 import os
@@ -18,9 +18,9 @@ WORKER = pathlib.Path(__file__).with_name("lightgbm_elastic_worker.py")
 LIMIT_S = 120
 KILL, TERM = int(signal.SIGKILL), int(signal.SIGTERM)
 ROUNDS = list(range(12))
-#: Ways to train whose models do not depend on random numbers.
+#: The trainings in the worker's ways() whose models do not depend on random numbers.
 EXACT = ["binary", "queries", "classes", "margin", "poisson", "functions", "decay", "stops", "goes on"]
-#: The jobs with random disturbances, and the first one's seed.
+#: The number of jobs with random disturbances, and the seed of the first one.
 JOBS = int(os.environ.get("WARREN_ELASTIC_JOBS", "40" if AT_NIGHT else "2"))
 FIRST_JOB = int(os.environ.get("WARREN_FIRST_ELASTIC_JOB", "0"))
 
@@ -57,7 +57,7 @@ class Elastic(unittest.TestCase):
 
     @staticmethod
     def ended(process, output):
-        """Waits for the job. Returns its code, which is None if it has not ended in time, and its output."""
+        """Waits for the job. Returns its exit code and its output. After LIMIT_S, kills the job; the exit code is then None."""
         try:
             code = process.wait(LIMIT_S)
         except subprocess.TimeoutExpired:
@@ -75,7 +75,7 @@ class Elastic(unittest.TestCase):
         return self.end(*self.start(workers, *command, **more), code=code)
 
     def results(self, name):
-        """What the workers have got in a way to train: the number of workers, and their results, which are then removed."""
+        """The workers' results of the training `name`: for each, the number of workers and the result. Removes the files."""
         paths = sorted(self.folder.glob(f"result-{name}-[0-9]*.json"))
         found = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
         for path in paths:
@@ -83,7 +83,7 @@ class Elastic(unittest.TestCase):
         return found
 
     def expected(self, workers, names):
-        """What undisturbed jobs get."""
+        """The results of these trainings without disturbances, by name. Each is trained once per number of workers."""
         missing = [name for name in names if (workers, name) not in self.undisturbed]
         if missing:
             text = self.job(f"{workers}:{workers}", "train", *missing)
@@ -101,7 +101,7 @@ class Elastic(unittest.TestCase):
 
     def test_00_a_worker_that_is_lost_anywhere_is_replaced_and_model_and_evaluations_are_the_same(self):
         expected = self.expected(2, EXACT)
-        # A worker that is lost three times is left out.
+        # No worker is lost three times in a job: it would not be replaced again.
         for plan in ([["binary", 1, "after", 4, KILL], ["queries", 0, "before", 3, KILL], ["classes", 1, "reading", 0, KILL], ["goes on", 0, "after", 14, KILL]],
                      [["margin", 0, "last", 7, KILL], ["functions", 1, "objective", 5, KILL], ["functions", 0, "metric", 4, KILL],
                       ["stops", 1, "after", 8, KILL]]):
@@ -111,7 +111,7 @@ class Elastic(unittest.TestCase):
             self.assertNotIn("the model may differ", text)
             self.assertEqual(text.count("init_score is without effect, as in lightgbm.train"), names.count("goes on"), text)
             self.check_same({name: expected[name] for name in names}, 2, text)
-        # The new rank 0 reports the rounds before its time, too.
+        # A new rank 0 also reports the rounds before it joined.
         reported = [(self.folder / f"reported-goes on-0-{attempt}").read_text(encoding="ascii").splitlines() for attempt in (1, 2)]
         self.assertEqual(reported, [[f"{number} valid_0-binary_logloss" for number in range(1, last)] for last in (3, 13)])
         for name, one in expected.items():
@@ -239,7 +239,7 @@ class Elastic(unittest.TestCase):
         two.kill()
         second = tracker()
         wait_for(lambda: "has found the one that takes over" in path.read_text(encoding="utf-8"), LIMIT_S, "the tracker")
-        time.sleep(6)  # longer than a worker waits for news of a loss from a tracker that was there all the time
+        time.sleep(6)  # longer than a worker waits for a tracker that never went away to report a loss
         (self.folder / "late").touch()
         text = path.read_text(encoding="utf-8")
         self.assertEqual([one.wait(LIMIT_S), three.wait(LIMIT_S)], [0, 0], text)
@@ -262,14 +262,14 @@ class Elastic(unittest.TestCase):
             while time.monotonic() - begun < when and process.poll() is None:
                 time.sleep(.01)
             pid = self.folder / f"pid-{worker}"
-            # Whoever has its results may have left the job.
+            # Once a worker has written the last result, workers may leave the job.
             if process.poll() is None and pid.exists() and pid.read_text(encoding="ascii") and not any(self.folder.glob(f"result-{names[-1]}-*")):
-                with contextlib.suppress(ProcessLookupError):  # lost, and not started again yet
+                with contextlib.suppress(ProcessLookupError):  # the worker was lost and has not been restarted yet
                     os.kill(int(pid.read_text(encoding="ascii")), KILL)
                     done.append((when, worker))
         code, text = self.ended(process, output)
         text = f"job {seed}: {workers} workers, {names}, replaced: {is_replaced}, {plan}, {done}\n{text}"
-        # As documented: a worker that is lost between the last training and the end of the program, and not replaced.
+        # Documented behavior: a worker was lost between the last training and the end of the program, and not replaced.
         if not is_replaced and "a worker was lost after the training, and no other one has come" in text:
             return
         self.assertEqual(code, 0, text)
@@ -277,7 +277,7 @@ class Elastic(unittest.TestCase):
             found = self.results(name)
             self.assertTrue(found, text)
             for _, one in found:
-                # If all are lost, others begin anew, perhaps with fewer workers.
+                # If all workers are lost, their replacements start from the beginning, perhaps fewer of them.
                 if "the model may differ" not in text and one != expected[name]:
                     self.assertIn(one, [self.expected(number, [name])[name] for number in range(1, workers)], text)
                 if name != "stops":

@@ -1,12 +1,12 @@
 """A worker of lightgbm_elastic_test.py.
 
-    lightgbm_elastic_worker.py train NAME ...   trains in these ways, in one communicator, and writes result-NAME-WORKER.json for each
-    lightgbm_elastic_worker.py make             makes the files
-    lightgbm_elastic_worker.py refuses          prints what is refused outside of a job, and what the pure functions return
-    lightgbm_elastic_worker.py other            does in an elastic job what cannot go on, and prints the errors
+    lightgbm_elastic_worker.py train NAME ...   runs these trainings in one communicator, and writes result-NAME-WORKER.json for each
+    lightgbm_elastic_worker.py make             writes the data files
+    lightgbm_elastic_worker.py refuses          prints the errors of calls refused outside of a job, and the results of pure functions
+    lightgbm_elastic_worker.py other            prints the errors of calls that an elastic job refuses
 
-PLAN is a JSON list of [way, worker, place, round, signal]: at this place the worker sends itself the signal, once. 0 instead of a signal
-breaks its connections with other workers."""
+The environment variable PLAN is a JSON list of [way, worker, place, round, signal]. At that place, the worker sends itself the signal, once; if
+the signal is 0, it breaks its connections to other workers instead."""
 import hashlib
 import json
 import os
@@ -16,7 +16,7 @@ import sys
 import time
 
 TASK = os.environ.get("DMLC_TASK_ID", "alone")
-# A process in the place of a lost one waits for this file.
+# If LATE names a file, a process that replaces a lost one waits for it.
 while int(os.environ.get("DMLC_NUM_ATTEMPT", "0")) > 0 and not pathlib.Path(os.environ.get("LATE", ".")).exists():
     time.sleep(.05)
 pathlib.Path(f"pid-{TASK}").write_text(str(os.getpid()), encoding="ascii")
@@ -34,14 +34,14 @@ from warren.lightgbm import Data  # noqa: E402
 
 ROUNDS = 12
 PAUSE_S = float(os.environ.get("PAUSE_S", "0"))
-# Without force_col_wise, LightGBM measures whether rows or columns are faster, so it may add in another order.
+# Without force_col_wise, LightGBM times row-wise and column-wise histograms and picks the faster one, so the order of additions may vary.
 BASE = {"num_leaves": 7, "min_data_in_leaf": 5, "verbose": -1, "num_threads": 1, "deterministic": True, "force_col_wise": True}
 LABELS = ["two", "three", "number"]
 COLUMNS = [*LABELS, "w", "q", "m"]
 
 
 def make():
-    """Makes the files."""
+    """Writes train.parquet, valid.parquet and sparse.parquet."""
     import pandas  # pylint: disable=import-outside-toplevel
 
     rng, count = np.random.default_rng(1), 1500
@@ -65,7 +65,7 @@ def data(label, name="train", *more, **options):
 
 
 def disturb(way, place, number):
-    """Sends this process the signal that is planned here."""
+    """Carries out what PLAN has for this place, if anything."""
     for planned_way, worker, planned_place, planned_number, signal in json.loads(os.environ.get("PLAN", "[]")):
         mark = pathlib.Path(f"done-{way}-{place}-{number}-{TASK}")
         if [way, TASK, place, number] == [planned_way, str(worker), planned_place, planned_number] and not mark.exists():
@@ -77,18 +77,18 @@ def disturb(way, place, number):
 
 
 def break_connections():
-    """Shuts down all TCP connections of this process but those with the tracker."""
+    """Shuts down this process's TCP connections over IPv4, except those to the tracker."""
     for name in os.listdir("/proc/self/fd"):
         try:
             with socket.socket(fileno=os.dup(int(name))) as one:
                 if one.family == socket.AF_INET and one.getpeername()[1] != int(os.environ["DMLC_TRACKER_PORT"]):
                     one.shutdown(socket.SHUT_RDWR)
-        except OSError:  # no socket, or not connected
+        except OSError:  # not a socket, or not connected
             pass
 
 
 class Reported(sinks.Sink):
-    """Writes the numbers of the rounds that are reported to those who watch the job."""
+    """Writes the number and the metrics' names of each reported round to a file."""
 
     def __init__(self, way):
         self.file = open(f"reported-{way}-{TASK}-{os.environ.get('DMLC_NUM_ATTEMPT', '0')}", "w", encoding="ascii")
@@ -101,7 +101,7 @@ class Reported(sinks.Sink):
 
 
 class Rounds(warren.lightgbm.ElasticCallback):
-    """Counts the rounds, with a state that other workers must get."""
+    """Records the rounds. Replacements for lost workers must receive its state."""
 
     def __init__(self, way):
         self.way, self.seen, self.order = way, [], 15  # before record_evaluation
@@ -119,7 +119,7 @@ class Rounds(warren.lightgbm.ElasticCallback):
 
 
 def at(way, place):
-    """A callback that disturbs before or after each round, after all others."""
+    """A callback that calls disturb before or after each round, later than all other callbacks."""
     def callback(env):
         disturb(way, place, env.iteration)
     callback.order, callback.before_iteration = 90, place == "before"
@@ -127,7 +127,7 @@ def at(way, place):
 
 
 def squared(way):
-    """The squared error. It is computed on a worker while others may be in the communication of the trees."""
+    """The squared error as an objective. A worker may be lost in it while others are already communicating to build the trees."""
     number = [0]
 
     def objective(predictions, rows):
@@ -138,7 +138,7 @@ def squared(way):
 
 
 def measured(way):
-    """A metric that never becomes better."""
+    """A metric that never improves."""
     number = [0]
 
     def metric(predictions, rows):
@@ -149,18 +149,18 @@ def measured(way):
 
 
 def uneven(predictions, rows):
-    """A metric that never becomes better for the training rows, which are more. These never stop a training."""
+    """A metric that never improves on the training rows, recognized by their number. The training rows must not cause early stopping."""
     return "error", 1. if rows.num_data() > 300 else float(np.mean((predictions - rows.get_label()) ** 2)), False
 
 
 def once(env):
-    """Sets a parameter in one round, which then stays set."""
+    """Sets a parameter in one round. It stays set in later rounds."""
     if env.iteration == 2:
         env.model.reset_parameter({"lambda_l2": 50.})
 
 
 def ways():
-    """The arguments of `train`, by name: the parameters, rows, validation sets and other arguments."""
+    """The trainings by name. For each, the arguments of warren.lightgbm.train: parameters, rows, validation sets and others."""
     two, number = data("two", "train", weight="w"), data("number")
     bagging = {"objective": "binary", "bagging_fraction": .5, "bagging_freq": 1, "feature_fraction": .6}
     decay = lightgbm.reset_parameter(learning_rate=lambda number: .3 * .9 ** number)
@@ -185,7 +185,7 @@ def ways():
 
 
 def trees(model):
-    """The digest of each tree, and of the model without its parameters."""
+    """The digests of the model's header and of each tree, without the parameters; empty for the voting tree learner."""
     text = model.model_to_string().split("\nparameters:")[0]
     if "tree_learner: voting" in model.model_to_string():
         return []  # workers' models differ in a value of the root that predictions do not use
@@ -193,7 +193,7 @@ def trees(model):
 
 
 def train(names):
-    """Trains in these ways."""
+    """Runs these trainings and writes their results."""
     reading = elastic_rows.Files.tables
     models = {}
     with warren.lightgbm.communicator():
@@ -219,14 +219,14 @@ def train(names):
 
 
 def write(name, text):
-    """Makes a file, which is complete as soon as it is there."""
+    """Writes a file atomically."""
     path = pathlib.Path(name)
     path.with_suffix(".new").write_text(text, encoding="utf-8")
     path.with_suffix(".new").rename(path)
 
 
 def refused(work, *arguments, **named):
-    """Prints the error."""
+    """Makes a call and prints its error, or that it was not refused."""
     try:
         work(*arguments, **named)
     except (ValueError, TypeError, RuntimeError) as error:
@@ -236,7 +236,7 @@ def refused(work, *arguments, **named):
 
 
 def refuses():
-    """What is refused outside of a job, and what the pure functions return."""
+    """Prints the errors of calls that are refused outside of a job, and the results of pure functions."""
     rows = data("two")
     for params in ({"boosting": "dart"}, {"boosting_type": "rf"}, {"linear_tree": True}, {"cegb_penalty_feature_lazy": [1.0]},
                    {"cegb_penalty_feature_coupled": "1,2"}, {"machines": "a:1,b:2"}, {"num_iterations": 0}):
@@ -266,7 +266,7 @@ def refuses():
 
 
 def other():
-    """What cannot go on in an elastic job."""
+    """Prints the errors of calls that an elastic job refuses. Then trains twice, in two communicators."""
     refused(rabit.init)
     rows = data("two", check=True)
     with warren.lightgbm.communicator():

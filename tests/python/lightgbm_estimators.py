@@ -1,5 +1,5 @@
-"""Fits LightGBM's estimators alone and in jobs (warren.lightgbm.LGBMClassifier, ...). A job of one worker gives the model of the library
-alone; that of two is compared with what the library gives two workers by itself: a model of about the same quality."""
+"""Fits LightGBM's estimators alone and in jobs (warren.lightgbm.LGBMClassifier, ...). A job of one worker must give the model of the
+library alone; a job of two, a different model of about the same quality."""
 import pathlib
 import pickle
 import tempfile
@@ -22,7 +22,8 @@ def trees(model):
 
 
 def check(name, kind, *arguments, score=None, files=None, **named):
-    """Compares the fits of arrays, or with `files`, which are then the arguments of ours, those of the same rows in files."""
+    """Fits arrays alone, with one worker and with two, and prints whether the fits compare as expected. `files`: arguments for the fits with
+    workers, which then read the same rows from files. Returns the estimator with two workers."""
     alone = getattr(lightgbm, kind)(**HOW).fit(*arguments, **named)
     one, two = (getattr(warren.lightgbm, kind)(num_workers=number, **HOW).fit(*(() if files else arguments), **(files or named))
                 for number in (1, 2))
@@ -37,7 +38,7 @@ def check(name, kind, *arguments, score=None, files=None, **named):
 
 
 def of_files(frame, y, three, weight, folder):
-    """Rows in files, with labels, weights, queries and evaluation sets in columns."""
+    """Checks fits of rows in files, with labels, weights and queries in columns, and what such fits refuse."""
     def saved(name, rows=slice(None), **columns):
         frame.assign(**columns)[rows].to_parquet(folder / f"{name}.parquet", row_group_size=100)
         return folder / f"{name}.parquet"
@@ -89,7 +90,8 @@ def of_files(frame, y, three, weight, folder):
 
 
 def start_score(name, y, files=None, weight=None, **how):
-    """Compares the scores that LightGBM starts from: those of one process are of all rows. The trees have no splits."""
+    """Checks that three workers start from the same initial score as one process with all rows. The tree has no split, so that predictions
+    are the initial score."""
     how = {**HOW, "n_estimators": 1, "min_child_samples": len(y), **how}
     X = np.zeros((len(y), 1))
     alone = lightgbm.LGBMRegressor(**how).fit(X, y, sample_weight=weight).predict(X[:1], raw_score=True)

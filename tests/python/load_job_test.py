@@ -100,7 +100,7 @@ for kind, how in (warren.xgboost.XGBClassifier, {"enable_categorical": True}), (
     def test_a_checkpoint_in_s3_is_gone_on_from_when_all_workers_are_lost(self):
         saved = self.folder / "bucket/saved"
         saved.mkdir()
-        (saved / "other").touch()  # rclone removes a folder with its last file, and then refuses to make it again
+        (saved / "other").touch()  # rclone removes a folder along with its last file, and then refuses to create it again
         with object_stores.S3Server(self.folder) as server:
             of_fsspec = {"key": server.key, "secret": server.secret, "endpoint_url": f"http://{server.endpoint}"}
             of_fsspec = {"key": server.key, "secret": server.secret, "endpoint_url": f"http://{server.endpoint}"}

@@ -38,7 +38,7 @@ def digest(table):
 
 
 def train_elastic():
-    """Trains with a checkpoint each round. In their first attempt, the workers of a job of several kill themselves after round 4."""
+    """Trains with a checkpoint each round. In a job of several workers, all kill themselves after the fourth round of their first attempt."""
     import hashlib
     import xgboost as xgb
     import warren.xgboost

@@ -1,5 +1,5 @@
 """MLflow's autologging in jobs, with the real package of the Python that WARREN_MLFLOW_PYTHON names (mlflow-skinny, sqlalchemy, alembic,
-XGBoost, LightGBM, scikit-learn, skops, cloudpickle): one run for a training, with parameters, the metrics of all rounds, and one model."""
+XGBoost, LightGBM, scikit-learn, skops, cloudpickle): each training is one run, with parameters, the metrics of all rounds, and one model."""
 import importlib
 import json
 import os
@@ -17,7 +17,7 @@ PYTHON = os.environ.get("WARREN_MLFLOW_PYTHON", "")
 NUMBER_OF_ROWS = 300
 NEW_STORE = "import mlflow; mlflow.MlflowClient().search_experiments()"
 
-#: Prints the runs of a store: for each, status, parameters, the steps and values of its metrics, and the number of its models.
+#: Prints the runs of a store as JSON: for each, ID, status, parameters, name, the steps and values of its metrics, and the number of models.
 RUNS = """
 import json, mlflow
 client = mlflow.MlflowClient()
@@ -185,11 +185,11 @@ class Runs(unittest.TestCase):
 
     @classmethod
     def python(cls, program, store):
-        # MLflow puts artifacts into the folder in which a store was made.
+        # MLflow puts artifacts into the folder that was the working directory when the store was created.
         return subprocess.run([PYTHON, "-c", program], check=True, capture_output=True, text=True, cwd=cls.folder, env=cls.environment(store)).stdout
 
     def runs(self, program, *arguments, workers="", options=(), uri=""):
-        """Runs a program, in a job if there are workers; returns its runs, and its output."""
+        """Runs a program, in a job if `workers` is given. Returns the MLflow runs and the program's output."""
         with tempfile.TemporaryDirectory() as folder:
             store = pathlib.Path(folder, "mlflow.db")
             (shutil.copytree if self.empty.is_dir() else shutil.copy)(self.empty, store)
@@ -208,7 +208,7 @@ class Runs(unittest.TestCase):
         return [step for step, _ in values]
 
     def check_one(self, found, metric, steps, models=1):
-        """Checks that there is one run, which has ended, with these steps of a metric, and models."""
+        """Checks that there is exactly one run, that it has finished, and that it has these steps of `metric` and `models` models."""
         self.assertEqual([(one["status"], one["models"]) for one in found], [("FINISHED", models)], found)
         self.assertEqual(sorted({step for step, _ in found[0]["metrics"][metric]}), steps, found)
 
@@ -292,13 +292,13 @@ class Runs(unittest.TestCase):
 
 
 class RunsInFiles(Runs):
-    """The same with MLflow's file store, which MLflow 3 has only on demand."""
+    """The same tests with MLflow's file store, which MLflow 3 supports only if it is enabled."""
 
     scheme = "file://"
 
     @staticmethod
     def steps(values):
-        # MLflow logs the newest value once more with a model, without a step, and this store keeps it as another one of step 0.
+        # With a model, MLflow logs the latest value again without a step, and this store keeps it as a second value of step 0.
         return list(dict.fromkeys(step for step, _ in values))
 
 

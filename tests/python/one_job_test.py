@@ -21,7 +21,7 @@ from warren_testing import BIN, wait_for
 LIMIT_S = 60
 #: Prints a line, and another once the file "go" exists; then exits with code 3.
 WORKER = 'echo "began $DMLC_TASK_ID"; until [ -e go ]; do sleep 0.02; done; echo "went on $DMLC_TASK_ID"; exit 3'
-#: Stands in for a launcher: has its record open, locked or not, until SIGTERM, and records its end only some time later.
+#: Stands in for a launcher: keeps its record open, locked or not, until SIGTERM, and records its end half a second later.
 HOLDER = """
 import fcntl, json, signal, sys, time
 record = open(sys.argv[1])
@@ -88,7 +88,7 @@ class OneJob(unittest.TestCase):
         wait_for(lambda: len(log.read_text().splitlines()) >= count, LIMIT_S, f"{count} lines")
 
     def hold(self, job, lock, **changes):
-        """Starts a process that holds a record of its own pid, like a launcher; returns the process and the job's ID."""
+        """Writes a job's record and starts a process that holds it open, like a launcher. Returns the process and the record's file."""
         file = self.keep(job, **changes)
         process = subprocess.Popen([sys.executable, "-c", HOLDER, file, lock], stdout=subprocess.PIPE)
         self.addCleanup(process.wait)

@@ -1,5 +1,5 @@
-"""warren._launch.preemption: notices that a machine will be taken back. The clouds' metadata servers are stand-ins, which answer as their
-documentation says."""
+"""warren._launch.preemption: notices that a machine will be taken back. Stand-ins for the clouds' metadata servers
+answer as documented."""
 import contextlib
 import http.server
 import io
@@ -17,7 +17,8 @@ LIMIT_S = 30
 
 
 class Metadata(http.server.BaseHTTPRequestHandler):
-    """A stand-in for AWS's (with its second version's tokens), Google Cloud's and Azure's servers. `notices` has the places with a notice."""
+    """A stand-in for the metadata servers of AWS (IMDSv2, with tokens), Google Cloud and Azure. `notices`: the first path components of the
+    URLs that have a notice. `asked`: the requested paths."""
 
     notices = set()
     asked = []
@@ -48,7 +49,7 @@ class Metadata(http.server.BaseHTTPRequestHandler):
         return self.answer(500, "")
 
     def log_message(self, *_):
-        """Says nothing."""
+        """Suppresses the request log."""
 
 
 class Preemption(unittest.TestCase):
@@ -60,7 +61,7 @@ class Preemption(unittest.TestCase):
         Metadata.notices, Metadata.asked = set(), []
 
     def watched(self, place, then):
-        """Looks at a place, calls `then` once it has been looked at a few times, and returns what was said by the time of the notice."""
+        """Watches a place, which must have no notice until `then` has been called. Returns the messages printed up to the notice."""
         noticed, said = threading.Event(), io.StringIO()
         with unittest.mock.patch.dict(os.environ, {"WARREN_PREEMPTION_NOTICE": place}), contextlib.redirect_stderr(said):
             watch = preemption.Watch(noticed.set, every_s=.02)

@@ -1,4 +1,4 @@
-"""The reports of a training's rounds, from rank 0 to the recipients in a table."""
+"""warren._rounds.training: rank 0 reports the rounds of a training to the sinks in a table."""
 import unittest
 from unittest import mock
 

@@ -24,7 +24,7 @@ from warren._jobs import worker
 from warren.data._table import Table
 from warren_testing import wait_for
 
-#: What dmlc-submit starts.
+#: The command of the workers that dmlc-submit starts.
 WORKER = [sys.executable, "-c", "from warren._jobs import worker; worker.main()"]
 
 
@@ -85,7 +85,7 @@ class Peers(InFolder):
         receiver = made[0]
         sender.send(1)
         self.assertEqual(receiver.receive(), 1)
-        sender._sent -= 1  # as the bytes of the first message again
+        sender._sent -= 1  # repeats the bytes of the first message
         sender.send(1)
         with self.assertRaises(channels.Refused):
             receiver.receive()
@@ -172,7 +172,7 @@ class SharedRows(unittest.TestCase):
 
 
 class Replacements(unittest.TestCase):
-    """warren._frameworks.replacing, by which estimators that fit in threads at once train their own models."""
+    """warren._frameworks.replacing, which lets estimators in several threads each train their own model."""
 
     def test_threads_without_a_replacement_call_the_one_for_them_and_are_warned_once(self):
         owner = types.SimpleNamespace(function=lambda number: number)

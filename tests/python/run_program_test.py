@@ -175,7 +175,7 @@ class Terminal:
                 self._shown += piece
 
     def wait_for(self, *texts):
-        """Waits until the terminal has got all of these, besides its escape sequences."""
+        """Waits until the terminal has shown all of these texts. Escape sequences are ignored."""
         def found():
             shown = re.sub(r"\x1b(\[[0-9;?]*[A-Za-z]|[=>])", "", self._shown.decode(errors="replace"))
             return all(text in shown for text in texts)
@@ -189,7 +189,7 @@ class Terminal:
         os.write(self._master, line.encode() + b"\r")
 
     def interrupt(self):
-        """Ctrl-C."""
+        """Types Ctrl-C."""
         os.write(self._master, b"\x03")
 
     def __enter__(self):
@@ -213,7 +213,7 @@ class Surroundings(InFolder):
         shown = self.folder / "shown"
 
         class Client(nbclient.NotebookClient):
-            """Notes when the live line shows the round for which the function waits."""
+            """Creates the file `shown`, for which the function waits, once the live line shows round 1."""
 
             def process_message(self, msg, *more):
                 if "round 1 of 3" in msg["content"].get("text", ""):

@@ -1,4 +1,4 @@
-"""warren.run: what comes back from the processes, and what is raised, shown and refused."""
+"""warren.run: the results of the processes, errors, output, and refused calls."""
 import contextlib
 import gc
 import io
@@ -139,7 +139,7 @@ if __name__ == "__main__":
             from warren import collectives
             collectives.init([])
             world = collectives.world()
-            half = world.split(world.rank % 2)  # listens, too
+            half = world.split(world.rank % 2)  # listens on a port, too
             half.allreduce(1.0)
             mine = {os.readlink(f"/proc/self/fd/{name}") for name in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{name}")}
             rows = [line.split() for name in ("tcp", "tcp6") for line in pathlib.Path(f"/proc/net/{name}").read_text(
@@ -260,7 +260,7 @@ class Failures(InFolder):
         before = count()
         for _ in range(9):
             run(task, prot=1)
-        # Fewer than before if something of an earlier job has been closed since.
+        # There may be fewer than before, if resources of an earlier job have been closed since.
         wait_for(lambda: count()[0] < before[0] + 5 and count()[1] == 0, what=f"no more descriptors and threads than before, {before}")
 
     def test_output_that_cannot_be_shown_ends_the_job(self):

@@ -1,7 +1,7 @@
 """A worker for tests of warren.data.scatter and gather: `scatter_worker.py LIBRARY WORLD`. It joins the job through LIBRARY. If all checks
 pass, it prints "all right" and the kinds of tables it tested.
 
-Every rank makes the same tables, and thus knows its expected share: the rows of numpy.array_split."""
+Every rank makes the same tables. Its expected share is that of numpy.array_split."""
 import contextlib
 import sys
 import tracemalloc

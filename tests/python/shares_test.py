@@ -17,7 +17,7 @@ from warren.data._columnar.pieces import Cut, Piece  # noqa: E402
 
 
 def some_pieces(rng, known):
-    """Random pieces of several files, some without rows. Their numbers of rows are unknown (-1) unless `known`."""
+    """Random pieces of several files, some without rows. Their row counts are unknown (-1) unless `known`."""
     pieces = []
     for file in range(rng.randint(1, 6)):
         for place in range(rng.randint(0, 8)):
@@ -27,7 +27,7 @@ def some_pieces(rng, known):
 
 
 def rows_of(slices, rows):
-    """(file, place, row) of each row of a share. `rows` maps (file, place) to the piece's number of rows."""
+    """(file, place, row) of each row of a share. `rows` maps (file, place) to the piece's row count."""
     return [(one.piece.file, one.piece.place, row) for one in slices
             for row in range(one.begin, rows[one.piece.file, one.piece.place] if one.end is None else one.end)]
 
@@ -189,10 +189,10 @@ class Check(unittest.TestCase):
 
 
 class ElasticShares(unittest.TestCase):
-    """The shares of workers that come and go."""
+    """The shares of workers that join and leave."""
 
     def check(self, held, count):
-        """Deals out shares, and checks the rules that hold for everybody. Returns the shares."""
+        """Assigns `count` shares. Checks that each is assigned once and that workers' numbers of shares differ by at most one. Returns the shares."""
         found = _elastic.dealt(held, count)
         self.assertEqual(sorted(share for of_one in found for share in of_one), list(range(count)))
         self.assertLessEqual(max(map(len, found)) - min(map(len, found)), 1)
@@ -215,10 +215,10 @@ class ElasticShares(unittest.TestCase):
                 held = kept + [[] for _ in range(new)]
                 after = self.check(held, count)
                 for ours, now in zip(kept, after):
-                    # A survivor gives back only what it got last, or takes only what it needs.
+                    # A survivor either gives back its latest shares only, or keeps all and receives more.
                     self.assertTrue(now == ours[:len(now)] or ours == now[:len(ours)], (ours, now))
                 if kept and new == len(lost):
-                    self.assertEqual(after[:len(kept)], kept)  # those that stay hold what they had
+                    self.assertEqual(after[:len(kept)], kept)  # the survivors keep their shares
                     self.assertEqual(set().union(*after[len(kept):]), set(range(count)) - set().union(*kept))
 
     def test_a_worker_that_comes_later_leaves_the_others_with_what_they_had_first(self):

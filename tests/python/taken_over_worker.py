@@ -1,8 +1,8 @@
-"""A worker of generations_test.py: takes part in the generations of its job, and shows them and their rounds, until the file `end` is there.
+"""A worker of generations_test.py: takes part in the generations of its job, and prints each generation and round, until the file `end` exists.
 
     taken_over_worker.py [SECONDS]
 
-SECONDS: how long it waits for a tracker that takes over."""
+SECONDS: how long it waits for another tracker to take over."""
 import contextlib
 import os
 import sys
@@ -19,7 +19,7 @@ if len(sys.argv) > 1:
 
 
 def train():
-    """Makes rounds until one of the members hears that the generation ends, or sees the file. Returns whether the work is done."""
+    """Runs rounds until any member is notified that the generation must end, or finds the file. Returns whether a member found the file."""
     while True:
         ours = np.array([membership.wants_change(), os.path.exists("end")], np.uint8)
         change, is_done = collectives.world().allreduce(ours, collectives.Op.MAX)

@@ -154,7 +154,7 @@ class Torch(unittest.TestCase):
         self.assertEqual(done.stdout.count("well among 3"), 3, done.stdout)
 
     def expect_well_of(self, ranks, *launcher, function="every_collective", python=None):
-        """Runs `function` in ranks that know of their job only from their launcher; all must succeed."""
+        """Runs `function` in ranks whose only information about the job comes from `launcher`. All must succeed."""
         environment = {name: value for name, value in self.environment().items() if not name.startswith("DMLC_")}
         done = subprocess.run([*launcher, *(python or self.warm), WORKER, function], env=environment, text=True, timeout=LIMIT_S,
                               capture_output=True, check=False)  # fmt: skip

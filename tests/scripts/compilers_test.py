@@ -1,4 +1,4 @@
-"""bench/compilers: its rows, and updating one row of the table."""
+"""bench/compilers: the rows of its table, and updating one of them."""
 
 import importlib.machinery
 import importlib.util

@@ -74,7 +74,7 @@ class Lint(unittest.TestCase):
         self.write("build/Unity/unity_0_cxx.cxx", f'#include "{self.root}/data/unit.cc"\n\n#include "{second}"\n')
         self.write("build/compile_commands.json", json.dumps([{
             "directory": str(self.root / "build"), "file": str(group), "command": f"c++ -std=c++20 -I{self.root} -c {group} -o group.o"}]))
-        # A stand-in for mypy, which this test does not cover, reports no errors.
+        # A stand-in for mypy that reports no errors; this test does not cover mypy.
         self.write("bin/mypy", "#!/bin/sh\n")
         (self.root / "bin/mypy").chmod(0o755)
         self.environment["PATH"] = f"{self.root}/bin:{os.environ['PATH']}"

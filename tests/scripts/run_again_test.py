@@ -1,4 +1,4 @@
-"""scripts/test reruns one or two failed tests alone, unless one is a unit test, and says so. ctest and the build are stand-ins."""
+"""scripts/test reruns one or two failed tests alone, unless one is a unit test, and reports it. ctest and the build are stand-ins."""
 
 import os
 import pathlib

@@ -1,10 +1,10 @@
-"""Elastic jobs whose workers are killed, asked to end and stopped at random moments. Each must end with the models and evaluations of one
-undisturbed process.
+"""Runs elastic jobs whose workers are killed, terminated and stopped at random moments. Each job must end with the models and evaluations of
+one undisturbed process.
 
     chaos.py [--jobs N] [--first SEED] [--form libsvm|parquet|csv|arrow] [--parallel N] [--verbose]
 
-Most of what such a job costs is the start of Python and XGBoost. So the workers are forks of a process that has imported them (forking.py), except
-at night.
+Starting Python and XGBoost takes most of such a job's time. So, except at night, the workers are forked from a process that has already
+imported XGBoost (forking.py).
 
 Run by ../elastic_test.py; XGBOOST_PYTHON and XGBOOST_PATH choose the version of XGBoost."""
 import argparse
@@ -30,9 +30,9 @@ import forking  # noqa: E402
 from any_xgboost_test import PYTHON, environment  # noqa: E402
 from warren_testing import AT_NIGHT, BIN  # noqa: E402
 
-#: No job may take longer, nor be silent for longer after the last disturbance than its rounds take.
+#: The longest time that a job may take.
 LIMIT_S = 120
-#: When the disturbances begin at the latest: after the start of all workers.
+#: The random disturbances begin within this time after the start of the job, which is long enough for all workers to start.
 SPAN_S = 4 if AT_NIGHT else 2
 
 
@@ -45,19 +45,19 @@ class Event(NamedTuple):
 
 
 class Scenario(NamedTuple):
-    """A job, and what happens to it."""
+    """A job and its disturbances."""
 
     seeds: tuple
     workers: int
     replace_within: int
     pause_s: float  #: after each round
-    late_s: float  #: how long a process in the place of a lost one waits before it joins
+    late_s: float  #: how long a process that replaces a lost one waits before it joins
     variables: dict
     events: list
 
 
 def scenario(seed, form):
-    """The scenario of a seed."""
+    """Draws the scenario of a seed."""
     chance = random.Random(f"{seed} {form}")
     seeds = [chance.randrange(100_000), chance.randrange(100_000)]
     workers = chance.choice([2, 2, 3, 3, 4, 5, 6])
@@ -68,7 +68,7 @@ def scenario(seed, form):
         return chance.choice([0, chance.randrange(workers), chance.randrange(workers)])
 
     events = sorted(Event(chance.uniform(0, SPAN_S), chance.choice(kinds), worker()) for _ in range(chance.randint(1, 4)))
-    if chance.random() < .2:  # several at once
+    if chance.random() < .2:  # two at once
         events += [Event(events[-1].at_s, "kill", worker())]
     events += [Event(chance.uniform(0, .1), phase, worker()) for phase in ("joining", "loading") if chance.random() < .25]
     return Scenario(tuple(seeds), workers, chance.choice([0, 1, 30]), chance.choice([.05, .1, .15]), chance.choice([0, 0, .5]), variables, events)
@@ -91,7 +91,8 @@ def disturb(event, folder):
 
 
 def stacks(path):
-    """What the threads of a worker that is still running wait for, and their stacks if py-spy is installed."""
+    """For messages: the kernel functions in which a worker's threads wait, and their stacks if py-spy is installed; or that the worker has ended.
+    `path`: its pid file."""
     pid = path.read_text(encoding="ascii")
     try:
         tasks = sorted(pathlib.Path(f"/proc/{pid}/task").iterdir())
@@ -104,23 +105,23 @@ def stacks(path):
 
 
 def python():
-    """The Python of workers."""
+    """The Python interpreter that runs the workers."""
     return forking.python(PYTHON, "numpy", "xgboost", path=os.environ.get("XGBOOST_PATH", ""))
 
 
 def command(one, form, folder, pause_s):
-    """The command of a worker."""
+    """The command line of a worker."""
     return [python(), str(HERE / "worker.py"), form, *map(str, one.seeds), str(folder), str(pause_s)]
 
 
 def run_alone(one, form, folder):
-    """The results of one process."""
+    """Trains in one process, without a job. Returns its results."""
     subprocess.run(command(one, form, folder, 0), check=True, env=environment())
     return json.loads((folder / "result-alone.json").read_text(encoding="utf-8"))
 
 
 def run_job(one, form, folder):
-    """Runs the job with its disturbances. Returns its exit code, its output, what was done, and the results."""
+    """Runs the job with its disturbances. Returns its exit code (None if it did not end in time), its output, the disturbances, and the results."""
     submit = [str(BIN / "dmlc-submit"), "--port", "0", "--num-workers", f"1:{one.workers}", "--replace-within", str(one.replace_within),
               *command(one, form, folder, one.pause_s)]
     in_phases = [event for event in one.events if event.what in ("joining", "loading")]
@@ -133,12 +134,12 @@ def run_job(one, form, folder):
             for event in (event for event in one.events if event not in in_phases):
                 while time.monotonic() - begun < event.at_s and job.poll() is None:
                     time.sleep(.01)
-                # Whoever has written its results may have left the job.
+                # Once a worker has written its results, workers may leave the job.
                 if job.poll() is None and not any(folder.glob("result-[0-9]*")):
                     done.append(f"{time.monotonic() - begun:.2f} s: {disturb(event, folder)}")
             code: Optional[int] = job.wait(max(1, LIMIT_S - (time.monotonic() - begun)))
         except subprocess.TimeoutExpired:
-            # SIGUSR2 would show the programs that wait for the forked processes (forking.py).
+            # SIGUSR2 would show the stacks of the programs that wait for the forked workers (forking.py).
             output.write("".join(stacks(path) for path in sorted(folder.glob("pid-[0-9]*"))))
             job.kill()
             code = None
@@ -149,7 +150,7 @@ def run_job(one, form, folder):
 
 
 def check(seed, form, verbose):
-    """Runs the job of a seed. Returns what was wrong with it, or ""."""
+    """Runs the job of a seed. Returns a description of what went wrong, or ""."""
     one = scenario(seed, form)
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
@@ -161,7 +162,7 @@ def check(seed, form, verbose):
             print(f"{story}\n{time.monotonic() - begun:.1f} s, exit code {code}\n{text[-3000:] if verbose > 1 else ''}", flush=True)
         if code is None:
             return f"{story}\nthe job has not ended after {LIMIT_S} s:\n{text[:4000]}\n...\n{text[-12000:]}"
-        # As documented: a worker that is lost between the last training and the end of the program, and not replaced.
+        # Documented behavior: a worker was lost between the last training and the end of the program, and not replaced.
         is_left_out = re.search(r"without it: worker \d has lost 3 workers within 10 minutes", text)
         has_lost_what_follows = ((one.replace_within == 0 or is_left_out)
                                  and "a worker was lost after the training, and no other one has come" in text)
@@ -183,7 +184,7 @@ def main():
     parser.add_argument("--verbose", "-v", action="count", default=0)
     given = parser.parse_args()
     wrong = 0
-    python()  # before several threads start it
+    python()  # starts the fork server before several threads need it
     with concurrent.futures.ThreadPoolExecutor(given.parallel) as jobs:
         for story in jobs.map(lambda seed: check(seed, given.form, given.verbose), range(given.first, given.first + given.jobs)):
             if story:

@@ -1,11 +1,11 @@
-"""A worker of chaos.py: trains the first case from each of two seeds on that can be trained, and writes what it has got.
+"""A worker of chaos.py: trains two cases, each the first usable one from a given seed on, and writes the results.
 
     worker.py FORM FIRST SECOND FOLDER PAUSE
 
-FORM and the files are those of ../same_model/files.py; a process without a job writes them. PAUSE: how many seconds each round takes at
-least. The results go to FOLDER/result-TASK.json; FOLDER/pid-TASK has the process number. LATE_S in the environment: how long a process in
-the place of a lost one waits before it joins. KILLED_joining_TASK and KILLED_loading_TASK: after how many seconds of that phase the first
-process of a task kills itself."""
+FORM and the files are those of ../same_model/files.py; a process without a job writes them. PAUSE: the seconds to wait after each
+round. The results go to FOLDER/result-TASK.json, the process ID to FOLDER/pid-TASK. Environment variables: LATE_S is the time in seconds that a
+process that replaces a lost one waits before it joins; KILLED_joining_TASK and KILLED_loading_TASK are the times in seconds from the beginning
+of that phase until the first process of a task kills itself."""
 import os
 import pathlib
 import signal
@@ -31,7 +31,7 @@ import warren.xgboost  # noqa: E402
 
 
 def begin(phase):
-    """Has this process killed during the phase, if that is asked for."""
+    """Begins a phase. If the environment asks for it, and this is the task's first process, starts a timer that kills the process."""
     delay = os.environ.get(f"KILLED_{phase}_{TASK}")
     if delay and os.environ.get("DMLC_NUM_ATTEMPT") == "0":
         killer = threading.Timer(float(delay), os.kill, (os.getpid(), signal.SIGKILL))
@@ -40,32 +40,28 @@ def begin(phase):
 
 
 class Pause(xgboost.callback.TrainingCallback):
-    """Makes rounds as long as those of large data sets."""
+    """Makes rounds take as long as with a large data set."""
 
     def after_iteration(self, model, epoch, evals_log):
-        """Waits."""
         time.sleep(PAUSE)
         return False
 
 
 class Rounds(warren.xgboost.ElasticCallback):
-    """Counts the rounds, with a state that other workers must get."""
+    """Records the rounds. Replacements for lost workers must receive its state."""
 
     def __init__(self):
         super().__init__()
         self.seen = []
 
     def after_iteration(self, model, epoch, evals_log):
-        """Counts."""
         self.seen.append(epoch)
         return False
 
     def save(self):
-        """The rounds so far."""
         return list(self.seen)
 
     def restore(self, state):
-        """Sets them."""
         self.seen = list(state)
 
 
@@ -74,7 +70,8 @@ DRAWS = ("colsample_bytree", "colsample_bynode", "colsample_bylevel")
 
 
 def case_from(seed):
-    """The first case from this seed on whose elastic training has the model of one process."""
+    """The first case from this seed on that can be written as FORM and has at least 300 rows. XGBoost before 3.3 draws random numbers for dart
+    and column sampling from generators without a seed, so cases with these are skipped there."""
     while True:
         case = cases.make(seed)
         draws = VERSION < (3, 3) and (case.params.get("booster") == "dart" or any(name in case.params for name in DRAWS))
@@ -84,7 +81,7 @@ def case_from(seed):
 
 
 def trained(case):
-    """The digest of a model, its evaluations, and the rounds."""
+    """Trains a case. Returns the model's digest, its evaluations and its number of rounds, or the kind of the accepted error."""
     name, how = files.arguments(case, FORM, FOLDER / f"{FORM}-{case.seed}")
     data, values, rounds = warren.xgboost.Data(name, **how), {}, Rounds()
     try:

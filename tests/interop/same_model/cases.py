@@ -1,4 +1,4 @@
-"""Random data sets and parameters for trainings that must give the same model with any number of workers."""
+"""Random data sets and parameters for training. The model must be the same with any number of workers."""
 import dataclasses
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
@@ -10,7 +10,7 @@ _OBJECTIVES = ("binary:logistic", "binary:hinge", "binary:logitraw", "reg:square
 _METRICS = {"binary:hinge": ["error"], "survival:aft": ["aft-nloglik"], "rank:ndcg": ["ndcg"], "rank:pairwise": ["ndcg@3"],
             "rank:map": ["map", "pre@2"], "binary": ["auc", "aucpr", "logloss", "error"], "multi": ["mlogloss", "merror", "auc"],
             "other": ["rmse", "mae"]}
-#: Parameters that a case may have: its probability, and the values.
+#: Parameters that a case may have. For each, its probability and its values.
 _PARAMETERS: Dict[str, Tuple[float, List[Any]]] = {
     "max_bin": (.5, [2, 8, 64, 256, 1000]), "grow_policy": (.2, ["lossguide"]), "max_leaves": (.2, [5, 17]), "colsample_bytree": (.2, [.5]),
     "colsample_bynode": (.2, [.5]), "colsample_bylevel": (.2, [.7]), "num_parallel_tree": (.2, [2]), "min_child_weight": (.2, [0., 5.]),
@@ -20,7 +20,7 @@ _PARAMETERS: Dict[str, Tuple[float, List[Any]]] = {
 
 @dataclasses.dataclass
 class Case:
-    """A training."""
+    """The data and the parameters of one training."""
 
     seed: int
     features: Any  #: float32 (rows, features), with NaN for missing values
@@ -37,8 +37,8 @@ class Case:
     stop_after: Optional[int]  #: early_stopping_rounds
 
     def cuts(self, workers: int, may_be_empty: bool) -> Optional[List[int]]:
-        """Random numbers of the rows at which the workers' shares begin, and the number of all rows. No query is split. None if there are
-        fewer rows than workers, and each must have some."""
+        """Random row numbers at which the workers' shares begin, followed by the total row count. No query is split. None if there are too
+        few rows or queries for this many workers. `may_be_empty`: whether shares may have no rows."""
         random, rows = np.random.RandomState([self.seed, workers]), len(self.label)
         starts = np.arange(rows + 1)
         if self.query is not None:
@@ -77,7 +77,7 @@ def _squared_error(predictions: Any, matrix: Any) -> Tuple[Any, Any]:
 
 
 def make(seed: int) -> Case:
-    """The case of a seed."""
+    """Draws the case of a seed."""
     random = np.random.RandomState(seed)
     rows, width = int(random.choice([1, 3, 20, 300, 2000, 6000], p=[.05, .05, .1, .2, .3, .3])), int(random.randint(1, 9))
     features = _features(random, rows, width)
@@ -95,7 +95,7 @@ def make(seed: int) -> Case:
     ranks = objective.startswith("rank")
     query = np.repeat(np.arange(rows), random.randint(1, 30, rows))[:rows] if ranks else None
     weight = (random.rand(rows) * random.choice([1, 1000])).astype("float32") if random.rand() < .4 and not ranks else None
-    # Where the squared log error's margins are near -1, gradients differ by many orders of magnitude, and their sums are not exact.
+    # Where the margins of the squared log error are near -1, gradients differ by many orders of magnitude, and their sums are not exact.
     margin = random.randn(rows).astype("float32") if random.rand() < .1 and objective in ("binary:logistic", "reg:pseudohubererror") else None
     times = np.exp(signal).astype("float32")
     bounds = (times, np.where(times > 1, np.inf, times).astype("float32")) if objective == "survival:aft" else None

@@ -1,4 +1,4 @@
-"""Checks the grid on which warren.xgboost rounds gradients, and the bits that sums need, against fractions."""
+"""Checks with exact fractions the grid to which warren.xgboost rounds gradients, and the bits that their sums need."""
 import fractions
 import math
 
@@ -9,7 +9,7 @@ from warren.data import _peers
 
 
 def test_of_sums(random):
-    """Sums of rounded values are the same in any order, and exact; a value changes by half a unit at most."""
+    """Sums of rounded values are exact, and thus the same in any order; rounding changes a value by at most half a unit."""
     rows = int(random.choice([1, 2, 100, 5000]))
     values = (random.randn(rows) * np.exp(random.choice([0, 5, 20, 60]) * random.randn(rows)))
     values = np.clip(values, -3e38, 3e38).astype("float32")
@@ -28,7 +28,8 @@ def test_of_sums(random):
 
 
 def test_of_bits(random):
-    """The exponent is that of the greatest power of two of which all values are multiples."""
+    """bits_of_sums returns the exponent of the greatest power of two that divides all values, and the sum of their magnitudes. If all are 0, it
+    returns (1024, 0)."""
     values = (random.randint(-50, 50, 20) * 2.0 ** random.randint(-149, 60, 20)).astype("float32")
     values[random.rand(20) < .2] = random.choice([0, 1e-45, -0.0, 1.17549435e-38])
     exponent, size = bits_of_sums(values)

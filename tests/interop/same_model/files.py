@@ -3,8 +3,8 @@ import numpy as np
 
 
 def can_be_written(case, form):
-    """Whether files of this form (parquet, arrow, csv or libsvm) can have the case's rows."""
-    # Text has as many features as the last one with a value says.
+    """Whether files of this form (parquet, arrow, csv or libsvm) can hold the case's rows."""
+    # In text, the last feature with a value determines the number of features.
     no_text = "c" in case.types or case.margin is not None or np.isnan(case.features[:, -1]).all()
     return case.bounds is None and not (form == "libsvm" and no_text)
 
@@ -19,7 +19,7 @@ def write(case, form, folder):
 
 
 def arguments(case, form, folder):
-    """The name of the data set, and the arguments of warren.xgboost.Data."""
+    """The name of the data set and the other arguments of warren.xgboost.Data, which may filter or shuffle rows."""
     if form == "libsvm":
         return f"{folder}?format=libsvm&indexing_mode=0", {}
     named = {name: column for name, column, values in (("weight", "w", case.weight), ("qid", "q", case.query),
@@ -32,7 +32,7 @@ def arguments(case, form, folder):
 
 
 def _write_text(case, path):
-    """Writes LibSVM text, with a weight for each row, or a query."""
+    """Writes LibSVM text, with the weight and the query of each row if the case has them."""
     with path.open("w", encoding="ascii") as file:
         for row, features in enumerate(case.features):
             label = np.format_float_scientific(case.label.reshape(len(case.label), -1)[row, 0])
@@ -43,7 +43,7 @@ def _write_text(case, path):
 
 
 def _write_table(case, form, folder):
-    """Writes Parquet, Arrow or CSV files, the categories as words."""
+    """Writes the rows to one to three Parquet, Arrow or CSV files. Categories become words."""
     import pyarrow
     import pyarrow.csv
     import pyarrow.feather

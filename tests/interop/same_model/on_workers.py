@@ -1,5 +1,5 @@
 """Fits XGBoost's estimators alone and with two workers (warren.xgboost.XGBClassifier, ...), and compares the models and the evaluations: on
-arrays, or with the word "tables" on tables and files, which need pandas, pyarrow and polars."""
+arrays, or with the argument "tables", on tables and files, which need pandas, pyarrow and polars."""
 import contextlib
 import importlib.util
 import io
@@ -28,7 +28,7 @@ ROWS = 1500
 
 
 class Rounds(xgboost.callback.TrainingCallback):
-    """Remembers the rounds that it has seen."""
+    """Records the rounds."""
 
     def __init__(self):
         self.seen = []
@@ -52,7 +52,7 @@ class Killed(xgboost.callback.TrainingCallback):
 
 
 def fitted(kind, fit, **params):
-    """Fits both estimators: the library's, and ours."""
+    """Fits the library's estimator and ours, with two workers. Returns both."""
     alone = getattr(xgboost, kind)(**{**HOW, **params})
     ours = getattr(warren.xgboost, kind)(**{**HOW, **params}, num_workers=2)
     with contextlib.redirect_stdout(io.StringIO()):
@@ -62,7 +62,7 @@ def fitted(kind, fit, **params):
 
 
 def compare(name, alone, ours):
-    """Prints whether the models are equal, and so are the other results of `fit`."""
+    """Prints whether the models and all other results of `fit` are equal."""
     models = [bytes(one.get_booster().save_raw("json")) for one in (alone, ours)]
     others = [{field: repr(json.loads(json.dumps(value)) if isinstance(value, dict) else value) for field, value in vars(one).items()
                if field.endswith("_") or field == "objective"} for one in (alone, ours)]
@@ -89,7 +89,7 @@ def of_arrays(random, X, y):
     assert isinstance(ours, xgboost.XGBClassifier) and (pickle.loads(pickle.dumps(ours)).predict_proba(X) == alone.predict_proba(X)).all()
     assert clone(ours).get_params()["num_workers"] == 2 and "num_workers" not in ours.get_xgb_params()
     check("three classes, weights", "XGBClassifier", lambda model: model.fit(X, three, sample_weight=weight), max_bin=32)
-    # The greatest value is in a row of weight 0, which XGBoost's sketch leaves out, and the model tells missing values from others.
+    # The greatest value is in a row of weight 0, which XGBoost's sketch ignores. The labels distinguish missing values from others.
     rising, counts = np.arange(40, dtype=np.float32).reshape(-1, 1), np.ones(40)
     rising[::2], counts[-1] = np.nan, 0
     present = scipy.sparse.csr_matrix((rising[1::2, 0], np.zeros(20, int), np.repeat(np.arange(21), 2)[1:]), shape=(40, 1))

@@ -1,5 +1,5 @@
-"""A worker that trains with `subsample` on its part of the rows, and prints digests of models and evaluations. One process trains with plain
-xgboost.train."""
+"""A worker that trains with `subsample` on its part of the rows, and prints digests of models and evaluations. With one worker, it uses
+plain xgboost.train."""
 import hashlib
 import json
 import warnings
@@ -14,7 +14,7 @@ HOW = {"nthread": 2, "max_depth": 4, "subsample": .7}
 
 
 def squared_error(predictions, matrix):
-    """An objective function that knows no weights."""
+    """An objective function that ignores weights."""
     return (predictions - matrix.get_label()).astype("float32"), np.ones(len(predictions), "float32")
 
 

@@ -1,4 +1,4 @@
-"""A worker that trains in ways that cases.py does not draw, and prints digests of the models."""
+"""A worker that trains with options that cases.py does not draw, and prints digests of the models."""
 import hashlib
 import warnings
 
@@ -12,7 +12,7 @@ ROWS = 3000
 
 
 def mean(predictions, _):
-    """A metric that tells probabilities from margins."""
+    """A metric whose value shows whether it is given probabilities or margins."""
     return "mean", float(predictions.mean())
 
 

@@ -1,9 +1,10 @@
-"""A worker of same_model_test.py: trains the cases of the seeds FIRST to LAST, and rank 0 writes digests of their models and evaluations.
+"""A worker of same_model_test.py: trains the cases of the seeds from FIRST up to, but not including, LAST. Rank 0 writes digests of the
+models, and the evaluations.
 
     worker.py FORM FIRST LAST FOLDER
 
-FORM: `rows` gives each worker random rows of each case, as an array or a CSR matrix; `exact` the same, with exact sums; `parquet`, `arrow`,
-`csv` and `libsvm` are files, which the job of one worker writes."""
+FORM: `rows` gives each worker random rows of each case, as an array or a CSR matrix; `exact` is the same with exact sums; with `parquet`,
+`arrow`, `csv` and `libsvm`, the workers read files, which the job of one worker writes."""
 import hashlib
 import json
 import pathlib
@@ -25,12 +26,12 @@ FORM, FIRST, LAST, FOLDER = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), pat
 
 
 def may_be_empty(case):
-    """Whether XGBoost can train this case if a worker has no rows."""
+    """Whether this case can be trained in this form if a worker has no rows."""
     return VERSION >= (3, 2) and FORM != "exact" and (VERSION < (3, 4) or case.function is None)
 
 
 def rows_of(case, workers):
-    """This worker's rows in memory; None if there are too few."""
+    """This worker's rows in memory; None if there are too few, or if FORM is "exact" and the objective does not support it."""
     cuts = case.cuts(workers, may_be_empty(case))
     if cuts is None or (FORM == "exact" and case.function is None and case.params["objective"] not in OF_OBJECTIVES):
         return None
@@ -51,7 +52,8 @@ def rows_of(case, workers):
 
 
 def file_of(case, workers):
-    """This worker's share of the files; None if the case cannot be written in this form."""
+    """The files, which a job of one worker writes first. None if the case cannot be written in this form, or if a worker might get no rows
+    but needs some."""
     if not files.can_be_written(case, FORM):
         return None
     if not may_be_empty(case) and workers > 1 and len(case.label) < 300:
@@ -66,13 +68,14 @@ def file_of(case, workers):
 
 
 def set_blocks(seed):
-    """Makes blocks of columns as small as those of large data sets are in proportion, and lets some be read in each pass."""
+    """Varies how columns are read. Odd seeds use small blocks, as if the data set were large. Every third seed reads the blocks of files anew in
+    each pass."""
     cuts.BLOCK_BYTES = 30_000 if seed % 2 else 64 << 20
     cuts._PART_OF_MEMORY = 1 << 40 if seed % 3 == 0 else 8  # pylint: disable=protected-access
 
 
 def trained(case, data):
-    """The digest of a model, its evaluations, or the kind of the error that XGBoost raises for all numbers of workers."""
+    """Trains a case. Returns the model's digest and its evaluations, or the kind of the error that XGBoost raises with any number of workers."""
     values = {}
     try:
         model = warren.xgboost.train(case.params, data, case.rounds, evals=[(data, "train")] if case.is_evaluated else [],

@@ -64,8 +64,8 @@ Shape Agree(RowBlock<Index>& block, Indexing indexing, const AllreduceMax& allre
 extern template Shape Agree(RowBlock<std::uint32_t>&, Indexing, const AllreduceMax&);
 extern template Shape Agree(RowBlock<std::uint64_t>&, Indexing, const AllreduceMax&);
 
-/// Reads the whole data set, whichever part `uri` names, for a worker that cannot ask other workers. Throws
-/// DataError like Reader, and for streams, which can be read only once.
+/// Reads the whole data set, whichever part `uri` names, for a worker that cannot communicate with the
+/// others. Throws DataError like Reader, and if an input is a stream, which can be read only once.
 ShapeFinder FindShape(const DataUri& uri, const ReaderOptions& options = {});
 
 }  // namespace warren::data

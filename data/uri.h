@@ -1,4 +1,4 @@
-// Names of data sets, which say what to read and how, in the syntax that XGBoost uses:
+// Data set names: paths, options and a cache, in the syntax that XGBoost uses:
 //
 //     path[;path...][?key=value[&key=value...]][#cache]
 #pragma once
@@ -28,7 +28,7 @@ struct DataUri {
 DataUri ParseDataUri(std::string_view uri);
 
 /// Makes a DataUri from exact names of files and folders, in which no character is special. `options` is
-/// key=value[&key=value...] or empty. Throws DataError.
+/// key=value[&key=value...] or empty. Throws DataError if there is no path or `options` is malformed.
 DataUri DataUriOf(std::vector<std::string> paths, std::string_view options);
 
 /// Returns the keys of all options, for messages and help.

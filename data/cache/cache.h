@@ -25,7 +25,7 @@ namespace internal {
 struct CacheHeader;
 struct CachePageEntry;
 
-/// Unmaps `bytes` bytes.
+/// A deleter that unmaps `bytes` bytes.
 struct Unmap {
   std::size_t bytes = 0;
   void operator()(const std::byte* mapped) const noexcept;
@@ -93,8 +93,8 @@ class CachePage {
 template <typename Index>
 class Cache {
  public:
-  /// Returns null if there is no usable cache. `why` then says what was found and what was expected; it is
-  /// empty if the file does not exist. Pages are not read, so this detects everything except damage inside
+  /// Returns null if there is no usable cache. `why` then describes what was found and what was expected; it
+  /// is empty if the file does not exist. Pages are not read, so this detects everything except damage inside
   /// them.
   static std::unique_ptr<Cache> Open(const std::string& path, std::string_view identity, std::string& why);
   ~Cache();

@@ -35,7 +35,7 @@ class File {
   std::uint64_t size_;
 };
 
-/// Recognises a regular file by its content. Throws DataError if it is not a regular file, cannot be read, or
+/// Recognizes a regular file by its content. Throws DataError if it is not a regular file, cannot be read, or
 /// is Parquet or Arrow.
 Container Recognise(const std::string& path);
 /// The same for an open file of stored bytes; reads its first bytes, and its last bytes if it may be zstd.

@@ -43,7 +43,7 @@ std::unique_ptr<Stream> OpenStream(const Input& input);
 /// that all workers agree. Throws DataError if a path leads to nothing, or if a file occurs twice, under
 /// whatever names, since its rows would count twice.
 ///
-/// Remote files are recognised by their contents, up to 16 at a time; a plain file takes one small read.
+/// Remote files are recognized by their contents, up to 16 at a time; a plain file takes one small read.
 std::vector<Input> ListInputs(const std::vector<std::string>& paths,
                               std::shared_ptr<const RemoteFiles> remote_files = nullptr,
                               Paths paths_are = Paths::kWritten);

@@ -13,7 +13,7 @@ namespace {
 
 using Wide = unsigned __int128;
 
-/// Returns where part `index` of `count` begins, as in dmlc-core.
+/// Returns the position in the concatenated inputs at which part `index` of `count` begins, as in dmlc-core.
 std::uint64_t CutAt(std::uint64_t total, int index, int count) {
   const std::uint64_t step =
       total / static_cast<unsigned>(count) + (total % static_cast<unsigned>(count) > 0 ? 1 : 0);

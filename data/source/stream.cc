@@ -151,7 +151,7 @@ class PlainStream : public Stream {
   Source source_;
 };
 
-/// Thrown by decoders, which know neither the file nor the position.
+/// Thrown by decoders, which have access to neither the file's name nor the position.
 struct Damage {
   std::string reason;
 };

@@ -27,8 +27,8 @@ template <typename Index>
 void ParseLibSvm(std::string_view text, FirstIndex first, RowBlock<Index>& block,
                  const FaultHandler& on_fault, std::optional<bool> has_queries = std::nullopt);
 
-/// The same with the plain parser only, row by row. It is the reference for the fast kernels, and parses the
-/// rows that they do not handle. Needs no padding.
+/// Like ParseLibSvm, with the plain parser only, row by row. The plain parser is the reference for the fast
+/// kernels, and parses the rows that they do not handle. Needs no padding.
 template <typename Index>
 void ParseLibSvmPlainly(std::string_view text, FirstIndex first, RowBlock<Index>& block,
                         const FaultHandler& on_fault, std::optional<bool> has_queries = std::nullopt);

@@ -10,7 +10,7 @@
 
 namespace warren::data::simd {
 
-/// Input and output of a kernel. The arrays must have room for as many rows and entries as the text can
+/// Input and output of a kernel. The arrays must have capacity for as many rows and entries as the text can
 /// contain.
 template <typename Index>
 struct LibSvmRows {

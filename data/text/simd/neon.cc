@@ -10,7 +10,7 @@ struct NeonIsa {
   static uint8x16_t Load(const void* from) { return vld1q_u8(static_cast<const std::uint8_t*>(from)); }
 
   /// Returns one bit for each byte of four vectors; each byte is 0xFF or 0. Each byte keeps the bit of its
-  /// position among eight, and adding neighbours three times combines eight bytes into one.
+  /// position among eight, and adding neighbors three times combines eight bytes into one.
   static std::uint64_t Mask(uint8x16_t a, uint8x16_t b, uint8x16_t c, uint8x16_t d) {
     alignas(kLoad) static constexpr std::uint8_t kPlaces[kLoad] = {1, 2, 4, 8, 16, 32, 64, 128,
                                                                    1, 2, 4, 8, 16, 32, 64, 128};

@@ -39,7 +39,7 @@ struct NodeToBuild {
   std::int32_t parent = -1;
 };
 
-/// How a node's rows are divided between its children.
+/// The split of a node's rows between its children.
 struct NodeSplit {
   std::int32_t node = 0;
   std::int32_t left = 0;

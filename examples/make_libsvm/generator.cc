@@ -146,7 +146,7 @@ int64_t Generator::Score(uint32_t output) const {
   for (uint32_t stretch = 0; stretch < entries_per_row_; ++stretch) {
     const Entry& entry = entries_[stretch];
     score += Weight(options_.seed, stretch, entry.feature, output) * entry.value;
-    // Interaction: a strong feature with a high value multiplies its weak neighbour's share by -31.
+    // Interaction: a strong feature with a high value multiplies its weak neighbor's share by -31.
     if (stretch % kStrongEvery == 1 && entries_[stretch - 1].value > kOne / 2) {
       score -= 32 * Weight(options_.seed, stretch, entry.feature, output) * entry.value;
     }

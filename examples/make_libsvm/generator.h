@@ -12,7 +12,7 @@ enum class Task { kBinary, kRegression, kRanking, kMulticlass };
 struct Options {
   Task task = Task::kBinary;
   uint64_t rows = 1000;
-  /// Earlier rows are skipped. A different range with otherwise the same options gives new rows.
+  /// Number of the first row. A different range with otherwise the same options gives new rows.
   uint64_t first_row = 0;
   uint32_t features = 20;        ///< indices 1 to features
   double density = 1.0;          ///< fraction of the features present in a row, in (0, 1]

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Distributed training in the shape of the classic XGBoost tutorial.
+"""Distributed training, modeled on the classic XGBoost tutorial.
 
 Run it on three workers, or alone:
 
@@ -42,7 +42,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def load_share(path: str) -> xgb.DMatrix:
-    """Loads this worker's rows: once rabit is initialised, XGBoost splits the file itself."""
+    """Loads this worker's rows: once rabit is initialized, XGBoost splits the file itself."""
     share = xgb.DMatrix(path + "?format=libsvm")
     share.set_label((share.get_label() > 0).astype(float))  # -1/+1 becomes 0/1
     return share

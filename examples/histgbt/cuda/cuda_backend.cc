@@ -1,6 +1,6 @@
-// Grows trees on a GPU. The host works level by level and knows which rows belong to which node; the rows,
-// their gradients and the histograms stay on the device. For each level, the host receives two small copies:
-// how many rows went left, and the best splits.
+// Grows trees on a GPU. The host works level by level and keeps each node's range of rows; the rows, their
+// gradients and the histograms stay on the device. For each level, the host receives two small copies: the
+// number of rows that went left in each node, and the best splits.
 //
 // The nodes of a level are built in a few groups: while the histograms of one group are summed over all
 // workers on a separate stream, those of the next group are built.

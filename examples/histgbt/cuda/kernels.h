@@ -424,7 +424,7 @@ struct DeviceSplit {
   }
 };
 
-/// How many rows of a split node have been moved to each side.
+/// The number of rows of a split node that have been moved to each side.
 struct DeviceCounts {
   std::uint32_t lefts;
   std::uint32_t rights;

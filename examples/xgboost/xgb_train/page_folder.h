@@ -13,7 +13,7 @@ namespace warren::xgb_train {
 class PageFolder {
  public:
   /// Makes `CACHE.partK-of-N.xgboost.XXXXXX`, where the last six characters make the name unique. Throws
-  /// std::runtime_error.
+  /// std::runtime_error if the folder cannot be made or locked.
   PageFolder(const std::string& cache, int part, int parts);
   ~PageFolder();
   PageFolder(const PageFolder&) = delete;

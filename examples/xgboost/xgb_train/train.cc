@@ -91,15 +91,15 @@ void LinkMatrices(Data& data, bool eval_train) {
   data.eval_matrices.push_back(&data.train.matrix);
 }
 
-/// Where training starts: the number of finished rounds, and the bytes of the model that contains them. For
-/// round 0, that is model_in; without model_in, there are no bytes.
+/// The start of training: the number of finished rounds, and the bytes of the model that contains them. For
+/// round 0, the model is model_in; without model_in, there are no bytes.
 struct Start {
   int round = 0;
   std::string model;
 };
 
-/// Returns a saved model's bytes if it is complete and belongs to the run described by `run`; otherwise sets
-/// `why`.
+/// Returns a saved model's bytes if it is complete and belongs to the run described by `run`; otherwise
+/// stores the reason in `why`.
 std::optional<std::string> TakeIfOurs(const std::string& path, const std::string& run, std::string& why) {
   try {
     std::string bytes = ReadModel(path);

@@ -18,7 +18,7 @@ struct Path {
   Time receive_overhead = 0;  ///< o of LogGP: the core's time for a receive, without its copy
   double send_ps_per_byte = 0;
   double receive_ps_per_byte = 0;
-  Time miss = 0;               ///< for a send that finds no room or a receive that finds no data
+  Time miss = 0;               ///< for a send that finds no free space or a receive that finds no data
   Time latency = 0;            ///< L
   Time gap = 0;                ///< g: the least time between two messages that leave a host
   double gap_ps_per_byte = 0;  ///< G: for a host's network interface, in each direction

@@ -32,7 +32,7 @@ void Validate(const Options& options);
 /// The feature indices are divided into as many equal stretches as a row has entries, and one index is drawn
 /// from each, so with binary_features a stretch is a category and its indices are the category's values.
 /// Labels come from a hidden score: a weighted sum of the values, in which a few features have large weights
-/// and most have small ones, plus interactions of neighbouring features that only a tree or a product feature
+/// and most have small ones, plus interactions of neighboring features that only a tree or a product feature
 /// can find, plus noise.
 class Generator {
  public:

@@ -14,7 +14,7 @@
 namespace warren::data {
 
 /// Options: format=NAME (libsvm, libfm, csv, or another registered format), indexing_mode=0|1|-1, part and n
-/// (together), shuffle=SEED, bad_rows=strict|skip, and those of the formats: for CSV label_column,
+/// (together), shuffle=SEED, bad_rows=strict|skip, and the formats' own options: for CSV label_column,
 /// weight_column, qid_column, delimiter, header=0|1. Options of formats other than the chosen one are
 /// checked, but have no effect.
 struct DataUri {

@@ -41,11 +41,11 @@ typedef int (*WarrenAllreduceMax)(void* context, uint64_t* values, size_t count)
 /* Adds a file to `files`; to be called only from within WarrenFiles::list. Copies the name. */
 typedef void (*WarrenAddFile)(void* files, const char* name, uint64_t bytes);
 
-/* Finds and reads files with scheme://..., instead of dmlc-core. Both functions return 0, or another value on
- * failure; they should then leave the reason in `message`, at most `message_bytes` bytes including the final
- * NUL; otherwise the error only names the file. They are called only during the call that was given
- * these WarrenFiles, by several threads concurrently, and perhaps never by the calling thread. Error messages
- * show names unchanged. */
+/* Finds and reads files whose names begin with scheme://, in place of dmlc-core. Both functions return 0, or
+ * another value on failure; they should then store the reason in `message`, at most `message_bytes` bytes
+ * including the final NUL; otherwise the error only names the file. They are called only during the call that
+ * was given these WarrenFiles, by several threads concurrently, and perhaps never by the calling thread.
+ * Error messages show names unchanged. */
 typedef struct {
   void* context;
   /* Adds the file `path`, or the files of the folder or pattern `path`, in reading order, which must be the

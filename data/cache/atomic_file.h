@@ -41,8 +41,8 @@ class AtomicFile {
 /// Writes a file with AtomicFile.
 void WriteWholeFile(const std::string& target, std::string_view bytes);
 
-/// Removes the temporary files of `target` left by killed writers. Those of live writers, which hold their
-/// files' locks (flock), remain.
+/// Removes the temporary files of `target` left by killed writers. The files of live writers, which hold
+/// locks (flock) on them, remain.
 void RemoveLeftovers(const std::string& target);
 
 /// Like RemoveLeftovers, for all targets in `folder` whose names `is_target` accepts, in one pass over the

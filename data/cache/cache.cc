@@ -91,7 +91,7 @@ struct stat StatusOf(int fd, const std::string& path) {
   return status;
 }
 
-/// Describes the first words that differ.
+/// Describes the first difference: the word found and the word expected there.
 std::string FirstDifference(std::string_view found, std::string_view expected) {
   constexpr std::size_t kMostBefore = 20;
   const auto difference = std::mismatch(found.begin(), found.end(), expected.begin(), expected.end());

@@ -50,7 +50,8 @@ class CacheWriter {
   CacheWriter(const CacheWriter&) = delete;
   CacheWriter& operator=(const CacheWriter&) = delete;
 
-  /// Adds a page; a page without rows is ignored. Throws if the arrays do not match each other.
+  /// Adds a page; a page without rows is ignored. Throws DataError if the arrays of the page are
+  /// inconsistent.
   void Append(const RowView<Index>& page);
   /// Completes the cache; call once, at the end.
   void Commit();
@@ -67,7 +68,7 @@ class CacheWriter {
   std::vector<internal::CachePageEntry> table_;
 };
 
-/// A page of a cache. It stays in memory while this object lives, even after the Cache is gone. Movable,
+/// A page of a cache. It stays in memory while this object lives, even after the Cache is destroyed. Movable,
 /// not copyable.
 template <typename Index>
 class CachePage {

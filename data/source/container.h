@@ -23,7 +23,7 @@ inline constexpr std::size_t kRecognisedBytes = 13;
 /// distinguish BGZF from gzip, nor zstd seekable from zstd.
 Container RecogniseStart(std::string_view first_bytes);
 
-/// Returns "Parquet" or "Arrow" if a file, which is then not text, begins with that format's magic number;
+/// Returns "Parquet" or "Arrow" if a file begins with that format's magic number and is therefore not text;
 /// otherwise an empty string.
 std::string_view FormatWithColumns(std::string_view first_bytes);
 

@@ -151,7 +151,7 @@ void AddPath(const std::string& path, std::vector<Input>& inputs) {
   inputs.push_back(Look(path, status));
 }
 
-/// Whether a path is a pattern. An existing path is not, whatever characters it has.
+/// Whether a path is a pattern. The path of an existing file is never a pattern.
 bool IsPattern(const std::string& path) {
   struct stat status {};
   return path.find_first_of("*?[") != std::string::npos && stat(path.c_str(), &status) != 0;

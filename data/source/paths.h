@@ -1,4 +1,4 @@
-// How file names are interpreted.
+// The interpretation of file names.
 #pragma once
 
 #include <cstdint>

@@ -75,8 +75,8 @@ struct LinePlace {
 /// `offset`.
 LinePlace LineAt(const File& file, std::uint64_t offset, LinePlace known = {});
 
-/// Counts the lines that end in `text`. On input, `after_cr` says whether a CR precedes the text; on output,
-/// whether the text ends with one.
+/// Counts the lines that end in `text`. On input, `after_cr` is true if a CR precedes the text; on output, if
+/// the text ends with one.
 std::uint64_t CountLineEnds(std::string_view text, bool& after_cr);
 
 }  // namespace warren::data

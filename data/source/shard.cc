@@ -21,7 +21,7 @@ std::uint64_t CutAt(std::uint64_t total, int index, int count) {
 }
 
 /// Converts a cut to a position in the file that begins at `begin`. As in dmlc-core, a row that begins
-/// exactly at the cut belongs to the part before it.
+/// exactly at the cut belongs to the part before the cut.
 std::uint64_t PlaceOf(std::uint64_t cut, std::uint64_t begin, std::uint64_t size) {
   if (cut <= begin) return 0;
   return cut - begin >= size ? size : cut - begin + 1;

@@ -39,7 +39,8 @@ class Stream {
 /// reported as truncated. Decompression takes at most 128 MiB of memory for zstd and 1 GiB for xz; a file
 /// that needs more causes a DataError.
 std::unique_ptr<Stream> OpenStream(const std::string& path);
-/// The same for an open file of stored bytes, which are read in order, in pieces of 256 KiB or more.
+/// Like OpenStream(path), for an open file of stored bytes, which are read in order, in pieces of 256 KiB or
+/// more.
 std::unique_ptr<Stream> OpenStream(std::unique_ptr<File> stored);
 
 }  // namespace warren::data

@@ -30,8 +30,8 @@ struct LibSvmRows {
 };
 
 /// Reads rows while they are ordinary: one label, a weight only if `weights` is not null, a qid if and only
-/// if `qids` is not null, and features. Stops at `end`, or at the first row that is not ordinary, of which
-/// nothing is kept.
+/// if `qids` is not null, and features. Stops at `end`, or at the first row that is not ordinary; nothing of
+/// that row is kept.
 template <typename Index>
 using LibSvmKernel = void (*)(LibSvmRows<Index>&);
 

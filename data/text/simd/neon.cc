@@ -43,8 +43,8 @@ struct NeonIsa {
   }
 
   /// Converts up to eight digits at `first` to `upper`, and up to eight at `second` to `lower`. If
-  /// `first_shuffle` is null, converts up to sixteen digits at `second`: the last eight to `lower`, those
-  /// before them to `upper`.
+  /// `first_shuffle` is null, converts up to sixteen digits at `second`: the last eight to `lower`, the
+  /// preceding digits to `upper`.
   static void TwoNumbers(const char* first, const std::uint8_t* first_shuffle, const char* second,
                          const std::uint8_t* second_shuffle, std::uint32_t& upper, std::uint32_t& lower) {
     const uint8x16_t zero = vdupq_n_u8('0');

@@ -29,12 +29,12 @@ struct Case {
   std::size_t bytes;
 };
 
-/// Parses text like "allreduce:4096". Throws std::invalid_argument, whose message says what was expected.
+/// Parses text like "allreduce:4096". Throws std::invalid_argument naming what was expected.
 Case ParseCase(const std::string& text);
 std::string Name(Collective collective);
 
 struct Effort {
-  int samples = 5;         ///< number of samples wanted
+  int samples = 5;         ///< target number of samples
   int least_samples = 3;   ///< taken even after limit_s
   double limit_s = 1.5;    ///< stop after this time; after 10 times as long, even before least_samples
   double block_s = 0.005;  ///< a sample is a block of operations that takes at least this long

@@ -30,7 +30,7 @@ struct Model {
   Path inside;   ///< between ranks of one host
   Path between;  ///< between hosts, whose interfaces can all be busy at once (full bisection)
   int cores_of_host = 1;
-  Time poll = 0;                       ///< time to find out which awaited links are ready
+  Time poll = 0;                       ///< time to determine which awaited links are ready
   Time turn = 0;                       ///< time to pass a core from one rank to the next
   Time wake_up = 0;                    ///< time from the arrival for a sleeping rank until it runs
   Time wake = 0;                       ///< core time that waking a rank costs a sender on the same host

@@ -43,7 +43,7 @@ struct World::Event {
 };
 
 struct World::Host {
-  Time out_free = 0;  ///< when the interface will have sent everything so far
+  Time out_free = 0;  ///< time at which the interface will have sent everything so far
   Time in_free = 0;
   bool crowded = false;
   int free_cores = 0;

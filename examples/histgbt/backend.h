@@ -1,5 +1,5 @@
-// The operations of tree growing that run where the rows are: on CPUs (cpu/) or on a GPU (cuda/). Both
-// compute the same bits.
+// The operations of tree growing on the rows, which run on CPUs (cpu/) or on a GPU (cuda/). Both compute the
+// same bits.
 #pragma once
 
 #include <cstdint>
@@ -54,13 +54,14 @@ struct LeafValue {
   float weight = 0;
 };
 
-/// Collective calls are marked: all workers make them in the same order with the same arguments. Nodes are
-/// identified by their number in the tree being grown. Not thread-safe. Throws std::runtime_error.
+/// Functions marked as collective must be called by all workers, in the same order and with the same
+/// arguments. Nodes are identified by their number in the tree being grown. Not thread-safe. Functions throw
+/// std::runtime_error.
 class Backend {
  public:
   virtual ~Backend() = default;
 
-  /// Copies the margins, which are stored class by class.
+  /// Replaces the margins, which are stored class by class, with a copy of `margins`.
   virtual void SetMargins(std::span<const float> margins) = 0;
   virtual std::vector<float> Margins() = 0;
 

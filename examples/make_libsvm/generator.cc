@@ -19,7 +19,7 @@ constexpr int64_t kWeakWeight = 4;
 constexpr uint32_t kStrongEvery = 4;
 constexpr uint32_t kGrades = 5;  // relevance 0 to 4
 
-// The use of a random number, so that the draws of one row are independent.
+// The purpose of a random number. Different purposes give a row independent draws.
 enum class Purpose : uint64_t { kFeature = 1, kValue, kNoise, kWeight };
 
 // SplitMix64's finalizer (Steele, Lea, Flood 2014, "Fast splittable pseudorandom number generators").

@@ -38,8 +38,8 @@ class Generator {
  public:
   explicit Generator(const Options& options);
   void AppendRow(uint64_t row, std::string& text);
-  /// Appends the same row as numbers: the label, then the value of each feature, NaN for those not in the
-  /// row. Queries are left out.
+  /// Appends the same row as numbers: the label, then the value of each feature, NaN for features that are
+  /// not in the row. Queries are left out.
   void AppendNumbers(uint64_t row, std::vector<float>& numbers);
 
  private:

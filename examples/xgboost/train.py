@@ -49,7 +49,8 @@ def load_share(path: str) -> xgb.DMatrix:
 
 
 def save_whole(model: xgb.Booster, path: str) -> None:
-    """Saves the whole model or nothing: writes a temporary file, flushes it, then renames it. On an error (a full disk) the old file stays."""
+    """Saves the whole model or nothing: writes a temporary file, flushes it, then renames it. If that fails (e.g. the disk is full), the old file
+    is kept."""
     folder, name = os.path.split(path)
     aside = os.path.join(folder, f".{name}.unfinished")  # only rank 0 saves, so one name is enough
     # save_model is not used because it does not notice a full disk when it closes the file.

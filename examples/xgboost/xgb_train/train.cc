@@ -27,7 +27,7 @@ std::string LastModelPath(const Parameters& p) {
 }
 
 // Prepares the outputs on rank 0 before the work starts: creates the folder of saved models, checks that the
-// last model can be written, and removes what killed runs have left. Returns the lock of the folder if
+// last model can be written, and removes leftovers of killed runs. Returns the lock of the folder if
 // save_period is set; throws if another run holds it.
 posix::Descriptor PrepareOutputs(const Parameters& p) {
   if (p.save_period > 0 || p.model_out.empty()) std::filesystem::create_directories(p.model_dir);

@@ -63,7 +63,7 @@ def free_ports(number):
 
 
 def run(build, booster, side, workers, shape, network=None, environment_of_rank=lambda _rank: {"OMP_WAIT_POLICY": "passive"}):
-    """Runs one training; `shape` is (rows, columns, depth, rounds). Returns the measurements of rank 0 (training_workers/booster.py) and, as
+    """Performs one training run; `shape` is (rows, columns, depth, rounds). Returns the measurements of rank 0 (training_workers/booster.py) and, as
     "model", the bytes of its model."""
     rows, columns, depth, rounds = shape
     python, path = environment_of(booster, build)

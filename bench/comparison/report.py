@@ -70,7 +70,7 @@ class Row:
 
     def ratio(self, peer, cores=None):
         """The ratio of the peer's time to ours: the median over its samples, each divided by the mean of our samples before and after it.
-        With `cores` ("near", "far" or "both"), only samples taken while the cores were at that distance. None if there are none."""
+        With `cores` ("near", "far" or "both"), only samples taken while the cores were at that distance. None if there are no such samples."""
         record = self.records.get(peer)
         ratios = [pair["theirs"] / statistics.mean(pair["ours"]) for pair in (record or {}).get("pairs", ())
                   if cores in (None, pair["cores"])]

@@ -1,5 +1,5 @@
 # Run by CPack after the install rules and before it makes the packages (CPACK_PRE_BUILD_SCRIPTS). Does what Debian's policy requires of
-# every package and `cmake --install` does not do.
+# every package but `cmake --install` does not do.
 file(GLOB folders ${CPACK_TEMPORARY_INSTALL_DIRECTORY}/*)
 find_program(strip strip REQUIRED)
 find_program(gzip gzip REQUIRED)

@@ -28,7 +28,7 @@ class PageFolder {
   int lock_ = -1;  ///< the folder's lock file, locked while the process lives
 };
 
-/// Removes the folders, of any part of this cache, that killed processes (kill -9) have left.
+/// Removes the folders of all parts of this cache that killed processes (kill -9) have left behind.
 void RemovePageFoldersOfDeadProcesses(const std::string& cache);
 
 /// Starts a thread that waits for SIGINT, SIGTERM, SIGHUP or SIGQUIT, removes the process's page folders, and

@@ -44,7 +44,7 @@ int64_t Bell(uint64_t random) {
   int64_t sum = 0;
   for (int part = 0; part < 4; ++part) sum += static_cast<int64_t>((random >> (16 * part)) & 0xFFFF);
   constexpr int64_t kMean = 4 * 0xFFFF / 2;
-  return (sum - kMean) * 1732 / 1000;  // the standard deviation of the sum is the width / sqrt(3)
+  return (sum - kMean) * 1732 / 1000;  // standard deviation of the sum: width of a number / sqrt(3)
 }
 
 int64_t IntegerRoot(int64_t square) {

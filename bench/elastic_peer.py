@@ -2,9 +2,9 @@
 
     elastic_peer.py dask|ray WORKERS FOLDER ROUNDS NOTES
 
-`dask`: xgboost.dask on a LocalCluster, which starts a killed worker again; the training begins anew from a checkpoint of each round. `ray`: Ray
-Train's XGBoostTrainer with max_failures=1, which starts all workers again from a checkpoint of every fourth round. The process of each rank
-appends lines to NOTES/RANK: its number, the round, and the time."""
+`dask`: xgboost.dask on a LocalCluster, which restarts a killed worker; training continues from a checkpoint, which is saved after each round. `ray`:
+Ray Train's XGBoostTrainer with max_failures=1, which restarts all workers from a checkpoint, which is saved after every fourth round. The process of
+each rank appends lines to NOTES/RANK: its process ID, the round, and the time."""
 import logging
 import os
 import pathlib
@@ -17,21 +17,21 @@ SOFTWARE, WORKERS, FOLDER, ROUNDS, NOTES = sys.argv[1], int(sys.argv[2]), sys.ar
 THREADS = max(1, len(os.sched_getaffinity(0)) // WORKERS)
 PARAMS = {"objective": "binary:logistic", "tree_method": "hist", "max_depth": 8, "nthread": THREADS}
 SAVED = NOTES / "checkpoint.ubj"
-#: Ray Train's reports take longer than a round, also those without a checkpoint.
+#: Ray Train's reports, even those without a checkpoint, take longer than a round.
 ROUNDS_PER_REPORT = 4
-#: How often the training may begin anew.
+#: The number of attempts at training, including the first.
 ATTEMPTS = 3
 
 
 class Notes(xgboost.callback.TrainingCallback):
-    """Notes the time after each round. `saved`: the file for rank 0's model."""
+    """Notes the time after each round. `saved`: the file in which rank 0 saves its model after each round, or None."""
 
     def __init__(self, rank, notes, saved=None):
         super().__init__()
         self.rank, self.notes, self.saved = rank, notes, saved
 
     def after_iteration(self, model, epoch, evals_log):
-        """Writes a line."""
+        """Saves the model if this is rank 0 and a file is given, and appends a line to the notes."""
         rank = self.rank()
         if self.saved and rank == 0:
             model.save_model(self.saved.with_suffix(".new.ubj"))
@@ -42,7 +42,7 @@ class Notes(xgboost.callback.TrainingCallback):
 
 
 def rounds_of(model):
-    """The number of rounds of a model, or of None."""
+    """The number of rounds of a model; 0 for None."""
     return model.num_boosted_rounds() if model else 0
 
 
@@ -83,7 +83,7 @@ def with_ray():
     note = Notes  # a function that Ray sends to workers cannot refer to this module
 
     class Reports(RayTrainReportCallback):
-        """Reports some of the rounds, with a checkpoint."""
+        """Reports every ROUNDS_PER_REPORT-th round, with a checkpoint."""
 
         def after_iteration(self, model, epoch, evals_log):
             if model.num_boosted_rounds() % every == 0:
@@ -98,7 +98,7 @@ def with_ray():
         xgboost.train(params, rows, rounds - (model.num_boosted_rounds() if model else 0), xgb_model=model,
                       callbacks=[Reports(frequency=1), note(lambda: ray.train.get_context().get_world_rank(), notes)])
 
-    # One core more than workers: the rows are divided while they wait.
+    # One core more than there are workers: the rows are divided while the workers wait.
     ray.init(num_cpus=WORKERS + 1, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
     found = XGBoostTrainer(share, scaling_config=ray.train.ScalingConfig(num_workers=WORKERS), datasets={"train": ray.data.read_parquet(FOLDER)},
                            run_config=ray.train.RunConfig(storage_path=str(NOTES / "ray"),

@@ -1,9 +1,9 @@
-"""A worker of bench/elastic: trains on Parquet files, and notes when each round ended.
+"""A worker of bench/elastic: trains on Parquet files, and records the time after each round.
 
     elastic_worker.py WAY FOLDER ROUNDS NOTES
 
 WAY: `elastic` and `reproducible` call warren.xgboost.train, `checkpoints` calls train_with_checkpoints on a reproducible matrix. Each process
-appends lines to NOTES/TASK: its number, the round, and the time."""
+appends lines to NOTES/TASK: its process ID, the round, and the time."""
 import os
 import pathlib
 import sys
@@ -20,7 +20,7 @@ PARAMS = {"objective": "binary:logistic", "tree_method": "hist", "max_depth": 8,
 
 
 class Notes(xgboost.callback.TrainingCallback):
-    """Notes the time after each round."""
+    """Records the time after each round."""
 
     def __init__(self):
         self.file = (NOTES / os.environ["DMLC_TASK_ID"]).open("a", encoding="ascii")

@@ -19,7 +19,7 @@ PARAMS = {"objective": "binary:logistic", "tree_method": "hist", "max_depth": 6,
 
 
 class Clock(xgboost.callback.TrainingCallback):
-    """Notes the time after each round."""
+    """Records the time after each round."""
 
     def __init__(self):
         self.times = []

@@ -1,7 +1,7 @@
 // Reads the options of a command line in the forms that Python's argparse also accepts: whole names,
 // unambiguous abbreviations of long names, values after a blank, after "=" or directly after a letter, and
 // several flag letters in one word. All programs read their options this way, so that all accept the same
-// forms and report mistakes alike. Does no I/O.
+// forms and report mistakes in the same way. Does no I/O.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace warren::cli {
 
-/// The command line is not valid. `what()` is meant for the user.
+/// Thrown if the command line is invalid. `what()` is meant for the user.
 class UsageError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };

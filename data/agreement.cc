@@ -11,8 +11,8 @@
 namespace warren::data {
 namespace {
 
-/// Indices of the words. Words of several workers are combined by maximum; a minimum is stored as kMost minus
-/// its value.
+/// Indices into ShapeFinder's words. Words of several workers are combined by maximum; a minimum is stored as
+/// kMost minus its value.
 enum Word : std::uint8_t {
   kColumns,
   kBelowLeastIndex,  // 0 without entries

@@ -22,7 +22,7 @@ using AllreduceMax = std::function<void(std::uint64_t* values, std::size_t count
 /// The AllreduceMax of a process without other workers.
 inline void NobodyElse(std::uint64_t* /*values*/, std::size_t /*count*/) {}
 
-/// Properties of a whole data set, whichever worker reads its rows.
+/// Properties of a whole data set, the same on all workers.
 struct Shape {
   std::uint64_t columns = 0;         ///< greater than every index
   std::uint64_t labels_per_row = 1;  ///< 0 if the rows differ in this number; 1 if there are no rows
@@ -31,8 +31,8 @@ struct Shape {
   bool counted_from_one = false;     ///< Indexing::kDetect only: the text counts from 1
 };
 
-/// Determines the shape of a data set from its rows, which any number of workers may read in any number of
-/// parts.
+/// Determines the shape of a data set from its rows. The result does not depend on the division of the rows
+/// among workers and parts.
 class ShapeFinder {
  public:
   static constexpr std::size_t kWords = 8;
@@ -41,7 +41,7 @@ class ShapeFinder {
   void Add(const RowView<Index>& rows);
 
   /// Returns the shape of all workers' rows, using one allreduce. Workers without rows must also call it.
-  /// Throws DataError, on all workers alike, if some rows have a qid and others do not.
+  /// Throws DataError on all workers if some rows have a qid and others do not.
   Shape Agree(Indexing indexing, const AllreduceMax& allreduce_max = NobodyElse) const;
 
   /// The findings so far. To combine several finders, take the maximum of each word.
@@ -64,8 +64,8 @@ Shape Agree(RowBlock<Index>& block, Indexing indexing, const AllreduceMax& allre
 extern template Shape Agree(RowBlock<std::uint32_t>&, Indexing, const AllreduceMax&);
 extern template Shape Agree(RowBlock<std::uint64_t>&, Indexing, const AllreduceMax&);
 
-/// Reads the whole data set, whichever part `uri` names, for a worker that cannot ask other workers. Throws
-/// DataError like Reader, and for streams, which can be read only once.
+/// Reads the whole data set, whichever part `uri` names, for a worker that cannot communicate with the
+/// others. Throws DataError like Reader, and if an input is a stream, which can be read only once.
 ShapeFinder FindShape(const DataUri& uri, const ReaderOptions& options = {});
 
 }  // namespace warren::data

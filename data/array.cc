@@ -43,7 +43,8 @@ void* Reallocate(void* old, std::size_t old_bytes, std::size_t new_bytes) {
     std::free(old);
     return memory;
   }
-  // The mapping grows in place if there is room after it; otherwise its pages move to an aligned address.
+  // The mapping grows in place if the addresses after it are free; otherwise its pages move to an aligned
+  // address.
   const std::size_t old_size = MappedSize(old_bytes);
   const std::size_t new_size = MappedSize(new_bytes);
   if (mremap(old, old_size, new_size, 0) != MAP_FAILED) {

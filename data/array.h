@@ -61,7 +61,8 @@ class Array {
     data_ = static_cast<T*>(internal::Reallocate(data_, capacity_ * sizeof(T), capacity * sizeof(T)));
     capacity_ = capacity;
   }
-  /// Grows by at least half, so that adding elements one by one is cheap.
+  /// Ensures capacity for `more` additional elements. Grows by at least half, so that adding elements one by
+  /// one is cheap.
   void make_room(std::size_t more) {
     if (size_ + more > capacity_) reserve(std::max(size_ + more, capacity_ + capacity_ / 2 + 16));
   }

@@ -17,7 +17,7 @@ class DataError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// A fault in a row, found by a parser that knows the text but not its file.
+/// A fault in a row, as found by a parser, which has the text but not the file's name.
 struct Fault {
   std::size_t position = 0;  ///< position of the word in the text, in bytes
   std::string expected;      ///< expected instead of the word

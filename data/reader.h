@@ -49,8 +49,8 @@ struct BadRows {
 /// independently.
 using QueriesByFile = std::map<std::string, std::vector<std::uint64_t>>;
 
-/// Delivers blocks in text order, for any number of threads. At most 2 * threads + 2 blocks and texts are in
-/// memory at once.
+/// Delivers blocks in text order, for any number of threads. At most 2 * threads + 2 chunks of text are read
+/// ahead of delivery.
 ///
 /// With Indexing::kDetect, indices are returned as written in the text: see agreement.h.
 ///
@@ -87,7 +87,7 @@ class Reader {
 extern template class Reader<std::uint32_t>;
 extern template class Reader<std::uint64_t>;
 
-/// Reads the whole part into one block.
+/// Reads the whole part into one block. Throws like Reader.
 template <typename Index>
 RowBlock<Index> ReadAll(const DataUri& uri, Share share = {}, const ReaderOptions& options = {},
                         BadRows* bad_rows = nullptr, QueriesByFile* queries = nullptr);

@@ -7,7 +7,7 @@
 namespace warren::data {
 namespace {
 
-/// Sets `offsets` to those of `rows` rows with one label each.
+/// Sets `offsets` to the label offsets of `rows` rows with one label each.
 void FillLabelOffsets(Array<std::uint64_t>& offsets, std::size_t rows) {
   offsets.resize(rows + 1);
   for (std::size_t i = 0; i <= rows; ++i) offsets[i] = i;

@@ -10,8 +10,8 @@
 
 namespace warren::data {
 
-/// The rows of a block, or of a cache mapped into memory; the members are those of RowBlock. Valid until the
-/// block changes or the cache is unmapped.
+/// The rows of a block, or of a cache mapped into memory; the members have the same meaning as RowBlock's.
+/// Valid until the block changes or the cache is unmapped.
 template <typename Index>
 struct RowView {
   std::span<const std::uint64_t> offsets;

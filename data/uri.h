@@ -1,4 +1,4 @@
-// Names of data sets, which say what to read and how, in the syntax that XGBoost uses:
+// Data set names: paths, options and a cache, in the syntax that XGBoost uses:
 //
 //     path[;path...][?key=value[&key=value...]][#cache]
 #pragma once
@@ -14,7 +14,7 @@
 namespace warren::data {
 
 /// Options: format=NAME (libsvm, libfm, csv, or another registered format), indexing_mode=0|1|-1, part and n
-/// (together), shuffle=SEED, bad_rows=strict|skip, and those of the formats: for CSV label_column,
+/// (together), shuffle=SEED, bad_rows=strict|skip, and the formats' own options: for CSV label_column,
 /// weight_column, qid_column, delimiter, header=0|1. Options of formats other than the chosen one are
 /// checked, but have no effect.
 struct DataUri {
@@ -28,7 +28,7 @@ struct DataUri {
 DataUri ParseDataUri(std::string_view uri);
 
 /// Makes a DataUri from exact names of files and folders, in which no character is special. `options` is
-/// key=value[&key=value...] or empty. Throws DataError.
+/// key=value[&key=value...] or empty. Throws DataError if there is no path or `options` is malformed.
 DataUri DataUriOf(std::vector<std::string> paths, std::string_view options);
 
 /// Returns the keys of all options, for messages and help.

@@ -14,8 +14,8 @@ namespace warren::bench {
 ///     sample <case> <seconds of a block>    <seconds of one operation> <operations in the block>
 ///     forget                                ok: the buffers of the last case are freed
 ///
-/// until the conductor closes the socket. Sleeps between commands. Throws the errors of Measurement, and
-/// std::system_error.
+/// until the conductor closes the socket. Sleeps between commands. Throws the errors of Measurement,
+/// std::invalid_argument for a malformed command or a path that is too long, and std::system_error.
 void ObeyConductor(World& world, const std::string& path);
 
 }  // namespace warren::bench

@@ -175,8 +175,8 @@ class Measurement::Operation {
   int root_ = -1;
 };
 
-/// Times blocks of one operation. Its results are the same on every rank, so that all ranks decide alike
-/// without asking each other.
+/// Times blocks of one operation. Its results are the same on every rank, so all ranks make the same
+/// decisions without further communication.
 class Measurement::Stopwatch {
  public:
   explicit Stopwatch(World& world) : world_(world) {}

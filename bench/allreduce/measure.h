@@ -29,12 +29,12 @@ struct Case {
   std::size_t bytes;
 };
 
-/// Parses text like "allreduce:4096". Throws std::invalid_argument, whose message says what was expected.
+/// Parses text like "allreduce:4096". Throws std::invalid_argument naming what was expected.
 Case ParseCase(const std::string& text);
 std::string Name(Collective collective);
 
 struct Effort {
-  int samples = 5;         ///< number of samples wanted
+  int samples = 5;         ///< target number of samples
   int least_samples = 3;   ///< taken even after limit_s
   double limit_s = 1.5;    ///< stop after this time; after 10 times as long, even before least_samples
   double block_s = 0.005;  ///< a sample is a block of operations that takes at least this long
@@ -59,9 +59,9 @@ class WrongResult : public std::runtime_error {
 /// of arrival.
 class Measurement {
  public:
-  /// Runs the operation once on numbers that differ by rank and position, checks the result, and finds out
-  /// how many operations make a block of `block_s` seconds. Throws WrongResult on each rank whose result is
-  /// wrong.
+  /// Runs the operation once on numbers that differ by rank and position, checks the result, and determines
+  /// how many operations a block of `block_s` seconds needs. Throws WrongResult on each rank whose result is
+  /// wrong, and std::invalid_argument if the number of bytes does not fit the collective.
   Measurement(World& world, const Case& what, double block_s);
   ~Measurement();
   Measurement(const Measurement&) = delete;
@@ -83,7 +83,7 @@ class Measurement {
   std::size_t operations_ = 1;
 };
 
-/// Takes samples as `effort` says.
+/// Takes samples according to `effort`.
 Timing Measure(World& world, const Case& what, const Effort& effort);
 
 }  // namespace warren::bench

@@ -1,5 +1,5 @@
-// A simulated rabit worker. It sends the messages of rabit 0.1 and XGBoost 1.7 in the same order and in the
-// same pieces, over real sockets without TCP_NODELAY, as they do.
+// A simulated rabit worker. It sends the same messages as rabit 0.1 and XGBoost 1.7, in the same order and in
+// the same pieces, over real sockets without TCP_NODELAY.
 #pragma once
 
 #include <string>
@@ -31,7 +31,7 @@ class ClassicWorker final : public Worker {
                                Stage& stage);
   Task<bool> ConnectTo(wire::classic::Endpoint peer);
   Task<void> AcceptFrom(const Descriptor& listener);
-  /// Sends this worker's rank over a new link; returns the peer's.
+  /// Sends this worker's rank over a new link; returns the peer's rank.
   Task<int> ExchangeRanks(const Descriptor& link);
   void SayHello(const Descriptor& tracker, const wire::classic::Hello& hello);
   void Say(const Descriptor& tracker, std::string_view message);

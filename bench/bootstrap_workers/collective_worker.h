@@ -1,6 +1,6 @@
 // A simulated worker of XGBoost 2.1 or later. It sends the tracker the messages of a real worker, in the same
 // order and in the same pieces, and makes the ring with which XGBoost's communication begins. Later messages
-// do not concern a tracker.
+// do not involve the tracker.
 #pragma once
 
 #include <string>

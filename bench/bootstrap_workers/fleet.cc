@@ -58,7 +58,7 @@ char ReceiveByte(const Descriptor& socket) {
 
 }  // namespace
 
-/// The start of the shared memory; the members follow it. The clock is the same in all processes.
+/// The header of the shared memory, followed by the members. The clock is the same in all processes.
 struct Fleet::Shared {
   struct PerProcess {
     Clock::time_point first_connect;

@@ -20,7 +20,7 @@ using Seconds = std::chrono::duration<double>;
 
 class Fleet {
  public:
-  /// How a phase ended.
+  /// The outcome of a phase.
   enum class Outcome { kDone, kFailed, kTimedOut };
 
   /// Forks the processes, which then wait.

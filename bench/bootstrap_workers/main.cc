@@ -1,5 +1,5 @@
 // bootstrap-workers: starts a tracker, has N simulated workers form a job, and prints the time taken as one
-// line of JSON. Every worker really talks to the tracker and makes its links, which are then checked.
+// line of JSON. Every worker really connects to the tracker and makes its links, which are then checked.
 // bench/bootstrap runs this for our tracker and others in turn.
 #include <arpa/inet.h>
 #include <fmt/format.h>

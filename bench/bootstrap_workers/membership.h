@@ -1,4 +1,4 @@
-// The rank, neighbours and links of one worker, and a check of their consistency over all workers. Plain
+// The rank, neighbors and links of one worker, and a check of their consistency over all workers. Plain
 // data, since it is stored in memory that the processes of the simulation share.
 #pragma once
 
@@ -44,8 +44,8 @@ struct Membership {
   std::int32_t world_size = 0;
   std::int32_t ring_prev = -1;
   std::int32_t ring_next = -1;
-  PeerList tree;   ///< as told by the tracker
-  PeerList links;  ///< as told by the peers at the other ends
+  PeerList tree;   ///< as assigned by the tracker
+  PeerList links;  ///< as reported by the peers at the other ends
 };
 
 std::string_view StageName(Stage stage);

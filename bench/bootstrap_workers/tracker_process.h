@@ -25,7 +25,7 @@ class TrackerProcess {
   /// Starts the tracker and reads the address that it prints. Throws std::runtime_error if it has not printed
   /// one by the deadline.
   TrackerProcess(const std::vector<std::string>& command, std::chrono::steady_clock::time_point deadline);
-  /// Kills the tracker if it still runs.
+  /// Kills the tracker if it is still running.
   ~TrackerProcess();
   TrackerProcess(const TrackerProcess&) = delete;
   TrackerProcess& operator=(const TrackerProcess&) = delete;
@@ -33,7 +33,7 @@ class TrackerProcess {
   const sockaddr_in& address() const { return address_; }
   /// The user and system processor time of all the tracker's threads so far.
   std::chrono::duration<double> cpu_time() const;
-  /// Returns nullopt if the tracker still runs at the deadline.
+  /// Returns nullopt if the tracker is still running at the deadline.
   std::optional<End> WaitForEnd(std::chrono::steady_clock::time_point deadline);
   End Kill();
 

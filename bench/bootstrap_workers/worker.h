@@ -39,7 +39,7 @@ class Worker {
 
   /// Connects to the tracker and establishes all links. Throws on any error.
   virtual Task<void> Join(Membership& membership) = 0;
-  /// Tells the tracker that this worker has finished.
+  /// Reports to the tracker that this worker has finished.
   virtual Task<void> ShutDown(Membership& membership) = 0;
 
   /// The number of connections to peers that failed and were retried with the tracker's help.
@@ -48,7 +48,8 @@ class Worker {
 
 /// The address of worker `task`, with port 0.
 sockaddr_in AddressOfWorker(const WorkerOptions& options, int task);
-/// Closes the link by a reset: otherwise thousands of links would stay in TIME_WAIT and burden the next run.
+/// Sets the link to be closed by a reset: otherwise thousands of links would stay in TIME_WAIT and burden the
+/// next run.
 void CloseByReset(const Descriptor& link);
 
 }  // namespace warren::bench

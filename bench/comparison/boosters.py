@@ -54,7 +54,7 @@ def version_of(booster, build):
 
 
 def free_ports(number):
-    """Free ports of this host. Each training needs new ones: LightGBM cannot listen again on a port that it has just left."""
+    """Returns `number` free ports of this host. Each training run needs new ones: LightGBM cannot listen again on a port that it has just closed."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(number)]
         for one in sockets:
@@ -63,8 +63,8 @@ def free_ports(number):
 
 
 def run(build, booster, side, workers, shape, network=None, environment_of_rank=lambda _rank: {"OMP_WAIT_POLICY": "passive"}):
-    """Trains; `shape` is (rows, columns, depth, rounds). Returns the measurements of rank 0 (training_workers/booster.py), with the bytes
-    of its model ("model")."""
+    """Performs one training run; `shape` is (rows, columns, depth, rounds). Returns the measurements of rank 0 (training_workers/booster.py) and, as
+    "model", the bytes of its model."""
     rows, columns, depth, rounds = shape
     python, path = environment_of(booster, build)
     name = booster.partition("-")[0]

@@ -43,9 +43,9 @@ class System:
                 shutil.copy(file, folder / str(file)[1:])
 
     def run(self, command: str, folders: Sequence[Tuple[pathlib.Path, str]] = (), limit_s: float = 1800, **environment: str) -> str:
-        """Runs the command in /root and returns its standard output. Until the command ends, /proc, /dev and /dev/shm are mounted, and each
-        of `folders` (a folder of this machine, e.g. /sys, and a path in the system) is mounted at its path. Raises Failure with the
-        command's output, and TimeoutExpired."""
+        """Runs the command in /root and returns its standard output. Until the command ends, /proc, /dev and /dev/shm are mounted, and each of
+        `folders` (a folder of this machine, e.g. /sys, and a path in the system) is mounted at its path. Raises Failure with the command's output,
+        and subprocess.TimeoutExpired after `limit_s` seconds."""
         mounts = f"mount -t proc proc {self.folder}/proc; mount --rbind /dev {self.folder}/dev"
         spaces = ["--mount", "--pid", "--fork", "--kill-child"]
         if self.emulated:  # in a user namespace, which has a separate table of emulators

@@ -30,7 +30,7 @@ class ConductedWorld(World):
         super().__exit__(*what)
 
     def gather(self, ranks, limit_s):
-        """Waits until all ranks have joined."""
+        """Waits until all ranks have joined. Raises WorldStalled after `limit_s` seconds."""
         end = time.monotonic() + limit_s
         while len(self._ranks) < ranks:
             try:

@@ -39,7 +39,7 @@ def memory_available():
 
 
 def memory_rates(bin_dir, sizes):
-    """Returns, for each size, the bytes per second and core of copying and of adding in place, on one core and with all cores at work."""
+    """Returns, for each size, the rates of copying and of adding in place, in bytes per second and core, on one core and with all cores busy."""
     done = subprocess.run([program(bin_dir, "machine-limits"), "memory", *map(str, sizes)], stdout=subprocess.PIPE, text=True, check=True)
     rates = [json.loads(line) for line in done.stdout.splitlines()]
     return {line.pop("bytes"): line for line in rates}

@@ -453,7 +453,7 @@ class TorchWarren(TorchGloo):
 
 
 class TorchAlone(TorchGloo):
-    """The same training steps on the same number of ranks concurrently, without communication."""
+    """The training steps of TorchGloo, on the same number of ranks concurrently, without communication."""
 
     key = "torch-alone"
     title = "without communication"

@@ -10,7 +10,7 @@ from comparison.units import bytes_text
 
 PANEL_WIDTH, PANEL_HEIGHT = 460, 340
 MARGIN_LEFT, MARGIN_TOP, MARGIN_BOTTOM, GAP = 74, 76, 52, 40
-# Colours that the colour-blind can distinguish (Okabe and Ito); the marks differ, too.
+# Colors that the color-blind can distinguish (Okabe and Ito); the marks differ, too.
 STYLES = {"warren": ("#000000", 2.8, "circle"), "openmpi": ("#d55e00", 1.2, "square"),
           "openmpi5": ("#d55e00", 1.8, "diamond"), "mpich": ("#e69f00", 1.2, "diamond"),
           "mpich5": ("#e69f00", 1.8, "square"), "impi": ("#cc79a7", 1.8, "triangle"),

@@ -1,6 +1,6 @@
 """A rank of a library that is called from Python, as its users call it: the counterpart of the C++ programs of bench/allreduce.
 
-    python_worker.py LIBRARY --conductor SOCKET        the conductor says what to time (bench/allreduce/conducted.h)
+    python_worker.py LIBRARY --conductor SOCKET        the conductor determines what is timed (bench/allreduce/conducted.h)
 
 LIBRARY is `warren.rabit`, `xgboost` (xgboost.collective), or torch.distributed: `torch:gloo`, `torch:warren`, or `torch:alone`, whose ranks
 compute without communication. Ranks that use a tracker find it as all workers do. PyTorch's ranks use BENCH_RANK, BENCH_WORLD_SIZE and

@@ -1,4 +1,4 @@
-"""The report in Markdown: our times and those of every peer, the ratios of neighbouring samples, the limits and the goals. "Ours" is
+"""The report in Markdown: our times and those of every peer, the ratios of neighboring samples, the limits and the goals. "Ours" is
 Warren, or the Warren interface that --ours names."""
 
 import collections
@@ -62,7 +62,7 @@ class Row:
         return min(known)[1] if known else None
 
     def spread(self, peer):
-        """The median, with the least and the largest sample."""
+        """The median, with the smallest and the largest sample."""
         if self.median(peer) is None:
             return self.text(peer)
         seconds = self.records[peer]["seconds"]
@@ -70,7 +70,7 @@ class Row:
 
     def ratio(self, peer, cores=None):
         """The ratio of the peer's time to ours: the median over its samples, each divided by the mean of our samples before and after it.
-        With `cores` ("near", "far" or "both"), only samples taken while the cores were at that distance. None if there are none."""
+        With `cores` ("near", "far" or "both"), only samples taken while the cores were at that distance. None if there are no such samples."""
         record = self.records.get(peer)
         ratios = [pair["theirs"] / statistics.mean(pair["ours"]) for pair in (record or {}).get("pairs", ())
                   if cores in (None, pair["cores"])]

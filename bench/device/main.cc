@@ -44,7 +44,7 @@ void Meet() {
   rabit::Allreduce<rabit::op::Sum>(&nothing, 1);
 }
 
-/// The time of a call on the slowest rank: the median over rounds of many calls.
+/// Returns the microseconds of a call: the median over rounds of many calls, on the slowest rank.
 double Microseconds(const std::function<void()>& call, const std::function<void()>& wait) {
   for (int i = 0; i < 3; ++i) call();
   wait();

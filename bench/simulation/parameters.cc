@@ -1,13 +1,13 @@
 // loggp-parameters: measures the parameters of this machine for loggp-simulation over loopback; prints one
 // line of JSON.
 //
-// Pairs of processes exchange messages concurrently. There are as many processes as the world has, so that
-// the measured calls cost as much as they do in that world, with equally full caches. The program measures a
-// send, a receive, a receive that finds nothing, and a poll with epoll; large messages yield the costs per
-// byte. (Over loopback, the kernel does the receiver's part of the protocol inside send.) The latency is half
-// a round trip minus these costs; it is negative, because a message arrives before the call that sends it
-// returns. The cost of a wake-up is measured with processes that sleep while they wait. All values are
-// medians.
+// Pairs of processes exchange messages concurrently. There are as many processes as ranks in the world, so
+// that the measured calls cost as much as they do in that world, with equally full caches. The program
+// measures a send, a receive, a receive that finds nothing, and a poll with epoll; large messages yield the
+// costs per byte. (Over loopback, the kernel does the receiver's part of the protocol inside send.) The
+// latency is half a round trip minus these costs; it is negative, because a message arrives before the call
+// that sends it returns. The cost of a wake-up is measured with processes that sleep while they wait. All
+// values are medians.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -146,7 +146,7 @@ void Await(pid_t child) {
   waitpid(child, &status, 0);
 }
 
-/// How a player waits for a message.
+/// A player's way of waiting for a message.
 enum class Waiting { kSpin, kYield, kSleep };
 
 /// One end of a connection, which sends and receives messages of a fixed length. Measures its calls.

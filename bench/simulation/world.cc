@@ -43,7 +43,7 @@ struct World::Event {
 };
 
 struct World::Host {
-  Time out_free = 0;  ///< when the interface will have sent everything so far
+  Time out_free = 0;  ///< time at which the interface will have sent everything so far
   Time in_free = 0;
   bool crowded = false;
   int free_cores = 0;
@@ -91,7 +91,7 @@ class World::Rank final : public Transport {
   Traffic traffic_;
 };
 
-/// One rank's end of a link: the bytes it has sent, and those that have arrived for it.
+/// One rank's end of a link: the bytes it has sent, and the bytes that have arrived for it.
 class World::SimulatedLink final : public Link {
  public:
   SimulatedLink(Rank& self, Rank& peer)
@@ -382,8 +382,8 @@ void World::Leave(SimulatedLink& link, Time ready, std::size_t bytes) {
        link.peer_.rank_, &link, bytes);
 }
 
-/// Tells the rank that data or room from `peer` has arrived; resumes or wakes the rank if it is waiting for
-/// that.
+/// Handles data, or a notice of free buffer space, that has arrived from `peer`: resumes or wakes the rank if
+/// it is waiting for it.
 void World::Notify(Rank& rank, int peer, bool room) {
   const bool concerns =
       std::any_of(rank.interests_.begin(), rank.interests_.end(), [&](const Interest& interest) {

@@ -1,6 +1,6 @@
-// A world of simulated ranks. Each runs the engine's own code over a Transport whose links cost what the
-// model says, in virtual time. No bytes are moved except the tags that ranks compare, so all ranks may use
-// one buffer.
+// A world of simulated ranks. Each runs the engine's own code over a Transport whose links have the costs of
+// the model, in virtual time. No bytes are moved except the tags that ranks compare, so all ranks may use one
+// buffer.
 //
 // This is a discrete-event simulation. A rank's clock may run ahead of the others until the rank does
 // something that others see or that depends on others; then everything earlier is simulated first. Events of

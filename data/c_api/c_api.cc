@@ -100,7 +100,7 @@ class CallersFiles final : public RemoteFiles {
     Message message;
     if (files_.list(files_.context, uri.c_str(), Add, &listed, message.data(), message.size()) != 0)
       throw DataError(message.Of(uri, "listing it"));
-    // Add stores its exception, since none may pass through the caller's frames.
+    // Add stores its exception, since exceptions must not propagate through the caller's frames.
     if (listed.failure) std::rethrow_exception(listed.failure);
     return listed.files;
   }

@@ -16,8 +16,8 @@
 
 typedef struct WarrenRows WarrenRows;
 
-/* Arrays of a share in CSR form. Only `weights` and `group_sizes` can be NULL; the other arrays are not, even
- * if the share has no rows. Valid until their WarrenRows is freed. */
+/* Arrays of a share in CSR form. Only `weights` and `group_sizes` can be NULL; the other arrays are non-null
+ * even if the share has no rows. Valid until their WarrenRows is freed. */
 typedef struct {
   uint64_t rows;
   uint64_t entries;
@@ -38,14 +38,14 @@ typedef struct {
  * failed. */
 typedef int (*WarrenAllreduceMax)(void* context, uint64_t* values, size_t count);
 
-/* Adds a file to `files`; may be called only by WarrenFiles::list while it runs. Copies the name. */
+/* Adds a file to `files`; to be called only from within WarrenFiles::list. Copies the name. */
 typedef void (*WarrenAddFile)(void* files, const char* name, uint64_t bytes);
 
-/* Finds and reads files with scheme://..., instead of dmlc-core. Both functions return 0, or another value on
- * failure; they should then leave the reason in `message`, at most `message_bytes` bytes including the final
- * zero, since otherwise the error only names the file. They are called only during the call that was given
- * these WarrenFiles, by several threads concurrently, and perhaps never by the calling thread. Error messages
- * show names unchanged. */
+/* Finds and reads files whose names begin with scheme://, in place of dmlc-core. Both functions return 0, or
+ * another value on failure; they should then store the reason in `message`, at most `message_bytes` bytes
+ * including the final NUL; otherwise the error only names the file. They are called only during the call that
+ * was given these WarrenFiles, by several threads concurrently, and perhaps never by the calling thread.
+ * Error messages show names unchanged. */
 typedef struct {
   void* context;
   /* Adds the file `path`, or the files of the folder or pattern `path`, in reading order, which must be the
@@ -74,17 +74,17 @@ typedef struct {
   int threads;              /* 0: one per core */
 } WarrenDataSet;
 
-/* Reads part `part` of `parts` of the data set, or the part given in its name. The arrays have the shape of
- * the whole data set: the number of columns, the labels per row, and whether there are weights and queries.
- * With `allreduce_max`, the call is collective and the workers agree on the shape; if it is NULL, or the name
- * of the data set gives the part, the whole data set is read once more to find the shape, unless there is
- * only one part (streams, such as standard input, can then be read only as a whole). Fails for a data set
+/* Reads part `part` of `parts` of the data set, or the part given in its URI or options. The arrays have the
+ * shape of the whole data set: the number of columns, the labels per row, and whether there are weights and
+ * queries. With `allreduce_max`, the call is collective and the workers agree on the shape; if it is NULL, or
+ * the URI or the options give the part, the whole data set is read once more to find the shape, unless there
+ * is only one part (streams, such as standard input, can then be read only as a whole). Fails for a data set
  * with a cache, which is for data that does not fit into memory. */
 WARREN_DATA_API int warren_data_read_set(const WarrenDataSet* set, int part, int parts,
                                          WarrenAllreduceMax allreduce_max, void* context, WarrenRows** rows);
 WARREN_DATA_API int warren_data_read(const char* uri, int part, int parts, int threads,
                                      WarrenAllreduceMax allreduce_max, void* context, WarrenRows** rows);
-/* The same with the caller's files; NULL uses dmlc-core's streams. */
+/* Like warren_data_read, with the caller's files; NULL uses dmlc-core's streams. */
 WARREN_DATA_API int warren_data_read_from(const WarrenFiles* files, const char* uri, int part, int parts,
                                           int threads, WarrenAllreduceMax allreduce_max, void* context,
                                           WarrenRows** rows);

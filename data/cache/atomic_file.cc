@@ -1,4 +1,4 @@
-// AtomicFile with POSIX calls.
+// Implements AtomicFile with POSIX calls.
 #include "data/cache/atomic_file.h"
 
 #include <fcntl.h>

@@ -41,15 +41,16 @@ class AtomicFile {
 /// Writes a file with AtomicFile.
 void WriteWholeFile(const std::string& target, std::string_view bytes);
 
-/// Removes the temporary files of `target` left by killed writers. Those of live writers, which hold their
-/// files' locks (flock), remain.
+/// Removes the temporary files of `target` left by killed writers. The files of live writers, which hold
+/// locks (flock) on them, remain.
 void RemoveLeftovers(const std::string& target);
 
-/// The same for all targets in `folder` whose names `is_target` accepts, in one pass over the folder.
+/// Like RemoveLeftovers, for all targets in `folder` whose names `is_target` accepts, in one pass over the
+/// folder.
 void RemoveLeftoversIn(const std::string& folder, const std::function<bool(const std::string&)>& is_target);
 
-/// Throws if `target` cannot be created or replaced. Call it before hours of work whose result could
-/// otherwise not be saved.
+/// Throws std::runtime_error if `target` cannot be created or replaced. Call it before hours of work whose
+/// result could otherwise not be saved.
 void RequireWritable(const std::string& target);
 
 }  // namespace warren

@@ -38,7 +38,7 @@ PerArray<std::span<const std::byte>> ArraysOf(const RowView<Index>& page) {
           std::as_bytes(page.qids),    std::as_bytes(page.fields)};
 }
 
-/// Returns the page's entry of the table, with its position and checksum still unset.
+/// Returns the page's entry for the table of pages, without offset, bytes and checksum.
 template <typename Index>
 CachePageEntry EntryOf(const RowView<Index>& page) {
   CachePageEntry entry;
@@ -49,7 +49,7 @@ CachePageEntry EntryOf(const RowView<Index>& page) {
   return entry;
 }
 
-/// Returns the arrays of a page that is in memory at `page`.
+/// Returns the arrays of the page whose bytes are at `page`.
 template <typename Index>
 RowView<Index> ViewOf(const CachePageEntry& entry, const std::byte* page) {
   const PageLayout layout = internal::LayoutOf(entry.counts, sizeof(Index));
@@ -91,7 +91,7 @@ struct stat StatusOf(int fd, const std::string& path) {
   return status;
 }
 
-/// Describes the first words that differ.
+/// Describes the first difference: the word found and the word expected there.
 std::string FirstDifference(std::string_view found, std::string_view expected) {
   constexpr std::size_t kMostBefore = 20;
   const auto difference = std::mismatch(found.begin(), found.end(), expected.begin(), expected.end());

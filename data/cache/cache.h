@@ -25,7 +25,7 @@ namespace internal {
 struct CacheHeader;
 struct CachePageEntry;
 
-/// Unmaps `bytes` bytes.
+/// A deleter that unmaps `bytes` bytes.
 struct Unmap {
   std::size_t bytes = 0;
   void operator()(const std::byte* mapped) const noexcept;
@@ -50,7 +50,8 @@ class CacheWriter {
   CacheWriter(const CacheWriter&) = delete;
   CacheWriter& operator=(const CacheWriter&) = delete;
 
-  /// Adds a page; a page without rows is ignored. Throws if the arrays do not match each other.
+  /// Adds a page; a page without rows is ignored. Throws DataError if the arrays of the page are
+  /// inconsistent.
   void Append(const RowView<Index>& page);
   /// Completes the cache; call once, at the end.
   void Commit();
@@ -67,7 +68,7 @@ class CacheWriter {
   std::vector<internal::CachePageEntry> table_;
 };
 
-/// A page of a cache. It stays in memory while this object lives, even after the Cache is gone. Movable,
+/// A page of a cache. It stays in memory while this object lives, even after the Cache is destroyed. Movable,
 /// not copyable.
 template <typename Index>
 class CachePage {
@@ -93,8 +94,8 @@ class CachePage {
 template <typename Index>
 class Cache {
  public:
-  /// Returns null if there is no usable cache. `why` then says what was found and what was expected; it is
-  /// empty if the file does not exist. Pages are not read, so this detects everything except damage inside
+  /// Returns null if there is no usable cache. `why` then describes what was found and what was expected; it
+  /// is empty if the file does not exist. Pages are not read, so this detects everything except damage inside
   /// them.
   static std::unique_ptr<Cache> Open(const std::string& path, std::string_view identity, std::string& why);
   ~Cache();

@@ -73,7 +73,7 @@ struct CacheFooter {
 };
 static_assert(sizeof(CacheFooter) == 40);
 
-/// Positions of the arrays of a page, in bytes from its beginning.
+/// The positions of a page's arrays, from the beginning of the page, and their sizes, all in bytes.
 struct PageLayout {
   PerArray<std::uint64_t> begin{};
   PerArray<std::uint64_t> bytes{};
@@ -89,15 +89,16 @@ std::uint64_t Checksum(const void* bytes, std::size_t size);
 std::uint64_t ChecksumOf(const CacheHeader& header);
 std::uint64_t ChecksumOf(const CacheFooter& footer);
 
-/// Describes the first impossible size of the page; empty if all sizes are valid.
+/// Returns a description of the entry's first invalid size, number of columns or least index; empty if all
+/// are valid.
 std::string FaultOf(const CachePageEntry& page, std::uint32_t index_bytes);
 
 /// The sizes must be valid (FaultOf); otherwise the sums could overflow.
 PageLayout LayoutOf(const PerArray<std::uint64_t>& counts, std::uint32_t index_bytes);
 
-/// Checks the bytes of a page in order: offsets must begin at 0, never fall, and end at the size of the array
-/// they point into, and indices must be less than the number of columns, so that rows refer only to data of
-/// the page. Also computes the checksum.
+/// Checks the bytes of a page in order: offsets must begin at 0, never decrease, and end at the size of the
+/// array they point into, and indices must be less than the number of columns, so that rows refer only to
+/// data of the page. Also computes the checksum.
 class PageCheck {
  public:
   PageCheck(const CachePageEntry& page, std::uint32_t index_bytes);

@@ -89,7 +89,7 @@ void RequireElsewhere(const DataUri& uri, const std::string& cache) {
   }
 }
 
-/// Regroups the blocks of a reader so that no query is in two of them.
+/// Regroups the blocks of a reader so that consecutive rows of a query are never split between two blocks.
 template <typename Index>
 class WholeQueries {
  public:

@@ -16,7 +16,7 @@
 namespace warren::data {
 
 struct PageOptions {
-  /// Limit for all pages, texts and blocks in memory together. Larger single rows or queries exceed it.
+  /// Limit for the total size of pages, text and blocks in memory. Larger single rows or queries exceed it.
   std::size_t memory_bytes = std::size_t{256} << 20;
   ReaderOptions reader;  ///< its chunk_bytes is reduced if memory_bytes requires it
   /// Called with the reason if an existing cache is unusable and is rebuilt.

@@ -29,8 +29,8 @@ namespace {
 
 /// 64-bit indices, so that any valid data can be inspected.
 using WideIndex = std::uint64_t;
-/// The index type that load, xgb-train and caches use. validate uses it, too: rows that it accepts can be
-/// trained on.
+/// The index type that load, xgb-train and caches use. validate uses it, too, so that the rows it accepts can
+/// be used for training.
 using NarrowIndex = std::uint32_t;
 using Block = RowBlock<WideIndex>;
 

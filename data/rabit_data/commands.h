@@ -1,4 +1,4 @@
-// The commands of rabit-data. Each returns the exit code; errors are exceptions, as in the reader.
+// The commands of rabit-data. Each returns the exit code; errors are thrown, as in the reader.
 #pragma once
 
 #include <string>

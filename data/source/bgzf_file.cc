@@ -25,8 +25,8 @@ namespace {
 constexpr std::size_t kFixedHeaderBytes = 12;   // without the extra fields
 constexpr std::size_t kUsualHeaderBytes = 18;   // with only the BC field
 constexpr std::size_t kTrailerBytes = 8;        // CRC and text size
-constexpr std::size_t kLeastDeflateBytes = 2;   // an empty text
-constexpr std::size_t kMostBlockBytes = 65536;  // both compressed and as text
+constexpr std::size_t kLeastDeflateBytes = 2;   // an empty deflate stream
+constexpr std::size_t kMostBlockBytes = 65536;  // limit for the compressed size and for the text size
 
 struct Block {
   std::uint64_t at = 0;          ///< offset in the file

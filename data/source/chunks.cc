@@ -20,7 +20,7 @@ std::string_view WithoutFirstRow(std::string_view text, const RowEnds& row_ends)
 
 }  // namespace
 
-/// Cuts a stream into texts of whole rows.
+/// Splits a stream into chunks of whole rows.
 class ChunkSource::StreamCutter {
  public:
   StreamCutter(const Input& input, const RowEnds& row_ends, std::size_t chunk_bytes)

@@ -1,4 +1,4 @@
-// Splits a part of a data set into texts of whole rows. Internal to data/.
+// Splits a part of a data set into chunks of whole rows. Internal to data/.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@
 
 namespace warren::data {
 
-/// A text on its way from an input to a parser.
+/// A piece of text that is read from an input and then parsed.
 struct Chunk {
   std::uint64_t number = 0;  ///< zero-based position within the part
   Range range;
@@ -36,7 +36,7 @@ struct Chunk {
   Array<char> buffer;     ///< holds the text
 };
 
-/// Which part of the inputs is read, and in which pieces.
+/// The part of the inputs to read, and how to split it into chunks.
 struct ChunkOptions {
   Share share;
   std::optional<std::uint64_t> seed;  ///< seed of the chunk order; nullopt: file order

@@ -26,7 +26,7 @@ bool IsZstd(std::string_view first) {
   return magic == 0xFD2FB528 || (magic & 0xFFFFFFF0) == 0x184D2A50;
 }
 
-/// A text may begin with "BZh1", so this also requires the beginning of a block or of the end marker.
+/// Plain text may begin with "BZh1", so this also requires the beginning of a block or of the end marker.
 bool IsBzip2(std::string_view first) {
   if (first.size() < 10 || !first.starts_with("BZh"sv) || first[3] < '1' || first[3] > '9') return false;
   const std::string_view block = first.substr(4, 6);

@@ -1,4 +1,4 @@
-// Container formats of files, recognised by content, since names may be wrong or missing.
+// Container formats of files, recognized by content, since names may be wrong or missing.
 #pragma once
 
 #include <cstddef>
@@ -19,12 +19,12 @@ namespace internal {
 /// Maximum number of bytes that RecogniseStart examines.
 inline constexpr std::size_t kRecognisedBytes = 13;
 
-/// Recognises a container by the first bytes of a file. A file too short to be recognised is plain. Does not
+/// Recognizes a container by the first bytes of a file. A file too short to be recognized is plain. Does not
 /// distinguish BGZF from gzip, nor zstd seekable from zstd.
 Container RecogniseStart(std::string_view first_bytes);
 
-/// Returns "Parquet" or "Arrow" if a file begins like a file of that format, which is not text; otherwise an
-/// empty string.
+/// Returns "Parquet" or "Arrow" if a file begins with that format's magic number and is therefore not text;
+/// otherwise an empty string.
 std::string_view FormatWithColumns(std::string_view first_bytes);
 
 /// Whether a file that RecogniseStart reports as xz is .lzma, the older format without checksums.

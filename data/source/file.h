@@ -35,10 +35,10 @@ class File {
   std::uint64_t size_;
 };
 
-/// Recognises a regular file by its content. Throws DataError if it is not a regular file, cannot be read, or
+/// Recognizes a regular file by its content. Throws DataError if it is not a regular file, cannot be read, or
 /// is Parquet or Arrow.
 Container Recognise(const std::string& path);
-/// The same for an open file of stored bytes; reads its first bytes, and its last bytes if it may be zstd.
+/// Recognizes an open file by its stored bytes; reads its first bytes, and its last bytes if it may be zstd.
 Container Recognise(const File& stored);
 
 /// Opens a plain file, a BGZF file or a zstd file with a seek table. For compressed files, this reads the
@@ -53,7 +53,7 @@ Container Recognise(const File& stored);
 ///
 /// Throws DataError like Recognise, for any other container, and if the file is damaged or truncated.
 std::unique_ptr<File> OpenFile(const std::string& path, Container container);
-/// The same for an open file of stored bytes.
+/// Like OpenFile(path), for an open file of stored bytes.
 std::unique_ptr<File> OpenFile(std::unique_ptr<File> stored, Container container);
 
 }  // namespace warren::data

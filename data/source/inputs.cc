@@ -48,7 +48,8 @@ void LookAtRemote(Input& input) {
   input.size = input.opened->size();
 }
 
-/// Looks at all remote inputs. If any fail, throws the error of the first one in the list that failed.
+/// Examines all remote inputs concurrently. If any fail, throws the error of the first one in the list that
+/// failed.
 void LookAtRemotes(std::vector<Input>& inputs) {
   std::vector<Input*> remotes;
   for (Input& input : inputs) {
@@ -127,7 +128,7 @@ void AddFolder(const std::string& folder, std::vector<Input>& inputs) {
   try {
     for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
       const std::string name = entry.path().filename().string();
-      // Such files belong to other programs: .crc, _SUCCESS.
+      // Skip the files of other programs, such as .crc files and _SUCCESS, and subfolders.
       if (name.starts_with('.') || name.starts_with('_') || entry.is_directory()) continue;
       paths.push_back(entry.path().string());
     }
@@ -150,7 +151,7 @@ void AddPath(const std::string& path, std::vector<Input>& inputs) {
   inputs.push_back(Look(path, status));
 }
 
-/// Whether a path is a pattern. An existing path is not, whatever characters it has.
+/// Whether a path is a pattern. The path of an existing file is never a pattern.
 bool IsPattern(const std::string& path) {
   struct stat status {};
   return path.find_first_of("*?[") != std::string::npos && stat(path.c_str(), &status) != 0;

@@ -23,7 +23,7 @@ struct Input {
   /// The size used to divide inputs among the parts: bytes of text if divisible, otherwise stored bytes. 0
   /// for a stream of unknown length (standard input, a pipe).
   std::uint64_t size = 0;
-  /// Identifies the file, whichever name it was found by; empty for standard input, pipes and devices.
+  /// Identifies the file regardless of its name; empty for standard input, pipes and devices.
   std::string identity = {};
 
   // For remote files only:
@@ -39,11 +39,11 @@ std::unique_ptr<Stream> OpenStream(const Input& input);
 
 /// Each path is a file, a folder (the files in it whose names do not begin with '.' or '_', without
 /// subfolders), scheme://... (file:// always; others through `remote_files`, or dmlc-core if null), or
-/// whatever else `paths_are` allows. Files of a folder or pattern are sorted by the bytes of their names, so
-/// that all workers agree. Throws DataError if a path leads to nothing, or if a file occurs twice, under
-/// whatever names, since its rows would count twice.
+/// another form that `paths_are` allows. Files of a folder or pattern are sorted by the bytes of their names,
+/// so that all workers agree. Throws DataError if a path leads to nothing, or if a file occurs twice, even
+/// under different names, since its rows would count twice.
 ///
-/// Remote files are recognised by their contents, up to 16 at a time; a plain file takes one small read.
+/// Remote files are recognized by their contents, up to 16 at a time; a plain file takes one small read.
 std::vector<Input> ListInputs(const std::vector<std::string>& paths,
                               std::shared_ptr<const RemoteFiles> remote_files = nullptr,
                               Paths paths_are = Paths::kWritten);

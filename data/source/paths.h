@@ -1,11 +1,11 @@
-// How file names are interpreted.
+// The interpretation of file names.
 #pragma once
 
 #include <cstdint>
 
 namespace warren::data {
 
-/// What a path may be, in addition to a file, a folder or scheme://...
+/// The paths accepted in addition to files, folders and scheme://...
 enum class Paths : std::uint8_t {
   kWritten,  ///< patterns (*, ?, [...]) if no file has that name, and "-" for standard input
   kExact,    ///< nothing else: no character of a path is special

@@ -28,7 +28,7 @@ Text ReadRows(const File& file, std::uint64_t begin, std::uint64_t end, const Ro
 /// Reads a file row by row, forwards. Not thread-safe.
 class RowScanner {
  public:
-  /// If no row begins at `begin`, the first "row" is the rest of the row there.
+  /// If `begin` is inside a row, the first "row" returned is the rest of that row.
   RowScanner(const File& file, std::uint64_t begin, const RowEnds& row_ends)
       : file_(file), begin_(begin), row_ends_(row_ends) {}
 
@@ -50,8 +50,9 @@ class RowScanner {
   std::size_t dropped_ = 0;
 };
 
-/// Returns where a part may begin: at the first row at or after `offset` if it names no query, otherwise at
-/// the first one whose query is not that of the row before; the end of the file if there is none.
+/// Returns the position at which a part may begin: the first row at or after `offset` if rows name no
+/// queries, otherwise the first row there whose query differs from that of the preceding row; the end of the
+/// file if there is no such row.
 std::uint64_t QueryBegin(const File& file, std::uint64_t offset, const RowEnds& row_ends,
                          const QueryOf& query_of);
 
@@ -74,8 +75,8 @@ struct LinePlace {
 /// `offset`.
 LinePlace LineAt(const File& file, std::uint64_t offset, LinePlace known = {});
 
-/// Counts the lines that end in `text`. On input, `after_cr` says whether a CR precedes the text; on output,
-/// whether the text ends with one.
+/// Counts the lines that end in `text`. On input, `after_cr` is true if a CR precedes the text; on output, if
+/// the text ends with one.
 std::uint64_t CountLineEnds(std::string_view text, bool& after_cr);
 
 }  // namespace warren::data

@@ -1,4 +1,4 @@
-// How to cut a text into whole rows, whatever its format. Each format defines its own rules (text/format.h).
+// Rules for splitting text of any format into whole rows. Each format defines its own rules (text/format.h).
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace warren::data {
 
-/// The number of readable bytes, with any content, that must follow a text that is parsed.
+/// The number of readable bytes, with any content, that must follow the text passed to a parser.
 inline constexpr std::size_t kTextPadding = 128;
 
 /// A set of bytes, each of which ends a row wherever it occurs.

@@ -13,7 +13,7 @@ namespace {
 
 using Wide = unsigned __int128;
 
-/// Returns where part `index` of `count` begins, as in dmlc-core.
+/// Returns the position in the concatenated inputs at which part `index` of `count` begins, as in dmlc-core.
 std::uint64_t CutAt(std::uint64_t total, int index, int count) {
   const std::uint64_t step =
       total / static_cast<unsigned>(count) + (total % static_cast<unsigned>(count) > 0 ? 1 : 0);
@@ -21,7 +21,7 @@ std::uint64_t CutAt(std::uint64_t total, int index, int count) {
 }
 
 /// Converts a cut to a position in the file that begins at `begin`. As in dmlc-core, a row that begins
-/// exactly at the cut belongs to the part before it.
+/// exactly at the cut belongs to the part before the cut.
 std::uint64_t PlaceOf(std::uint64_t cut, std::uint64_t begin, std::uint64_t size) {
   if (cut <= begin) return 0;
   return cut - begin >= size ? size : cut - begin + 1;

@@ -1,6 +1,5 @@
-// Computes which part reads which bytes, from the sizes of the inputs only. The contract is that of
-// dmlc-core's InputSplit: parts are disjoint and together complete, and each can be computed without the
-// others.
+// Divides the bytes of the inputs among the parts, from the inputs' sizes only. As with dmlc-core's
+// InputSplit, parts are disjoint and together complete, and each can be computed independently of the others.
 #pragma once
 
 #include <cstddef>

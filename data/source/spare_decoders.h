@@ -11,13 +11,13 @@
 
 namespace warren::data::internal {
 
-/// Thread-safe.
+/// A pool of idle decoders. Thread-safe.
 template <typename Decoder>
 class SpareDecoders {
  public:
   /// Returns the spare decoder with the greatest `worth(decoder)`, a number that is not negative; null if the
   /// caller should make a new one. A decoder worth 0 to this caller may be useful to another, so it is
-  /// returned only if there is no room for more decoders.
+  /// returned only if the pool is full.
   template <typename Worth>
   std::unique_ptr<Decoder> Take(const Worth& worth) {
     const std::lock_guard lock(mutex_);

@@ -75,7 +75,7 @@ class Source {
     unread_.remove_prefix(bytes);
     offset_ += bytes;
   }
-  /// Reads more into unread(), which may have at most kMostPeeked bytes left. Returns false at the end.
+  /// Appends more bytes to unread(), which may have at most kMostPeeked bytes left. Returns false at the end.
   bool Fill() {
     buffer_.resize(kMostPeeked + kReadBytes);
     if (!unread_.empty()) std::memmove(buffer_.data(), unread_.data(), unread_.size());
@@ -151,13 +151,13 @@ class PlainStream : public Stream {
   Source source_;
 };
 
-/// Thrown by decoders, which know neither the file nor the position.
+/// Thrown by decoders, which have access to neither the file's name nor the position.
 struct Damage {
   std::string reason;
 };
 
-/// Decodes one format. A member (frame, stream) may be followed by another one, or by padding as the format
-/// defines it; anything else is damage.
+/// Decodes one format. A member (frame, stream) may be followed by another member, or by padding as the
+/// format defines it; anything else is damage.
 class Decoder {
  public:
   virtual ~Decoder() = default;

@@ -31,15 +31,16 @@ class Stream {
   std::string name_;
 };
 
-/// Opens a plain, gzip, zstd, bzip2, xz or .lzma file, recognised by its first bytes. It may have several
+/// Opens a plain, gzip, zstd, bzip2, xz or .lzma file, recognized by its first bytes. It may have several
 /// parts, one after the other: gzip members (zeros may follow), zstd frames, bzip2 and xz streams. "-" is
 /// standard input.
 ///
-/// Waits for the first bytes. A file too short to be recognised is plain; BGZF without its end mark is
+/// Waits for the first bytes. A file too short to be recognized is plain; BGZF without its end mark is
 /// reported as truncated. Decompression takes at most 128 MiB of memory for zstd and 1 GiB for xz; a file
 /// that needs more causes a DataError.
 std::unique_ptr<Stream> OpenStream(const std::string& path);
-/// The same for an open file of stored bytes, which are read in order, in pieces of 256 KiB or more.
+/// Like OpenStream(path), for an open file of stored bytes, which are read in order, in pieces of 256 KiB or
+/// more.
 std::unique_ptr<Stream> OpenStream(std::unique_ptr<File> stored);
 
 }  // namespace warren::data

@@ -18,8 +18,8 @@
 
 namespace warren::data {
 
-/// How to read a table. Columns are zero-based and include all columns of the text; -1 means that there is no
-/// such column. The remaining columns are the features, numbered 0, 1, 2... in order.
+/// The layout of a table. Columns are zero-based and include all columns of the text; -1 means that there is
+/// no such column. The remaining columns are the features, numbered 0, 1, 2... in order.
 struct CsvOptions {
   int label_column = -1;   ///< without it, every label is 0
   int weight_column = -1;  ///< without it, rows have no weights

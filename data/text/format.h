@@ -15,10 +15,11 @@
 
 namespace warren::data {
 
-/// Appends the rows of a text to a block with 32-bit or 64-bit indices. The text consists of whole rows, is
-/// followed by kTextPadding readable bytes, and may come from anywhere in the data set; the block is empty or
-/// has rows of the same data set. Calls `on_fault` for each bad row, with its position in the text, and skips
-/// the row if the handler returns. Called for texts of a few MiB each, by several threads concurrently.
+/// Parses text and appends its rows to a block with 32-bit or 64-bit indices. The text consists of whole
+/// rows, is followed by kTextPadding readable bytes, and may come from anywhere in the data set; the block is
+/// empty or has rows of the same data set. Calls `on_fault` for each bad row, with its position in the text,
+/// and skips the row if the handler returns. Called with a few MiB of text at a time, by several threads
+/// concurrently.
 class RowParser {
  public:
   using Narrow = RowBlock<std::uint32_t>;
@@ -46,7 +47,7 @@ struct FormatOption {
   /// Stores the value in TextOptions::of_format or in a member of TextOptions; throws DataError if it is
   /// invalid (option_value.h).
   void (*set)(TextOptions& options, std::string_view key, std::string_view value) = nullptr;
-  /// Returns a different text for each value: a cache made with another value is not used.
+  /// Returns a different string for each value: a cache made with another value is not used.
   std::string (*get)(const TextOptions& options) = nullptr;
 };
 

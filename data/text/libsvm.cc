@@ -44,7 +44,7 @@ class PlainParser {
       const RowText features = row;
       while (!row.AtEnd()) Feature(row);
       RequireIndicesOnce(features);
-      // Last, because the first weight gives weight 1 to all earlier rows, and a rejected row must not do
+      // Set last, because the first weight gives weight 1 to all earlier rows, and a rejected row must not do
       // that.
       if (weight) writer_.SetWeight(*weight);
       writer_.End();
@@ -141,8 +141,8 @@ bool SomeLabelIsOdd(const RowBlock<Index>& block, std::size_t begin) {
   return is_odd;
 }
 
-/// Reserves room for as many rows and entries as `bytes` of text can contain. The room takes only address
-/// space until it is written.
+/// Reserves capacity for as many rows and entries as `bytes` of text can contain. Until it is written, the
+/// capacity takes only address space.
 template <typename Index>
 void Reserve(RowBlock<Index>& block, std::size_t bytes) {
   // The shortest row is "0\n", the shortest entry " 1".

@@ -22,13 +22,13 @@ namespace warren::data {
 /// briefly for rows with unsorted indices. `block` takes at most 8 bytes (16 with 64-bit indices) per two
 /// bytes of text, and 32 per row. Thread-safe for different blocks.
 ///
-/// `has_queries` says whether rows have a qid; if it is nullopt, the first row of the block decides.
+/// `has_queries`: whether rows have a qid; if nullopt, the first row of the block decides.
 template <typename Index>
 void ParseLibSvm(std::string_view text, FirstIndex first, RowBlock<Index>& block,
                  const FaultHandler& on_fault, std::optional<bool> has_queries = std::nullopt);
 
-/// The same with the plain parser only, row by row. It is the reference for the fast kernels, and parses the
-/// rows that they do not handle. Needs no padding.
+/// Like ParseLibSvm, with the plain parser only, row by row. The plain parser is the reference for the fast
+/// kernels, and parses the rows that they do not handle. Needs no padding.
 template <typename Index>
 void ParseLibSvmPlainly(std::string_view text, FirstIndex first, RowBlock<Index>& block,
                         const FaultHandler& on_fault, std::optional<bool> has_queries = std::nullopt);

@@ -24,7 +24,8 @@ Number WholeNumber(std::string_view key, std::string_view value, Number least, N
   return number;
 }
 
-/// Returns the value named `value`. Throws DataError, listing the known names, if `values` has no such name.
+/// Returns the entry of `values` with the name `value`. Throws DataError, listing the known names, if there
+/// is none.
 template <typename Value>
 Value OneOf(std::string_view key, std::string_view value, const std::map<std::string_view, Value>& values) {
   if (const auto found = values.find(value); found != values.end()) return found->second;

@@ -1,4 +1,4 @@
-// The format of a text, and which part of it to read.
+// The options of a data set: its text format, the part to read, the order, and the handling of bad rows.
 #pragma once
 
 #include <cstdint>
@@ -20,14 +20,14 @@ enum class Format : std::uint8_t { kLibsvm, kLibfm, kCsv };
 /// Returns the NAME in "format=NAME". Throws DataError if the format is not registered.
 std::string_view Name(Format format);
 
-/// How a text counts its columns.
+/// The numbering of the columns in the text.
 enum class Indexing : std::int8_t {
   kDetect = -1,  ///< from 1 if no entry of the whole data set has index 0, else from 0
   kZero = 0,
   kOne = 1,
 };
 
-/// The number of a text's first column.
+/// The number of the first column in the text.
 enum class FirstIndex : std::uint8_t { kZero = 0, kOne = 1 };
 
 struct TextOptions {
@@ -35,11 +35,11 @@ struct TextOptions {
   Indexing indexing = Indexing::kZero;
   CsvOptions csv;
   bool csv_header = false;     ///< whether the first line of each file is a header
-  std::optional<Share> share;  ///< nullopt: the caller's
+  std::optional<Share> share;  ///< nullopt: the caller's share
   /// Seed of the order in which chunks are read; nullopt: file order.
   std::optional<std::uint64_t> seed;
   bool skip_bad_rows = false;  ///< skip, count and report bad rows instead of stopping at the first
-  /// By key, options of formats that have no member here (FormatOption in format.h).
+  /// The options, by key, of formats that have no member here (FormatOption in format.h).
   std::map<std::string, std::string, std::less<>> of_format;
 };
 

@@ -12,7 +12,7 @@ namespace warren::data {
 
 /// Registers a format at run time, for this process; `format` and everything it points to must stay valid
 /// until the process ends. Returns its value for TextOptions::format. Throws DataError if the format is
-/// incomplete or its name is taken.
+/// incomplete, its name is taken, or 256 formats are registered already.
 Format RegisterTextFormat(const TextFormat& format);
 
 /// Returns all formats, in the order of their Format values.
@@ -21,7 +21,7 @@ std::vector<const TextFormat*> TextFormats();
 /// Throws DataError if the format is not registered.
 const TextFormat& TextFormatOf(Format format);
 
-/// Returns how a text with these options is cut into rows.
+/// Returns the rules for splitting text with these options into rows.
 RowRules RowRulesOf(const TextOptions& options);
 
 /// Returns "NAME, indexing_mode N" and the format's own options: everything that determines the meaning of a

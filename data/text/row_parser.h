@@ -23,8 +23,8 @@
 
 namespace warren::data::internal {
 
-/// Calls `read_row(begin, end)` for the line that begins at `at`. If it throws BadRow, removes the unfinished
-/// row and calls `on_fault`. Returns where the next line may begin.
+/// Calls `read_row(begin, end)` for the line that begins at `at`. If `read_row` throws BadRow, removes the
+/// unfinished row and calls `on_fault`. Returns where the next line may begin.
 template <typename Index, typename ReadRow>
 const char* ReadLine(std::string_view text, const char* at, RowWriter<Index>& writer,
                      const FaultHandler& on_fault, const ReadRow& read_row) {
@@ -40,7 +40,7 @@ const char* ReadLine(std::string_view text, const char* at, RowWriter<Index>& wr
   return line_end == end ? end : line_end + 1;
 }
 
-/// The same for all lines of the text.
+/// Calls ReadLine for all lines of the text.
 template <typename Index, typename ReadRow>
 void ReadLines(std::string_view text, RowWriter<Index>& writer, const FaultHandler& on_fault,
                const ReadRow& read_row) {
@@ -51,8 +51,8 @@ void ReadLines(std::string_view text, RowWriter<Index>& writer, const FaultHandl
 constexpr std::string_view kLabelForm = "a label that is not nan and within the range of a float";
 constexpr std::string_view kWeightForm = "a finite weight of at least 0";
 
-/// Whether rows with this label, which ParseFloat read from `text`, can be trained on. Survival labels may be
-/// infinite, but only if written so: a number too large for a float is an error.
+/// Whether rows with this label, which ParseFloat read from `text`, can be used for training. Survival labels
+/// may be infinite, but only if written as such: a number too large for a float is an error.
 inline bool IsLabel(std::string_view text, float label) {
   if (std::isfinite(label)) return true;
   const bool says_infinity = text.find_first_of("iI") != std::string_view::npos;
@@ -99,7 +99,8 @@ inline std::optional<std::string> QueryName(std::string_view text) {
 }
 
 /// Parses an index, or libfm's field, that fills [begin, end), a part of `word`. The result is zero-based.
-/// `form` is the expected form of the word, `name` the name of the number, such as "an index".
+/// Throws BadRow if the number is invalid; `form` is the expected form of the word, `name` the name of the
+/// number, such as "an index".
 template <typename Index>
 Index ReadIndex(const RowText& row, std::string_view word, const char* begin, const char* end,
                 std::uint64_t first, std::string_view form, std::string_view name) {

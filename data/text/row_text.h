@@ -42,7 +42,7 @@ class RowText {
   bool StartsWith(std::string_view prefix) const {
     return std::string_view(at_, static_cast<std::size_t>(end_ - at_)).starts_with(prefix);
   }
-  /// `place` must be in the row.
+  /// Throws BadRow for a fault at `place`, which must be in the row.
   [[noreturn]] void Complain(const char* place, std::string expected) const {
     throw BadRow{{static_cast<std::size_t>(place - text_), std::move(expected)}};
   }

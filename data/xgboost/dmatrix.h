@@ -21,8 +21,8 @@ namespace warren::data {
 /// workers.
 void* MakeDMatrix(const RowView<std::uint32_t>& rows, int threads = 0, std::uint64_t labels_per_row = 1);
 
-/// Sets the same labels, weights and groups in a DMatrix that already has its rows, or in an iterator's proxy
-/// DMatrix.
+/// Sets labels, weights and groups like MakeDMatrix, in a DMatrix that already has its rows, or in an
+/// iterator's proxy DMatrix.
 void SetLabelsAndSuch(void* dmatrix, const RowView<std::uint32_t>& rows, std::uint64_t labels_per_row = 1);
 
 }  // namespace warren::data

@@ -30,7 +30,8 @@ DMatrixPages::~DMatrixPages() {
   XGDMatrixFree(proxy_);
 }
 
-// Exceptions must not pass through XGBoost's code; the constructor rethrows those that occur while it runs.
+// Exceptions must not propagate through XGBoost's code, so they are stored. The constructor rethrows an
+// exception that occurs while it runs.
 int DMatrixPages::Next(void* self) noexcept {
   auto& pages = *static_cast<DMatrixPages*>(self);
   try {

@@ -8,7 +8,7 @@ TABLE = SOURCE / "bench/results/training.md"
 BOOSTERS = {"xgboost-3.4.1": "XGBoost 3.4.1", "lightgbm": "LightGBM 4.7.0"}
 TRAINING = "20,000 x 50, depth 8, 30 rounds"
 WORKERS = (2, 4, 8)
-#: The columns of the table that are shown: the class and the label of their bars.
+#: The table's columns to draw, with the class and the label of their bars.
 BARS = {"one process, s": ("one", "one process, two threads"), "own, s": ("own", "workers over the library's own communication"),
         "over Warren, s": ("ours", "workers over Warren")}
 LEFT, RIGHT, BAR, GAP = 216, 40, 16, 20

@@ -22,7 +22,7 @@ int main(int argc, char** argv) {
       if (leaders) leaders.Allreduce(sum.data(), sum.size(), warren::Op::kSum);
       host.Broadcast(sum.data(), sum.size(), 0);
 
-      // The same in one call.
+      // The same sum in one call.
       world.Allreduce(gradient.data(), gradient.size(), warren::Op::kSum);
       std::printf("rank %d, %d of %d on its host: the sum is %g by levels and %g in one call\n", world.rank(),
                   host.rank(), host.size(), sum[0], gradient[0]);

@@ -1,5 +1,5 @@
-// The operations of tree growing that run where the rows are: on CPUs (cpu/) or on a GPU (cuda/). Both
-// compute the same bits.
+// The operations of tree growing on the rows, which run on CPUs (cpu/) or on a GPU (cuda/). Both compute the
+// same bits.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,7 @@ struct NodeToBuild {
   std::int32_t parent = -1;
 };
 
-/// How a node's rows are divided between its children.
+/// The split of a node's rows between its children.
 struct NodeSplit {
   std::int32_t node = 0;
   std::int32_t left = 0;
@@ -54,13 +54,14 @@ struct LeafValue {
   float weight = 0;
 };
 
-/// Collective calls are marked: all workers make them in the same order with the same arguments. Nodes are
-/// identified by their number in the tree being grown. Not thread-safe. Throws std::runtime_error.
+/// Functions marked as collective must be called by all workers, in the same order and with the same
+/// arguments. Nodes are identified by their number in the tree being grown. Not thread-safe. Functions throw
+/// std::runtime_error.
 class Backend {
  public:
   virtual ~Backend() = default;
 
-  /// Copies the margins, which are stored class by class.
+  /// Replaces the margins, which are stored class by class, with a copy of `margins`.
   virtual void SetMargins(std::span<const float> margins) = 0;
   virtual std::vector<float> Margins() = 0;
 

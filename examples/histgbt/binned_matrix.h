@@ -38,8 +38,8 @@ struct BinnedMatrix {
 /// Bins the rows, none of which may have a feature twice. Features from cuts.features() on are left out.
 BinnedMatrix BinRows(const data::RowView<std::uint32_t>& rows, const Cuts& cuts, Threads& threads);
 
-/// The same with the given layout. kDense8 requires at most 256 bins per feature, kDense16 at most 65,536,
-/// including one for missing values if there are any.
+/// Like the other BinRows, with the given layout. kDense8 requires at most 256 bins per feature, kDense16 at
+/// most 65,536, including one for missing values if there are any.
 BinnedMatrix BinRows(const data::RowView<std::uint32_t>& rows, const Cuts& cuts, Layout layout,
                      Threads& threads);
 

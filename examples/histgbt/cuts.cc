@@ -53,8 +53,8 @@ std::vector<std::uint32_t> ChooseCuts(std::span<const std::uint64_t> counts, std
     in_bin += counts[j];
     const bool enough_for_all = counts.size() - j <= bins;  // each remaining candidate can get its own bin
     const std::uint64_t fair = (left + bins - 1) / bins;
-    // Bins are never empty. A heavy value does not share a bin with the few values before it, since it would
-    // hide them.
+    // Bins are never empty. A heavy value does not share a bin with the few values before it, which could
+    // then not be distinguished from it.
     const bool next_is_heavy = counts[j + 1] >= fair;
     const bool next_is_too_much = in_bin + counts[j + 1] > 2 * fair - std::min(in_bin, fair);
     const bool is_full = in_bin >= fair || next_is_heavy || next_is_too_much || enough_for_all;

@@ -38,8 +38,8 @@ struct Cuts {
 std::vector<std::uint32_t> ChooseCuts(std::span<const std::uint64_t> counts, std::size_t most_bins);
 
 /// Makes the cuts from the rows of all workers, ignoring weights; a collective call. A feature has at most
-/// `max_bin` bins, which must be at least 2. If some rows lack the feature, the limit is one lower, to leave
-/// room for missing values, but never below 2.
+/// `max_bin` bins, which must be at least 2. If some rows lack the feature, the limit is one lower, to
+/// reserve a bin for missing values, but never below 2.
 Cuts MakeCuts(const data::RowView<std::uint32_t>& rows, std::size_t max_bin, Threads& threads);
 
 }  // namespace warren::histgbt

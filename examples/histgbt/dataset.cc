@@ -47,7 +47,7 @@ void DatasetLoader::Exchange(std::uint64_t* values, std::size_t count) {
 data::RowBlock<std::uint32_t> DatasetLoader::ReadRows(const std::string& uri) {
   data::DataUri parsed = data::ParseDataUri(uri);
   RefuseWhatWouldNotBeLearned(parsed, uri);
-  // Sets whose indexing is to be detected use that of the first set.
+  // Data sets with indexing_mode=-1 use the indexing of the first set, once it is known.
   if (parsed.options.indexing == data::Indexing::kDetect) parsed.options.indexing = indexing_;
   data::ReaderOptions options;
   options.threads = threads_.count();

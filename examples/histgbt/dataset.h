@@ -13,7 +13,7 @@
 
 namespace warren::histgbt {
 
-/// The results of the workers' exchanges when they loaded the data. A restarted worker takes them from the
+/// The results that the workers exchanged while loading the data. A restarted worker takes them from the
 /// checkpoint, since the other workers do not repeat the exchanges.
 struct Agreed {
   Cuts cuts;

@@ -85,7 +85,7 @@ struct SketchOptions {
 std::vector<FeatureSketch> SketchRows(const data::RowView<std::uint32_t>& rows, const SketchOptions& options,
                                       Threads& threads);
 
-/// Replaces the sketches with those of all workers' rows. A collective call.
+/// Replaces each sketch with the sketch of all workers' rows. A collective call.
 void MergeSketches(std::vector<FeatureSketch>& sketches, const SketchOptions& options);
 
 }  // namespace warren::histgbt

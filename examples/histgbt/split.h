@@ -56,8 +56,8 @@ HISTGBT_HD inline void Consider(const SplitNode& node, const GradientSum& left, 
 }
 
 /// Considers the splits after one bin of a feature; for the last bin, the split between missing and present
-/// values. `up_to` is the sum of the bins up to and including `bin`, `missing` that of the rows without the
-/// feature.
+/// values. `up_to` is the sum of the bins up to and including `bin`, `missing` the sum of the rows without
+/// the feature.
 HISTGBT_HD inline void ConsiderBin(const SplitNode& node, const GradientSum& up_to,
                                    const GradientSum& missing, std::uint32_t feature, std::uint32_t bin,
                                    bool is_last, const Scale& scale, const SplitParameters& parameters,

@@ -26,7 +26,7 @@ class Threads {
 
   /// Calls `task(index, thread)` for each index below `tasks`, in any order; `thread` is below count(), and
   /// differs between concurrent calls. Returns when all calls have ended. After an exception, starts no more
-  /// tasks, and finally rethrows it or that of another task.
+  /// tasks, and rethrows the first exception when all calls have ended.
   void ForEach(std::size_t tasks, const std::function<void(std::size_t index, int thread)>& task);
 
   /// Calls `range(begin, end, thread)` for ranges that together cover 0 to `size`, each with at least `least`

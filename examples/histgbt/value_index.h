@@ -11,8 +11,8 @@
 
 namespace warren::histgbt {
 
-/// Returns how many values of a sorted list are not greater than `value`, in at most 32 steps without
-/// data-dependent branches.
+/// Returns the number of values in a sorted list that are not greater than `value`, in at most 32 steps
+/// without data-dependent branches.
 inline std::uint32_t CountUpTo(std::span<const float> sorted, float value) {
   const float* base = sorted.data();
   std::size_t size = sorted.size();
@@ -34,7 +34,7 @@ class ValueIndex {
   /// Adds the next feature. The values must be finite and ascending, and must outlive the index.
   void Add(std::span<const float> sorted);
 
-  /// The same as the free function, for a finite value.
+  /// Like the free function, for the values of a feature; `value` must be finite.
   std::uint32_t CountUpTo(std::size_t feature, float value) const {
     const Feature& own = features_[feature];
     if (own.steps == 0) return histgbt::CountUpTo(own.sorted, value);
@@ -45,7 +45,7 @@ class ValueIndex {
  private:
   struct Feature {
     std::span<const float> sorted;
-    std::size_t starts = 0;   ///< where its grid begins in starts_: steps + 1 entries
+    std::size_t starts = 0;   ///< beginning of its grid in starts_: steps + 1 entries
     std::uint32_t steps = 0;  ///< 0: no grid
     bool by_floats = false;
     float least = 0;

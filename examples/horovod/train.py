@@ -3,8 +3,8 @@
     dmlc-submit --num-workers 3 python3 train.py
     python3 train.py                                    # alone
 
-Only the lines with `hvd` are about several ranks. With `import horovod.torch as hvd` instead of the first of them, this is a
-Horovod script, which runs here with `python3 -m warren.compat train.py`.
+Only the lines with `hvd` concern several ranks. With `import horovod.torch as hvd` instead of the first such line, this is a Horovod script, which
+runs here with `python3 -m warren.compat train.py`.
 """
 import argparse
 

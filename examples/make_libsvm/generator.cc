@@ -19,7 +19,7 @@ constexpr int64_t kWeakWeight = 4;
 constexpr uint32_t kStrongEvery = 4;
 constexpr uint32_t kGrades = 5;  // relevance 0 to 4
 
-// The use of a random number, so that the draws of one row are independent.
+// The purpose of a random number. Different purposes give a row independent draws.
 enum class Purpose : uint64_t { kFeature = 1, kValue, kNoise, kWeight };
 
 // SplitMix64's finalizer (Steele, Lea, Flood 2014, "Fast splittable pseudorandom number generators").
@@ -44,7 +44,7 @@ int64_t Bell(uint64_t random) {
   int64_t sum = 0;
   for (int part = 0; part < 4; ++part) sum += static_cast<int64_t>((random >> (16 * part)) & 0xFFFF);
   constexpr int64_t kMean = 4 * 0xFFFF / 2;
-  return (sum - kMean) * 1732 / 1000;  // the sum of four uniform numbers of width w has deviation w / sqrt(3)
+  return (sum - kMean) * 1732 / 1000;  // standard deviation of the sum: width of a number / sqrt(3)
 }
 
 int64_t IntegerRoot(int64_t square) {
@@ -146,7 +146,7 @@ int64_t Generator::Score(uint32_t output) const {
   for (uint32_t stretch = 0; stretch < entries_per_row_; ++stretch) {
     const Entry& entry = entries_[stretch];
     score += Weight(options_.seed, stretch, entry.feature, output) * entry.value;
-    // Interaction: a strong feature with a high value multiplies its weak neighbour's share by -31.
+    // Interaction: a strong feature with a high value multiplies its weak neighbor's share by -31.
     if (stretch % kStrongEvery == 1 && entries_[stretch - 1].value > kOne / 2) {
       score -= 32 * Weight(options_.seed, stretch, entry.feature, output) * entry.value;
     }

@@ -12,7 +12,7 @@ enum class Task { kBinary, kRegression, kRanking, kMulticlass };
 struct Options {
   Task task = Task::kBinary;
   uint64_t rows = 1000;
-  /// Earlier rows are skipped. A different range with otherwise the same options gives new rows.
+  /// Number of the first row. A different range with otherwise the same options gives new rows.
   uint64_t first_row = 0;
   uint32_t features = 20;        ///< indices 1 to features
   double density = 1.0;          ///< fraction of the features present in a row, in (0, 1]
@@ -32,14 +32,14 @@ void Validate(const Options& options);
 /// The feature indices are divided into as many equal stretches as a row has entries, and one index is drawn
 /// from each, so with binary_features a stretch is a category and its indices are the category's values.
 /// Labels come from a hidden score: a weighted sum of the values, in which a few features have large weights
-/// and most have small ones, plus interactions of neighbouring features that only a tree or a product feature
+/// and most have small ones, plus interactions of neighboring features that only a tree or a product feature
 /// can find, plus noise.
 class Generator {
  public:
   explicit Generator(const Options& options);
   void AppendRow(uint64_t row, std::string& text);
-  /// Appends the same row as numbers: the label, then the value of each feature, NaN for those not in the
-  /// row. Queries are left out.
+  /// Appends the same row as numbers: the label, then the value of each feature, NaN for features that are
+  /// not in the row. Queries are left out.
   void AppendNumbers(uint64_t row, std::vector<float>& numbers);
 
  private:

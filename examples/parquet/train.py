@@ -13,7 +13,7 @@ import warren.xgboost
 data, output = sys.argv[1:]
 with warren.xgboost.communicator():
     train = warren.xgboost.load_dmatrix(f"{data}/train", label="late", quantile=True, external_memory="auto")
-    # Use the training set's category codes, whichever carriers this worker's rows contain.
+    # Use the training set's category codes, regardless of which carriers occur in this worker's rows.
     valid = warren.xgboost.load_dmatrix(f"{data}/valid", label="late", categories=train.warren_categories)
     model = xgboost.train({"objective": "binary:logistic", "tree_method": "hist", "eval_metric": "auc", "max_depth": 4}, train, 50,
                           evals=[(valid, "valid")], early_stopping_rounds=5, verbose_eval=10)

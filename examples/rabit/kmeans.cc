@@ -3,7 +3,7 @@
 //
 //     dmlc-submit --num-workers 3 rabit-kmeans [points] [clusters] [rounds]
 //
-// Any number of workers finds the same centres: coordinates are small whole numbers, so the sums are exact.
+// Any number of workers finds the same centers: coordinates are small whole numbers, so the sums are exact.
 #include <rabit/rabit.h>
 
 #include <array>

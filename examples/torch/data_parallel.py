@@ -1,4 +1,4 @@
-"""Trains a network that recognises digits with DistributedDataParallel over the backend "warren".
+"""Trains a network that recognizes digits with DistributedDataParallel over the backend "warren".
 
     dmlc-submit --num-workers 2 python examples/torch/data_parallel.py      # or torchrun --nproc-per-node 2, mpirun -np 2, srun -n 2
 

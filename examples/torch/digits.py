@@ -1,4 +1,4 @@
-"""Trains a network that recognises digits on all workers, in TorchMPI's four modes.
+"""Trains a network that recognizes digits on all workers, in TorchMPI's four modes.
 
     dmlc-submit --num-workers 2 python examples/torch/digits.py --mode allreduce
     dmlc-submit --num-workers 2 python examples/torch/digits.py --mode allreduce-async
@@ -49,7 +49,7 @@ def batches_of(inputs, targets, seed):
 
 
 def prepared(options, model):
-    """Returns the engine, the optimizer, and the object that talks to the servers (None in modes without servers)."""
+    """Returns the engine, the optimizer, and the object that exchanges parameters with the servers (None in modes without servers)."""
     if options.mode.startswith("allreduce"):
         engine = warren.torch.AllReduceSGDEngine(asynchronous=options.mode == "allreduce-async", prefetch=True)
         return engine, torch.optim.SGD(model.parameters(), options.lr, momentum=0.9), None

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Distributed training in the shape of the classic XGBoost tutorial.
+"""Distributed training, modeled on the classic XGBoost tutorial.
 
 Run it on three workers, or alone:
 
@@ -42,14 +42,15 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def load_share(path: str) -> xgb.DMatrix:
-    """Loads this worker's rows: once rabit is initialised, XGBoost splits the file itself."""
+    """Loads this worker's rows: once rabit is initialized, XGBoost splits the file itself."""
     share = xgb.DMatrix(path + "?format=libsvm")
     share.set_label((share.get_label() > 0).astype(float))  # -1/+1 becomes 0/1
     return share
 
 
 def save_whole(model: xgb.Booster, path: str) -> None:
-    """Saves the whole model or nothing: writes a temporary file, flushes it, then renames it. On an error (a full disk) the old file stays."""
+    """Saves the whole model or nothing: writes a temporary file, flushes it, then renames it. If that fails (e.g. the disk is full), the old file
+    is kept."""
     folder, name = os.path.split(path)
     aside = os.path.join(folder, f".{name}.unfinished")  # only rank 0 saves, so one name is enough
     # save_model is not used because it does not notice a full disk when it closes the file.

@@ -1,5 +1,5 @@
 # Run by CPack after the install rules and before it makes the packages (CPACK_PRE_BUILD_SCRIPTS). Does what Debian's policy requires of
-# every package and `cmake --install` does not do.
+# every package but `cmake --install` does not do.
 file(GLOB folders ${CPACK_TEMPORARY_INSTALL_DIRECTORY}/*)
 find_program(strip strip REQUIRED)
 find_program(gzip gzip REQUIRED)
@@ -7,7 +7,7 @@ foreach(folder IN LISTS folders)
   get_filename_component(component ${folder} NAME)
   string(TOUPPER ${component} component)
   set(doc ${folder}/usr/share/doc/${CPACK_DEBIAN_${component}_PACKAGE_NAME})
-  # Debian calls the licence file `copyright`, and its zsh looks for completions in another folder.
+  # Debian calls the license file `copyright`, and its zsh looks for completions in another folder.
   file(REMOVE ${folder}/usr/share/doc/warren/LICENSE)
   if(IS_DIRECTORY ${folder}/usr/share/zsh/site-functions)
     file(RENAME ${folder}/usr/share/zsh/site-functions ${folder}/usr/share/zsh/vendor-completions)

@@ -13,8 +13,8 @@ struct Digits {
   static __m128i Load(const void* from) { return _mm_loadu_si128(static_cast<const __m128i*>(from)); }
 
   /// Converts up to eight digits at `first` to `upper`, and up to eight at `second` to `lower`. If
-  /// `first_shuffle` is null, converts up to sixteen digits at `second`: the last eight to `lower`, those
-  /// before them to `upper`.
+  /// `first_shuffle` is null, converts up to sixteen digits at `second`: the last eight to `lower`, the
+  /// preceding digits to `upper`.
   static void TwoNumbers(const char* first, const std::uint8_t* first_shuffle, const char* second,
                          const std::uint8_t* second_shuffle, std::uint32_t& upper, std::uint32_t& lower) {
     const __m128i zero = _mm_set1_epi8('0');

@@ -10,7 +10,7 @@
 
 namespace warren::data::simd {
 
-/// Input and output of a kernel. The arrays must have room for as many rows and entries as the text can
+/// Input and output of a kernel. The arrays must have capacity for as many rows and entries as the text can
 /// contain.
 template <typename Index>
 struct LibSvmRows {
@@ -30,8 +30,8 @@ struct LibSvmRows {
 };
 
 /// Reads rows while they are ordinary: one label, a weight only if `weights` is not null, a qid if and only
-/// if `qids` is not null, and features. Stops at `end`, or at the first row that is not ordinary, of which
-/// nothing is kept.
+/// if `qids` is not null, and features. Stops at `end`, or at the first row that is not ordinary; nothing of
+/// that row is kept.
 template <typename Index>
 using LibSvmKernel = void (*)(LibSvmRows<Index>&);
 

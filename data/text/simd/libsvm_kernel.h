@@ -218,7 +218,7 @@ class RowReader {
   };
 
   /// Reads all features of the row. Returns true with begin_ after the row's line end, or false if the row is
-  /// not ordinary, of which nothing is kept.
+  /// not ordinary; nothing of it is then kept.
   ///
   /// All state that changes from word to word is in local variables, which the compiler keeps in registers;
   /// members would be kept in memory for the functions called here.

@@ -10,7 +10,7 @@ struct NeonIsa {
   static uint8x16_t Load(const void* from) { return vld1q_u8(static_cast<const std::uint8_t*>(from)); }
 
   /// Returns one bit for each byte of four vectors; each byte is 0xFF or 0. Each byte keeps the bit of its
-  /// position among eight, and adding neighbours three times combines eight bytes into one.
+  /// position among eight, and adding neighbors three times combines eight bytes into one.
   static std::uint64_t Mask(uint8x16_t a, uint8x16_t b, uint8x16_t c, uint8x16_t d) {
     alignas(kLoad) static constexpr std::uint8_t kPlaces[kLoad] = {1, 2, 4, 8, 16, 32, 64, 128,
                                                                    1, 2, 4, 8, 16, 32, 64, 128};
@@ -43,8 +43,8 @@ struct NeonIsa {
   }
 
   /// Converts up to eight digits at `first` to `upper`, and up to eight at `second` to `lower`. If
-  /// `first_shuffle` is null, converts up to sixteen digits at `second`: the last eight to `lower`, those
-  /// before them to `upper`.
+  /// `first_shuffle` is null, converts up to sixteen digits at `second`: the last eight to `lower`, the
+  /// preceding digits to `upper`.
   static void TwoNumbers(const char* first, const std::uint8_t* first_shuffle, const char* second,
                          const std::uint8_t* second_shuffle, std::uint32_t& upper, std::uint32_t& lower) {
     const uint8x16_t zero = vdupq_n_u8('0');

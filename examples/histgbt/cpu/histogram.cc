@@ -18,7 +18,7 @@ void AddRow(const Bin* __restrict row, std::size_t features, Packed gradient, Pa
   for (std::size_t f = 0; f < features; ++f, sums += stride) sums[row[f]] += gradient;
 }
 
-/// The same for one-byte bins, which are read eight at a time.
+/// AddRow for one-byte bins, which are read eight at a time.
 void AddRow(const std::uint8_t* __restrict row, std::size_t features, Packed gradient,
             Packed* __restrict sums, std::size_t /*stride*/) {
   constexpr std::size_t kStride = 256;

@@ -1,9 +1,9 @@
-// Grows trees on a GPU. The host works level by level and knows which rows belong to which node; the rows,
-// their gradients and the histograms stay on the device. For each level, the host receives two small copies:
-// how many rows went left, and the best splits.
+// Grows trees on a GPU. The host works level by level and keeps each node's range of rows; the rows, their
+// gradients and the histograms stay on the device. For each level, the host receives two small copies: the
+// number of rows that went left in each node, and the best splits.
 //
-// The nodes of a level are built in a few groups: while the histograms of one group are summed over all
-// workers on a separate stream, those of the next group are built.
+// The histograms of a level are built in a few groups of nodes: while one group's histograms are summed over
+// all workers on a separate stream, the next group's are built.
 #include <cuda_runtime_api.h>
 #include <rabit/device.h>
 #include <rabit/rabit.h>

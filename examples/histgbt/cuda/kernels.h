@@ -424,7 +424,7 @@ struct DeviceSplit {
   }
 };
 
-/// How many rows of a split node have been moved to each side.
+/// The number of rows of a split node that have been moved to each side.
 struct DeviceCounts {
   std::uint32_t lefts;
   std::uint32_t rights;
@@ -477,7 +477,7 @@ struct PartitionKernel {
       if (thread.index == 0) Reserve(piece, split, shared);
     } else {
       std::uint32_t left_at = shared.left_at + shared.lefts[thread.index];
-      // Rows of this block before this thread's, minus those that went left.
+      // The rows of this block before this thread's rows, minus the ones that go left.
       std::uint32_t right_at = shared.right_at + thread.index * kRowsPerThread - shared.lefts[thread.index];
       for (std::uint32_t i = 0; i < count; ++i) {
         const bool left = (shared.goes_left[thread.index] >> i & 1) != 0;

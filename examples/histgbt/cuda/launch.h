@@ -1,4 +1,4 @@
-// How kernels are written and started. A kernel is a struct whose members are its arguments. Its work is
+// The form of kernels, and their launch. A kernel is a struct whose members are its arguments. Its work is
 // divided into phases, between which all threads of a block synchronize (__syncthreads) and exchange data in
 // the block's shared memory. The same code therefore runs on a GPU (launch.cu) and, one thread after the
 // other, on a host, which allows tests without a GPU.
@@ -31,7 +31,7 @@ struct Thread {
   HISTGBT_HD std::size_t all() const { return static_cast<std::size_t>(blocks) * kThreads; }
 };
 
-/// Starts the kernel on the stream; does nothing for 0 blocks. Throws std::runtime_error.
+/// Starts the kernel on the stream; does nothing for 0 blocks. Throws std::runtime_error if the launch fails.
 template <typename Kernel>
 void Launch(const Kernel& kernel, unsigned blocks, cudaStream_t stream);
 

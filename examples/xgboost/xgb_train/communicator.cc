@@ -32,9 +32,9 @@ struct Launch {
   int processes = 1;
 };
 
-/// Finds out how mpirun, srun or torchrun started this process, by the rules of rabit_engine/engine/join.cc,
+/// Determines how mpirun, srun or torchrun started this process, by the rules of rabit_engine/engine/join.cc,
 /// which is not available if XGBoost communicates by itself. With WARREN_BOOTSTRAP=none, the processes do not
-/// belong together.
+/// form a job.
 Launch LaunchOfThisProcess() {
   if (Variable("WARREN_BOOTSTRAP") == "none" || Variable("RABIT_BOOTSTRAP") == "none") return {};
   std::vector<std::string> names{"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"};

@@ -63,7 +63,7 @@ bool ForgetsLabelsWithoutRows(std::string_view version) {
          version.starts_with("3.1.");
 }
 
-/// Pages and the matrix that XGBoost made from them. Each member depends on those declared before it.
+/// Pages and the matrix that XGBoost made from them. Each member depends on the members declared before it.
 struct PagedMatrix {
   PagedMatrix(const std::string& cache, data::Share own) : folder(cache, own.index, own.count) {}
 

@@ -1,4 +1,4 @@
-// A fingerprint of a sequence of numbers or of a text. It does not protect against forgery.
+// A fingerprint of text or of a sequence of numbers. It does not protect against forgery.
 #pragma once
 
 #include <algorithm>

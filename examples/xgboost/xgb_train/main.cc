@@ -1,5 +1,6 @@
-// xgb-train: trains XGBoost models, predicts with them and dumps them as a configuration file says, alone or
-// as one worker of a job. It reads the format of the command line program that XGBoost no longer ships.
+// xgb-train: trains XGBoost models, predicts with them and dumps them, as specified in a configuration file,
+// alone or as one worker of a job. It reads the format of the command line program that XGBoost no longer
+// ships.
 #include <fmt/format.h>
 
 #include <cstdio>

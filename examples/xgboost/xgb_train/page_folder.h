@@ -13,7 +13,7 @@ namespace warren::xgb_train {
 class PageFolder {
  public:
   /// Makes `CACHE.partK-of-N.xgboost.XXXXXX`, where the last six characters make the name unique. Throws
-  /// std::runtime_error.
+  /// std::runtime_error if the folder cannot be made or locked.
   PageFolder(const std::string& cache, int part, int parts);
   ~PageFolder();
   PageFolder(const PageFolder&) = delete;
@@ -28,7 +28,7 @@ class PageFolder {
   int lock_ = -1;  ///< the folder's lock file, locked while the process lives
 };
 
-/// Removes the folders, of any part of this cache, that killed processes (kill -9) have left.
+/// Removes the folders of all parts of this cache that killed processes (kill -9) have left behind.
 void RemovePageFoldersOfDeadProcesses(const std::string& cache);
 
 /// Starts a thread that waits for SIGINT, SIGTERM, SIGHUP or SIGQUIT, removes the process's page folders, and

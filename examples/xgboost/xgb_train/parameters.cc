@@ -129,8 +129,8 @@ std::string_view CanonicalKey(const Setting& setting) {
   return rule ? rule->name : std::string_view(setting.key);
 }
 
-// Keeps the last setting of each key, ordered by those last positions. All eval_metric settings are kept,
-// since XGBoost evaluates each of them.
+// Keeps the last setting of each key, in the order of these last occurrences. All eval_metric settings are
+// kept, since XGBoost evaluates each of them.
 std::vector<Setting> LaterWins(const std::vector<Setting>& settings) {
   std::vector<Setting> kept;
   std::set<std::string> seen;

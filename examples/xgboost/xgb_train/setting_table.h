@@ -1,4 +1,4 @@
-// A table of the settings that a program knows: one row parses a setting, stores it, and explains it in the
+// A table of the settings that a program accepts: one row parses a setting, stores it, and explains it in the
 // help.
 #pragma once
 

@@ -27,7 +27,7 @@ std::string LastModelPath(const Parameters& p) {
 }
 
 // Prepares the outputs on rank 0 before the work starts: creates the folder of saved models, checks that the
-// last model can be written, and removes what killed runs have left. Returns the lock of the folder if
+// last model can be written, and removes leftovers of killed runs. Returns the lock of the folder if
 // save_period is set; throws if another run holds it.
 posix::Descriptor PrepareOutputs(const Parameters& p) {
   if (p.save_period > 0 || p.model_out.empty()) std::filesystem::create_directories(p.model_dir);
@@ -91,15 +91,15 @@ void LinkMatrices(Data& data, bool eval_train) {
   data.eval_matrices.push_back(&data.train.matrix);
 }
 
-/// Where training starts: the number of finished rounds, and the bytes of the model that contains them. For
-/// round 0, that is model_in; without model_in, there are no bytes.
+/// The start of training: the number of finished rounds, and the bytes of the model that contains them. For
+/// round 0, the model is model_in; without model_in, there are no bytes.
 struct Start {
   int round = 0;
   std::string model;
 };
 
-/// Returns a saved model's bytes if it is complete and belongs to the run described by `run`; otherwise sets
-/// `why`.
+/// Returns a saved model's bytes if it is complete and belongs to the run described by `run`; otherwise
+/// stores the reason in `why`.
 std::optional<std::string> TakeIfOurs(const std::string& path, const std::string& run, std::string& why) {
   try {
     std::string bytes = ReadModel(path);

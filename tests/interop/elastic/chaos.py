@@ -100,7 +100,7 @@ def stacks(path):
     except OSError:
         return f"\n{path.name}: process {pid} has ended\n"
     spy = shutil.which("py-spy") or next(map(str, BIN.parent.glob("interop/py-spy/bin/py-spy")), None)
-    done = subprocess.run([spy, "dump", "--native", "--pid", pid], stdout=subprocess.PIPE, text=True, check=False) if spy else None
+    done = subprocess.run(["timeout", "30", spy, "dump", "--native", "--pid", pid], stdout=subprocess.PIPE, text=True, check=False) if spy else None
     return f"\n{path.name}: process {pid}: {waits}\n{done.stdout if done else ''}"
 
 

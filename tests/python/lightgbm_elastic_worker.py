@@ -54,6 +54,7 @@ def make():
     rows[:1200].to_parquet("train.parquet", row_group_size=100)
     rows[1200:].to_parquet("valid.parquet", row_group_size=50)
     sparse = pandas.DataFrame(np.where(rng.random((1200, 3)) < .1, rng.standard_normal((1200, 3)), 0).astype("float32"), columns=list("abc"))
+    sparse[COLUMNS] = np.float32(0)
     sparse["two"] = (sparse.a + sparse.b > 0).astype("float32")
     sparse.to_parquet("sparse.parquet", row_group_size=100)
 

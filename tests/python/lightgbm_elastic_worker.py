@@ -78,11 +78,11 @@ def disturb(way, place, number):
 
 
 def break_connections():
-    """Shuts down this process's TCP connections over IPv4, except those to the tracker."""
+    """Shuts down this process's TCP connections, except those to the tracker."""
     for name in os.listdir("/proc/self/fd"):
         try:
             with socket.socket(fileno=os.dup(int(name))) as one:
-                if one.family == socket.AF_INET and one.getpeername()[1] != int(os.environ["DMLC_TRACKER_PORT"]):
+                if one.family in (socket.AF_INET, socket.AF_INET6) and one.getpeername()[1] != int(os.environ["DMLC_TRACKER_PORT"]):
                     one.shutdown(socket.SHUT_RDWR)
         except OSError:  # not a socket, or not connected
             pass

@@ -128,6 +128,7 @@ void Generations::Handle(ConnectionId connection, const wire::MemberMessage& mes
       if (worker.generation == number_ && cause_.empty()) {
         cause_ = fmt::format("task {} left", wire::Printable(worker.task_id));
       }
+      NoteIfAMemberLeaves(worker, now);
       worker.state = State::kSilent;  // so that Remove does not treat it as lost
       connections_.Log(Severity::kInfo, fmt::format("{} leaves the job", connections_.Name(connection)));
       return Remove(connection, "left", now);
@@ -222,6 +223,7 @@ void Generations::Come(ConnectionId connection, TimePoint now) {
     waiting_since_ = now;
     if (!broken_) incomplete_since_ = now;
   }
+  NoteIfAMemberLeaves(worker, now);
   worker.state = State::kWaits;
   if (is_other && !broken_ && !formed_) {
     if (number_ > 0 && cause_.empty()) {
@@ -230,6 +232,25 @@ void Generations::Come(ConnectionId connection, TimePoint now) {
     AskForChange();
   }
   Evaluate(now);
+}
+
+void Generations::NoteIfAMemberLeaves(const Worker& worker, TimePoint now) {
+  if (worker.state != State::kMember || worker.generation != number_ || broken_ || first_left_at_) return;
+  first_left_at_ = now;
+}
+
+/// Members that leave a generation after an error of the network do not know which member is lost. So the
+/// generation breaks if a member does not leave it, too.
+void Generations::BreakIfMembersStay(TimePoint now) {
+  if (!first_left_at_ || done_ || NumMembers() == 0 || now - *first_left_at_ < kLeaveTogether) return;
+  std::vector<std::string> names;
+  for (const auto& [task_id, host] : away_) names.push_back(wire::Printable(task_id));
+  for (const auto& [connection, worker] : workers_) {
+    if (worker.state != State::kMember || worker.generation != number_) continue;
+    names.push_back(
+        fmt::format("{} (host {})", wire::Printable(worker.task_id), connections_.host(connection)));
+  }
+  Break(fmt::format("task {} did not leave generation {} with the others", ListSome(names), number_), now);
 }
 
 /// Asks the members to leave their generation together, once.
@@ -289,6 +310,7 @@ void Generations::TaskFailed(const std::string& task_id, const std::string& how,
 void Generations::Break(const std::string& story, TimePoint now) {
   if (number_ == 0 || done_ || std::exchange(broken_, true)) return;
   incomplete_since_ = now;
+  first_left_at_.reset();
   cause_ = story;
   Write({.kind = Note::Kind::kEnded, .rank = number_});
   connections_.Log(Severity::kDebug, fmt::format("generation {} is broken: {}", number_, story));
@@ -339,6 +361,7 @@ void Generations::GiveUpThoseAway(TimePoint now) {
 
 void Generations::Evaluate(TimePoint now) {
   GiveUpThoseAway(now);
+  BreakIfMembersStay(now);
   GiveUpMembers(now);
   if (done_ || formed_ || NumMembers() > 0) return;
   const int waiting = Count(State::kWaits);
@@ -363,6 +386,7 @@ void Generations::Form() {
     ++size_;
   }
   broken_ = changing_ = is_taken_up_ = false;
+  first_left_at_.reset();
   formed_ = true;
 }
 
@@ -413,7 +437,8 @@ std::optional<TimePoint> Generations::NextDeadline() const {
   if (!away_.empty()) return taken_over_at_ + LeavePatience();
   if (done_) return std::nullopt;
   if (NumMembers() > 0) {
-    return broken_ ? std::optional(incomplete_since_ + LeavePatience()) : std::nullopt;
+    if (broken_) return incomplete_since_ + LeavePatience();
+    return first_left_at_ ? std::optional(*first_left_at_ + kLeaveTogether) : std::nullopt;
   }
   if (Count(State::kWaits) >= options_.min_workers) return waiting_since_ + Patience();
   if (options_.timeout.count() == 0) return std::nullopt;

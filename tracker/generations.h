@@ -47,6 +47,11 @@ struct ElasticOptions {
 /// their next collective call, and may compute for a long time before it.
 inline constexpr std::chrono::milliseconds kLeavePatience{std::chrono::seconds{30}};
 
+/// How long the members of an unbroken generation, which leave it together, may take to do so. A member that
+/// takes longer may be lost without its connection having been closed, for example because its host has lost
+/// its network.
+inline constexpr std::chrono::seconds kLeaveTogether{5};
+
 class Generations {
  public:
   Generations(ConnectionTable& connections, const ElasticOptions& options, bool takes_notes, TimePoint now);
@@ -137,6 +142,8 @@ class Generations {
     return number_ == 0 ? LeavePatience() : options_.replace_within;
   }
   int NumExpected() const { return expected_.value_or(number_ == 0 ? options_.max_workers : size_); }
+  void NoteIfAMemberLeaves(const Worker& worker, TimePoint now);
+  void BreakIfMembersStay(TimePoint now);
   void GiveUpMembers(TimePoint now);
   void GiveUpThoseAway(TimePoint now);
   void Write(Note note);
@@ -154,6 +161,8 @@ class Generations {
   bool broken_ = false;    ///< the current generation has lost a member
   bool changing_ = false;  ///< its members have been told that another worker is waiting
   bool formed_ = false;
+  /// When the first member left the current generation; nullopt if the generation is broken or none has left.
+  std::optional<TimePoint> first_left_at_;
   bool done_ = false;
   bool is_taken_up_ = false;  ///< a worker has resumed the work after reporting that it was done
   bool finished_ = false;

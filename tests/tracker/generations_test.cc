@@ -309,6 +309,25 @@ TEST(Generations, GiveUpMembersThatDoNotLeaveABrokenOne) {
   EXPECT_EQ(job.HeardOne(a).word, GenerationWord::kChange);
 }
 
+TEST(Generations, GiveUpAMemberThatDoesNotLeaveAnUnbrokenOneWithTheOthers) {
+  Elastic job(1, 3, 0s);
+  const ConnectionId a = job.Come("0"), b = job.Come("1"), c = job.Come("2");
+  for (const char* task : {"0@1", "1@1", "2@1"}) job.Join(task);
+  for (const ConnectionId one : {a, b, c}) job.Heard(one);
+  for (const ConnectionId one : {a, b})
+    job.Say(one, MemberWord::kCome);  // the network of task 2's host fails
+  job.Wait(kLeaveTogether - 1s);
+  EXPECT_THAT(job.Heard(c), IsEmpty());
+  job.Wait(1s);
+  EXPECT_THAT(job.HeardOne(c).story,
+              HasSubstr("task 2 (host 10.0.0.1) did not leave generation 1 with the others"));
+  job.Wait(kLeavePatience - 1s);
+  EXPECT_THAT(job.Heard(a), IsEmpty());
+  job.Wait(1s);
+  EXPECT_EQ(job.HeardOne(a).size, 2);
+  EXPECT_EQ(job.HeardOne(b).generation, 2);
+}
+
 TEST(Generations, TellGivenUpMembersThatTheWorkIsDone) {
   Elastic job(1, 3, 1s);
   const ConnectionId a = job.Come("0"), b = job.Come("1"), c = job.Come("2");

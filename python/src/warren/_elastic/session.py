@@ -16,7 +16,7 @@ _PATIENCE_S, _SHORT_PATIENCE_S = 5.0, 0.5
 _OF_ENGINE = re.compile(r"rank \d+: Warren\w+: ")
 #: Matches the messages of the libraries and of Warren's engine about a broken connection between workers, or a host that does not answer.
 _OF_LINKS = re.compile(r"loop\.cc|channel|Encountered EOF|[Ss]ocket|Connection (reset|refused|timed out)|Broken pipe|closed the connection|"
-                       "has ended|was lost|lost rank|gave up|has waited|(has|does) not answer|own communication failed")
+                       "has ended|(was|is) lost|lost rank|gave up|has waited|(has|does) not answer|own communication failed")
 #: The number of broken connections without progress after which the next one is an error: the network does not work.
 _MOST_BROKEN_LINKS = 5
 

@@ -1,4 +1,4 @@
-"""The text of README and docs: required content, working links, and code blocks that say whether they are run."""
+"""Tests the README and the docs: required content, working links, and code blocks that say whether they are run."""
 
 import ast
 import os

@@ -13,7 +13,7 @@
 namespace warren::collective {
 namespace {
 
-/// Chunk size for the data that one rank handles between hosts; each chunk repeats all steps.
+/// Chunk size for the data that one rank exchanges with other hosts; all steps are repeated for every chunk.
 constexpr std::size_t kSubtreeChunkBytes = std::size_t{512} << 10;
 
 /// Above this size, hosts exchange halves instead of whole vectors: fewer bytes, but twice as many steps. The

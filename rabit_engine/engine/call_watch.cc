@@ -255,7 +255,7 @@ int CallWatch::CulpritHere(int rank) const {
   return -1;
 }
 
-/// Whether another rank of this host, which has waited longer, reports the culprit.
+/// Whether another rank on this host has waited longer and so reports the culprit.
 bool CallWatch::AnotherSpeaksOf(int culprit) const {
   const auto& ranks = segment_->ranks();
   return std::any_of(ranks.begin(), ranks.end(), [&](int rank) {

@@ -133,7 +133,7 @@ void DeadlockSearch::Return(const WaitProbe& probe) {
   if (phase_ == SearchPhase::kSearching) {
     phase_ = SearchPhase::kSeen;
     seen_ = probe.digest;
-    const double now = view_.now();  // all records of this look have been read by now
+    const double now = view_.now();  // all records of the first pass have been read
     next_ = now + kSecondLook;
     pause_ = std::max(kSecondLook, 2 * (now - last_probe_));
     num_probes_ = 1;

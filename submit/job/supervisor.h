@@ -136,7 +136,8 @@ class Supervisor {
     kStopping,
     kFinished
   };
-  /// A worker that succeeded, until its last messages to the tracker have arrived.
+  /// A worker that has succeeded, but whose last messages to the tracker may still be in transit. `until`:
+  /// the time to stop waiting for them.
   struct Settling {
     TimePoint until;
     std::size_t index;

@@ -83,7 +83,7 @@ class Elastic(unittest.TestCase):
         return found
 
     def expected(self, workers, names):
-        """The results of these trainings without disturbances, by name. Each is trained once per number of workers."""
+        """Returns the results of the named training runs without faults, by name. Each runs once per number of workers."""
         missing = [name for name in names if (workers, name) not in self.undisturbed]
         if missing:
             text = self.job(f"{workers}:{workers}", "train", *missing)

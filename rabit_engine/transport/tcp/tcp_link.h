@@ -55,8 +55,8 @@ class TcpLink final : public Link {
   bool ended() const { return ended_; }
   /// Describes how the connection ended, as far as known.
   std::string DescribeEnd() const;
-  /// True if, as seen over several calls, the peer's host has acknowledged nothing for about `timeout`. The
-  /// kernel itself gives up only after a quarter of an hour.
+  /// Whether the peer's host has left packets unanswered for about `timeout`. Must be called regularly. By
+  /// default, the kernel gives up only after about 15 minutes.
   bool HostIsSilent(Clock::time_point now, std::chrono::seconds timeout);
   // Totals so far.
   std::uint64_t bytes_sent() const { return bytes_sent_; }

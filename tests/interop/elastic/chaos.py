@@ -45,7 +45,7 @@ class Event(NamedTuple):
 
 
 class Scenario(NamedTuple):
-    """A job and its disturbances."""
+    """A job and the faults to inject into it."""
 
     seeds: tuple
     workers: int

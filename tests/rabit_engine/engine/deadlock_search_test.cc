@@ -437,7 +437,7 @@ int ProbesOfChain(int size, double seconds) {
 }
 
 TEST(DeadlockSearch, LongChainsSendFewProbes) {
-  // 4 probes per rank in 5 seconds, each of which is forwarded over log n ranks.
+  // Each rank starts 4 probes in 5 seconds, and each probe is forwarded about log2(n) times.
   const int small = ProbesOfChain(64, 5);
   const int large = ProbesOfChain(1024, 5);
   EXPECT_GE(small, 64 * 4);

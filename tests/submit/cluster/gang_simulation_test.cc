@@ -189,7 +189,7 @@ class GangWorld : public SimulatedWorld<GangWorld, GangController> {
     });
   }
 
-  /// Lets all of the gang's agents vanish.
+  /// Makes all of the gang's agents vanish.
   void BreakDown(GangId id) {
     gangs_[id].agents_to_come = 0;
     ForAgents(id, [this](int index) { Vanish(index, Between(0, 2000)); });

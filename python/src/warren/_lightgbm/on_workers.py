@@ -280,7 +280,7 @@ def _rows_here(rows: Any, fields: Dict[str, NDArray[Any]]) -> Tuple[_job_rows.Ro
 
 
 def _frame(features: NDArray[Any], names: Sequence[str], categories: Dict[str, _Categories]) -> Any:
-    """Returns a pandas frame, whose categories LightGBM keeps in the model."""
+    """Returns a pandas DataFrame. LightGBM stores its categories in the model."""
     import pandas as pd  # pylint: disable=import-outside-toplevel
 
     frame = pd.DataFrame(np.asarray(features), columns=list(names))

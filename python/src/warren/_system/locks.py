@@ -99,7 +99,8 @@ def is_held(path: "str | os.PathLike[str]") -> Optional[bool]:
 
 
 def wait_for_release(path: "str | os.PathLike[str]") -> None:
-    """Blocks while a process has locked the file. Raises OSError if the file cannot be opened or its file system has no locks."""
+    """Blocks while any process holds an exclusive lock on the file. Raises OSError if the file cannot be opened or its file system does not support
+    locks."""
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         fcntl.flock(file, fcntl.LOCK_SH)

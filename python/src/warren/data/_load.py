@@ -157,7 +157,7 @@ class Wanted:
         else:
             with contextlib.closing(self.source(readers)) as source, contextlib.closing(bar(source, progress)) as shown:
                 table = _converter.loaded(_converter.Converter(source, self.categories), shown)
-        # With `whole`, all ranks have the same rows. Rank 0 prints them once, as the share of a single worker.
+        # With `whole`, all ranks have the same rows, so only rank 0 prints the summary, as if it were the only worker.
         if _check.wanted(check) and not (whole and peers.rank > 0):
             _check.show(shown_uri(self.uri), table, readers)
         return table

@@ -238,7 +238,7 @@ def _leave() -> None:
         shutdown()
         collectives.finalize()
         return
-    with contextlib.suppress(RuntimeError, ValueError):  # others may have been lost
+    with contextlib.suppress(RuntimeError, ValueError):  # fails if other workers have been lost
         shutdown()
     elastic.close()
 

@@ -416,7 +416,7 @@ def _ends_with(uri: str, suffixes: Any) -> bool:
 
 
 def by_name(uri: str) -> Optional[str]:
-    """The format given by a path's ending, or None."""
+    """The format indicated by a path's extension, or None."""
     return next((name for name, one in FORMATS.items() if _ends_with(uri, one.suffixes)), None)
 
 

@@ -318,7 +318,7 @@ class Reader<Index>::Work {
   std::optional<Shape> first_;
   QueryCollector queries_;
   std::exception_ptr failure_;  ///< once set, nothing more is delivered
-  Chunk chunk_;                 ///< for the caller's thread, if it is the only one
+  Chunk chunk_;                 ///< the chunk of the caller's thread, if there are no other threads
 
   std::vector<std::thread> threads_;
   std::uint64_t most_under_way_ = 0;

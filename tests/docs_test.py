@@ -52,7 +52,7 @@ def anchors(text):
 
 
 def documents():
-    """The two READMEs and the pages of docs, except for docs/notes, which describes the past."""
+    """The two READMEs and the pages in docs/, except for docs/notes, which describes the past."""
     return [README, SOURCE / "python/README.md", *(page for page in sorted((SOURCE / "docs").rglob("*.md")) if page.parent.name != "notes")]
 
 

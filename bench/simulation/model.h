@@ -27,7 +27,7 @@ struct Path {
 };
 
 struct Model {
-  Path inside;   ///< between ranks of one host
+  Path inside;   ///< between ranks on one host
   Path between;  ///< between hosts, whose interfaces can all be busy at once (full bisection)
   int cores_of_host = 1;
   Time poll = 0;                       ///< time to determine which awaited links are ready

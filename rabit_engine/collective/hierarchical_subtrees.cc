@@ -26,7 +26,7 @@ Subtree RanksOf(const HostLayout& layout, Subtree hosts) {
 }
 
 /// Returns the end of each maximal subtree among the host's ranks, as a local index; if the order does not
-/// matter, all ranks of the host count as one subtree.
+/// matter, all ranks on the host count as one subtree.
 std::vector<int> EndsInsideHost(const HostLayout& layout, int host, const Reduction& reduction) {
   const auto [first, end] = RanksOf(layout, {host, host + 1});
   if (!reduction.order_matters()) return {end - first};
@@ -135,7 +135,7 @@ class SubtreesOfHost {
   }
 
  private:
-  /// Returns offsets that give every rank of the host a slice, or the leader everything.
+  /// Returns offsets that give every rank on the host a slice, or the leader everything.
   std::vector<std::size_t> OffsetsOf(std::size_t count) const {
     const auto ranks = levels_.layout().ranks_of(levels_.my_host()).size();
     if (slices_) return EvenOffsets(count, static_cast<int>(ranks));

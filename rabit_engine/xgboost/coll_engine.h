@@ -26,7 +26,7 @@ struct Wish {
 
 struct Beginning {
   bool serves = false;  ///< whether the engine serves XGBoost's calls; the same on all ranks
-  std::string why_not;  ///< why the engine does not serve, e.g. "rank 2: ..."; the same on all ranks
+  std::string why_not;  ///< why the engine is not used, e.g. "rank 2: ..."; the same on all ranks
   bool tells = false;   ///< true on only one of the ranks with `wants`: the one that reports why_not
   /// Whether any rank demands the engine; the same on all ranks. If the engine does not serve, a rank that
   /// demands it fails, and the others should fail with the same reason; otherwise they would report a lost

@@ -61,7 +61,7 @@ struct Binding {
 /// One line that says that no process is bound, why, and what would help.
 std::string NotBoundStory(Bind bind, const Binding& binding, const std::string& host = {});
 
-/// Binds all processes of a host, or none if they have more threads than there are cores to bind them to, or
+/// Binds all processes on a host, or none if they have more threads than there are cores to bind them to, or
 /// if kNuma is chosen and there is only one node. Consecutive processes are placed close to each other.
 /// kCore: each process gets as many physical cores as it has threads or, if there are too few physical cores,
 /// as many hardware threads. Processes share a physical core, and a process spans NUMA nodes, only if this is

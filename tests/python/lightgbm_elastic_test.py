@@ -18,9 +18,9 @@ WORKER = pathlib.Path(__file__).with_name("lightgbm_elastic_worker.py")
 LIMIT_S = 120
 KILL, TERM = int(signal.SIGKILL), int(signal.SIGTERM)
 ROUNDS = list(range(12))
-#: The trainings in the worker's ways() whose models do not depend on random numbers.
+#: The training runs in the worker's ways() whose models do not depend on random numbers.
 EXACT = ["binary", "queries", "classes", "margin", "poisson", "functions", "decay", "stops", "goes on"]
-#: The number of jobs with random disturbances, and the seed of the first one.
+#: The number of jobs with random faults, and the seed of the first one.
 JOBS = int(os.environ.get("WARREN_ELASTIC_JOBS", "40" if AT_NIGHT else "2"))
 FIRST_JOB = int(os.environ.get("WARREN_FIRST_ELASTIC_JOB", "0"))
 

@@ -117,7 +117,7 @@ WARREN_DLL int WarrenCommCreate(WarrenComm comm, const int* ranks, size_t count,
 /* Makes a communicator of the ranks on this host (WARREN_HOST_GROUP can split a host into several). A
  * collective call on `comm`. */
 WARREN_DLL int WarrenCommLocal(WarrenComm comm, WarrenComm* out);
-/* Makes a communicator of the ranks that have the same local rank: one rank of each host that has enough
+/* Makes a communicator of the ranks that have the same local rank: one rank on each host that has enough
  * ranks. A collective call on `comm`. */
 WARREN_DLL int WarrenCommCross(WarrenComm comm, WarrenComm* out);
 /* Leaves and frees the communicator. Other ranks need not leave it, and may continue with calls that do not

@@ -68,7 +68,7 @@ struct Rank {
   double stopped_until = 0;
   double since = -1;  ///< start of its wait; negative if it is not waiting
   double next_look = 0;
-  double looked = -1;  ///< time of its last look for progress; negative if the result is in `record`
+  double looked = -1;  ///< time of its last check for progress; negative if the result is in `record`
   WaitRecord record;
   std::unique_ptr<DeadlockSearch> search;
   std::vector<std::pair<double, WaitProbe>> probes;  ///< in transit to this rank, with arrival times

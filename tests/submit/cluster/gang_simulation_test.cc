@@ -280,7 +280,7 @@ class GangWorld : public SimulatedWorld<GangWorld, GangController> {
   Agent& AgentOf(int index) { return agents_[static_cast<std::size_t>(index)]; }
   void Handle(const AgentEvent& event) { controller_->Handle(event, now_); }
 
-  /// Lets the gang's agents arrive after some time. Some may get lost instead.
+  /// Makes the gang's agents arrive after some time. Some may be lost instead.
   void Begin(GangId id) {
     if (!has_agents_) return;
     Gang& gang = gangs_[id];
@@ -356,7 +356,7 @@ class GangWorld : public SimulatedWorld<GangWorld, GangController> {
     }
   }
 
-  /// Lets the agent report the end of its process.
+  /// Makes the agent report the end of its process.
   void Tell(int index, const char* kind, int code) {
     Agent& agent = AgentOf(index);
     if (!agent.is_here || !agent.runs) return;

@@ -84,7 +84,7 @@ def boot() -> str:
 
 
 def is_held(path: "str | os.PathLike[str]") -> Optional[bool]:
-    """Whether a process has locked the file; None if unknown."""
+    """Whether a process holds a lock on the file; None if unknown."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:

@@ -136,7 +136,7 @@ class Wanted:
         elif peers.connected:
             rows, queries = _peers.with_greatest(peers, read)
             names_part = isinstance(self.uri, str) and _PART_OPTION.search(self.uri.partition("#")[0])
-            if rows.group_sizes is not None and not names_part:  # for a named part, the reader has looked at all parts
+            if rows.group_sizes is not None and not names_part:  # for a named part, the reader has checked all parts
                 _queries.require_together(peers, queries, refuse)
         else:
             # Other workers cannot be asked about their shares, so the whole data set is read.

@@ -90,8 +90,8 @@ class CallWatch final : public WaitObserver {
   const std::chrono::seconds patience_;
   Clock::time_point warned_since_{};  ///< start of the wait that next_warning_ is for
   Clock::time_point next_warning_{};
-  /// When the first awaited rank was asked whether it is itself waiting; the next warning depends on its
-  /// answer. Zero if it has not been asked.
+  /// The time at which the first awaited rank was asked whether it is itself waiting; the next warning
+  /// depends on its answer. Zero if it has not been asked.
   Clock::time_point asked_whether_it_waits_{};
   int suspect_ = -1;  ///< the rank on this host that appears to be late, or -1
   Clock::time_point suspected_since_{};

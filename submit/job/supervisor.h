@@ -25,7 +25,7 @@ namespace warren::submit {
 
 /// Exit codes other than those of the processes.
 inline constexpr int kTrouble = 1;
-inline constexpr int kReaderGone = 141;  ///< like a program killed by SIGPIPE
+inline constexpr int kReaderGone = 141;  ///< the code that shells report for a program killed by SIGPIPE
 
 /// A process that SIGKILL does not end within this time is stuck in the kernel (e.g. in a dead network file
 /// system), and waiting longer is useless.

@@ -23,7 +23,7 @@ struct Signs {
   TimePoint since;   ///< when it started
 
   // From samples, if there are any.
-  /// When the latest sample arrived, plus any time since then in which dmlc-submit read no samples.
+  /// The arrival time of the latest sample, plus any time since then in which dmlc-submit read no samples.
   std::optional<TimePoint> sampled;
   char state = '?';
   TimePoint state_since;  ///< when samples first showed this state

@@ -58,7 +58,7 @@ struct Binding {
   std::string why_not = {};  ///< why none is bound: "8 threads are more than the 4 cores that may be used"
   bool too_few = false;      ///< whether fewer workers or threads would help
 };
-/// One line that says that no process is bound, why, and what would help.
+/// One line for the user: that no process is bound, the reason, and a remedy.
 std::string NotBoundStory(Bind bind, const Binding& binding, const std::string& host = {});
 
 /// Binds all processes on a host, or none if they have more threads than there are cores to bind them to, or

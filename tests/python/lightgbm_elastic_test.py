@@ -75,7 +75,7 @@ class Elastic(unittest.TestCase):
         return self.end(*self.start(workers, *command, **more), code=code)
 
     def results(self, name):
-        """The workers' results of the training `name`: for each, the number of workers and the result. Removes the files."""
+        """Returns the workers' results of the training run `name`: for each, the number of workers and the result. Removes the files."""
         paths = sorted(self.folder.glob(f"result-{name}-[0-9]*.json"))
         found = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
         for path in paths:

@@ -39,7 +39,7 @@ SPAN_S = 4 if AT_NIGHT else 2
 class Event(NamedTuple):
     """A fault to inject."""
 
-    at_s: float  #: since the start of the job, or of the phase
+    at_s: float  #: seconds since the start of the job, or of the phase
     what: str  #: "kill", "end", "stop", or a phase in which the worker's first process kills itself: "joining" or "loading"
     worker: int
 
@@ -91,8 +91,8 @@ def disturb(event, folder):
 
 
 def stacks(path):
-    """For messages: the kernel functions in which a worker's threads wait, and their stacks if py-spy is installed; or that the worker has ended.
-    `path`: its pid file."""
+    """Returns text for messages: the kernel functions in which a worker's threads wait, and their stacks if py-spy is installed, or a note that the
+    worker has ended. `path`: the worker's pid file."""
     pid = path.read_text(encoding="ascii")
     try:
         tasks = sorted(pathlib.Path(f"/proc/{pid}/task").iterdir())

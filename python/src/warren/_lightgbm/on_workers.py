@@ -68,7 +68,7 @@ class _Files(_Dataset):
         dataset = ours.load_dataset(self.files, **self.columns, **self.options, **like, params=params)
         categories = dataset.warren_categories
         if categories:
-            # LightGBM keeps these in the model, and uses them to number the categories of a pandas frame in predictions.
+            # LightGBM keeps these in the model, and uses them to number the categories of a pandas DataFrame in predictions.
             dataset.pandas_categorical = [list(categories[name]) for name in dataset.feature_name if name in categories]
         return dataset
 

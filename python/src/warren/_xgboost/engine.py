@@ -111,7 +111,7 @@ def _agree_on_engine(objection: str, choice: str, rank: int, size: int) -> Tuple
     """Returns the objection of the lowest rank that has one (or ""), the lowest rank that is not set to `own` (meaningful only if no rank
     demands the engine), and whether any rank demands it. The ranks exchange these values over XGBoost's own communication. Raises
     RuntimeError if another rank is in a different call, has ended, or does not prove the job's token."""
-    wants = {"own": 0, "auto": size - rank, "warren": 2 * size - rank}[choice]  # above size if a rank demands it
+    wants = {"own": 0, "auto": size - rank, "warren": 2 * size - rank}[choice]  # greater than `size` only if the rank demands the engine
     said = (*_GREETING, size - rank if objection else 0, wants)
     all_or_none = ("all workers of a communicator must request Warren's engine (warren.xgboost.communicator, accelerate or "
                    "accelerate_all), or none")

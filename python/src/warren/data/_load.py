@@ -1,4 +1,4 @@
-"""The public functions, which read a data set of any format, wherever it is stored, as tables."""
+"""The public functions, which read data sets of any format, from any store, as tables."""
 import contextlib
 import operator
 import os

@@ -271,8 +271,8 @@ class Reader<Index>::Work {
     });
   }
 
-  /// Throws if the chunk differs from the first one in having query ids or, for formats with fixed columns,
-  /// in the number of columns. Parsers cannot check this, since they see one chunk at a time.
+  /// Throws DataError if the chunk differs from the first one in having query ids or, for formats with fixed
+  /// columns, in the number of columns. Parsers cannot check this, since they see one chunk at a time.
   void RequireAlike(const RowView<Index>& block, const std::string& path) {
     if (block.rows() == 0) return;
     const bool has_qids = !block.qids.empty();

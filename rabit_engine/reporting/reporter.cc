@@ -249,8 +249,8 @@ bool Reporter::Reach() {
   }
 }
 
-/// Called on the new connection before it is encrypted. Throws if the process is ending, since OpenSSL may
-/// already be gone.
+/// Called on the new connection before it is encrypted. Throws EngineError if the process is ending, since
+/// OpenSSL may already be gone.
 void Reporter::Connected(int descriptor) {
   const Lock lock(mutex_);
   if (is_over_) throw EngineError("the process ends");

@@ -172,7 +172,7 @@ class GangWorld : public SimulatedWorld<GangWorld, GangController> {
     Dequeue(id);
   }
 
-  /// After some time, lets the job leave the queue and run, or fail.
+  /// After some time, makes the job leave the queue and run, or fail.
   void Dequeue(GangId id) {
     if (Trouble()) {
       After(Between(0, 10'000), [this, id, launch = gangs_[id].launches] {

@@ -17,7 +17,7 @@ _LOCK = "lock"  # the locked file in a LockedFolder
 
 
 def try_lock(fd: int) -> Optional[bool]:
-    """Tries to lock an open file. Returns True if that succeeded, False if the file is locked elsewhere, and None if its file system has no
+    """Tries to lock an open file. Returns True if that succeeded, False if the file is locked elsewhere, and None if its file system does not support
     locks. The lock is released when the file is closed, here and in processes forked since. Raises OSError for any other error."""
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -74,8 +74,9 @@ def begin(timeout: Any = None) -> bool:
     """Turns on the engine for the communicator that this thread has joined, if all its ranks can use it, and returns whether it is on. A
     collective call. If a rank cannot use the engine, all stay on XGBoost's own, and the lowest rank that is not set to `own` prints the
     reason on standard error. A call waits `timeout` seconds for a peer that is alive, like XGBoost's `dmlc_timeout` (None means half an
-    hour). Does nothing in a communicator of one rank. Raises RuntimeError on all ranks if WARREN_XGBOOST_ENGINE of any rank demands the
-    engine and it cannot be used: if only that rank ended, the others would report the loss of a peer."""
+    hour). Does nothing in a communicator of one rank. Raises RuntimeError if XGBoost's own communication fails, and on all ranks if
+    WARREN_XGBOOST_ENGINE of any rank demands the engine and it cannot be used: if only that rank ended, the others would report the loss of a
+    peer."""
     if serves():  # the previous communicator was never left; the ranks must agree again, over the new one
         end(failed=True)
     rank, size = xgb.collective.get_rank(), xgb.collective.get_world_size()

@@ -424,7 +424,7 @@ class MeetingGuest : public Bootstrap {
   }
 
   /// Returns rank 0's answer. Throws Refused if rank 0 gave up, TimedOut if it is silent, LostPeer if the
-  /// connection fails, and LocalShortage.
+  /// connection fails or the answer is malformed, and LocalShortage.
   std::string Await(std::string_view doing, std::size_t limit, Clock::time_point deadline) {
     try {
       const std::int32_t failed = ReceiveInt(host_, deadline);

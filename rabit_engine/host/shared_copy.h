@@ -5,7 +5,7 @@
 
 namespace warren {
 
-/// The core of the rank that will read the copy.
+/// The location of the rank that will read the copy.
 enum class Reader {
   kNear,     ///< on another core that shares a cache with this one
   kFar,      ///< on a core that shares no cache with this one

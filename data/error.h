@@ -19,7 +19,7 @@ class DataError : public std::runtime_error {
 
 /// A fault in a row, as found by a parser, which has the text but not the file's name.
 struct Fault {
-  std::size_t position = 0;  ///< position of the word in the text, in bytes
+  std::size_t position = 0;  ///< byte offset of the word in the text
   std::string expected;      ///< expected instead of the word
 };
 

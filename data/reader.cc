@@ -271,8 +271,8 @@ class Reader<Index>::Work {
     });
   }
 
-  /// Throws if the chunk differs from the first one in having query ids or, for formats with fixed columns,
-  /// in the number of columns. Parsers cannot check this, since they see one chunk at a time.
+  /// Throws DataError if the chunk differs from the first one in having query ids or, for formats with fixed
+  /// columns, in the number of columns. Parsers cannot check this, since they see one chunk at a time.
   void RequireAlike(const RowView<Index>& block, const std::string& path) {
     if (block.rows() == 0) return;
     const bool has_qids = !block.qids.empty();
@@ -318,7 +318,7 @@ class Reader<Index>::Work {
   std::optional<Shape> first_;
   QueryCollector queries_;
   std::exception_ptr failure_;  ///< once set, nothing more is delivered
-  Chunk chunk_;                 ///< for the caller's thread, if it is the only one
+  Chunk chunk_;                 ///< the chunk of the caller's thread, if there are no other threads
 
   std::vector<std::thread> threads_;
   std::uint64_t most_under_way_ = 0;

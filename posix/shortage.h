@@ -1,6 +1,6 @@
-// Errors of system calls that indicate a shortage in this process or its host, as opposed to a failure of a
-// peer. Code that mistakes such an error for the loss of a peer blames the wrong process and may retry
-// forever. Depends on nothing else in the tree.
+// Errors of system calls that indicate a shortage of a resource in this process or on its host, as opposed to
+// a failure of a peer. Code that mistakes such an error for the loss of a peer blames the wrong process and
+// may retry forever. Depends on nothing else in the tree.
 #pragma once
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-"""The text of README and docs: required content, working links, and code blocks that say whether they are run."""
+"""Tests the README and the docs: required content, working links, and code blocks that say whether they are run."""
 
 import ast
 import os
@@ -52,7 +52,7 @@ def anchors(text):
 
 
 def documents():
-    """The two READMEs and the pages of docs, except for docs/notes, which describes the past."""
+    """The two READMEs and the pages in docs/, except for docs/notes, which describes the past."""
     return [README, SOURCE / "python/README.md", *(page for page in sorted((SOURCE / "docs").rglob("*.md")) if page.parent.name != "notes")]
 
 

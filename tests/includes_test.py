@@ -6,7 +6,7 @@ import unittest
 from pathlib import Path
 
 SOURCE = Path(os.environ["WARREN_SOURCE"])
-# What each top-level folder may include, in addition to itself.
+# The folders that each top-level folder may include, in addition to itself.
 TOP = {
     "cli": set(),
     "posix": set(),

@@ -83,7 +83,7 @@ def main():
     while True:
         for port, events in poller.poll(switch.give()):
             if not events & select.POLLIN:
-                return  # the namespace is gone, and perhaps so is the process that should have ended this one
+                return  # the namespace is gone; the parent may have died without stopping this process
             switch.take(port)
 
 

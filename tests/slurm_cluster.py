@@ -121,7 +121,7 @@ class SlurmCluster(ClusterOfDaemons):
         self._await(self._all_idle, "all nodes are idle")
 
     def set_down(self, node):
-        """Makes a node fail, as far as Slurm knows: it ends what runs there."""
+        """Makes Slurm consider a node failed: Slurm ends the processes that run there."""
         self.run("scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=test")
 
     def bring_back(self, node):

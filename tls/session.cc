@@ -17,7 +17,7 @@
 namespace warren::tls {
 namespace {
 
-// The most data one record may hold.
+// The maximum number of data bytes in one record.
 constexpr std::size_t kRecordBytes = SSL3_RT_MAX_PLAIN_LENGTH;
 // The size of the read buffer once the peer is authenticated: one call then reads several records from the
 // socket.

@@ -220,7 +220,7 @@ void CollectiveJob::HandleShutdown(ConnectionId connection, TimePoint now) {
   Peer& peer = peers_.at(connection);
   const collective::Hello& hello = peer.hello;
   const int rank = RankOf(connection);
-  if (rank < 0 && stage_ == Stage::kBroken) return Forget(connection);  // the worker ends as it was told to
+  if (rank < 0 && stage_ == Stage::kBroken) return Forget(connection);  // the tracker told the worker to exit
   if (rank < 0) {
     throw wire::ProtocolError(
         fmt::format("it shuts down as rank {}, which was not assigned to it", hello.rank));

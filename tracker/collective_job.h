@@ -86,8 +86,8 @@ class CollectiveJob final : public DialectJob {
     std::int32_t port = 0;
     std::int32_t error_port = 0;
     int leaves_run = 0;  ///< the run in which it announced its shutdown; 0 if it has not
-    /// The connection to its error port, while it waits for the others and while it leaves. A leaving worker
-    /// closes its own connection first.
+    /// The tracker's connection to the worker's error port while the worker waits for the others, and again
+    /// while it leaves. A leaving worker closes this Peer's connection first.
     ConnectionId error_connection = 0;
   };
   /// An error port that the tracker has connected to.

@@ -36,10 +36,10 @@ namespace warren::tracker {
 struct ElasticOptions {
   int min_workers = 1;
   int max_workers = 1;
-  /// How long a generation waits for missing workers after the first one has arrived, if `min_workers` are
-  /// waiting.
+  /// The time that a generation waits for missing workers after the first one has arrived, if `min_workers`
+  /// are waiting.
   std::chrono::milliseconds replace_within{std::chrono::seconds{30}};
-  /// How long fewer than `min_workers` may be present; zero: forever.
+  /// The time for which fewer than `min_workers` may be present; zero: forever.
   std::chrono::milliseconds timeout{0};
 };
 
@@ -136,8 +136,8 @@ class Generations {
   std::chrono::milliseconds LeavePatience() const {
     return std::max(options_.replace_within, kLeavePatience);
   }
-  /// How long a generation waits for missing workers. The first generation may wait longer, since all workers
-  /// are starting.
+  /// The time that a generation waits for missing workers. The first generation may wait longer, since all
+  /// workers are starting.
   std::chrono::milliseconds Patience() const {
     return number_ == 0 ? LeavePatience() : options_.replace_within;
   }

@@ -6,10 +6,10 @@
 namespace warren::tracker {
 
 /// The links of a world of `size` ranks. Rank 0 is the root of a binary tree of depth log2(size); ring
-/// neighbors are rank-1 and rank+1 modulo size. Ranks follow a walk of the tree in which the last subtree of
-/// every node is walked backwards, so that the walk returns towards the root and most ring edges are tree
-/// edges. Shape and labels are the same as rabit's (dmlc-core's tracker), so that a job can use different
-/// trackers over time.
+/// neighbors are rank-1 and rank+1 modulo size. Ranks are numbered by a depth-first traversal in which the
+/// last subtree of every node is traversed in reverse, so that the traversal returns towards the root and
+/// more than half of the ring edges are tree edges. The tree and the rank numbers equal those of rabit's
+/// tracker (dmlc-core), so that a job can use different trackers over time.
 class Topology {
  public:
   /// `size` >= 1. Takes linear time.

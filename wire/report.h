@@ -30,12 +30,13 @@ inline constexpr std::int32_t kReportMagic = 0x50525257;  // "WRRP"
 
 /// Limits on what a peer may send.
 inline constexpr std::size_t kMaxReportBytes = std::size_t{512} << 10;
-/// The most waits (calls that took long) in one report; the longest ones are kept.
+/// The maximum number of waits (calls that took long) in one report; the longest ones are kept.
 inline constexpr std::size_t kMaxReportedWaits = 1024;
 /// The encoder omits metrics and kinds of collectives beyond these numbers.
 inline constexpr std::size_t kMaxReportedMetrics = 64;
 inline constexpr std::size_t kMaxReportedTraffic = 64;
-/// The most timeline events in one report. With names of usual length, they fit into kMaxReportBytes.
+/// The maximum number of timeline events in one report. With names of usual length, they fit into
+/// kMaxReportBytes.
 inline constexpr std::size_t kMaxTracedEvents = 128;
 inline constexpr std::size_t kMaxTracedNumbers = 4;
 /// The encoder truncates longer strings.

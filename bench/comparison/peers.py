@@ -310,7 +310,7 @@ class Mpich(Mpi):
 
 
 class OfPypi:
-    """A peer that is installed from PyPI into a virtual environment next to the build."""
+    """A peer that is installed from PyPI into a virtual environment in the build directory."""
 
     packages = ()
     folder = None  # the key of the peer whose environment this one shares

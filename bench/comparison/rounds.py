@@ -34,8 +34,8 @@ class Case:
 @dataclasses.dataclass(frozen=True)
 class Effort:
     rounds: int
-    samples: int  # for each peer and round
-    limit_s: float = 1.5  # for a peer's samples of a case in a round; at least one sample is taken
+    samples: int  # per peer and round
+    limit_s: float = 1.5  # time limit of a peer's samples of a case in a round; at least one sample is taken
     block_s: float = 0.005
 
 

@@ -27,7 +27,7 @@ class WrongResult(WorldFailed):
 
 
 class World:
-    """Use it in a `with` statement, whose end terminates every process."""
+    """Use it in a `with` statement; leaving the block terminates every process."""
 
     def __init__(self, description):
         self.description = description

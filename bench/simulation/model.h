@@ -18,16 +18,16 @@ struct Path {
   Time receive_overhead = 0;  ///< o of LogGP: the core's time for a receive, without its copy
   double send_ps_per_byte = 0;
   double receive_ps_per_byte = 0;
-  Time miss = 0;               ///< for a send that finds no free space or a receive that finds no data
-  Time latency = 0;            ///< L of LogGP
-  Time gap = 0;                ///< g of LogGP: the minimum time between two messages that leave a host
+  Time miss = 0;     ///< the core's time for a send that finds no free space, or a receive that finds no data
+  Time latency = 0;  ///< L of LogGP
+  Time gap = 0;      ///< g of LogGP: the minimum time between two messages that leave a host
   double gap_ps_per_byte = 0;  ///< G of LogGP: for a host's network interface, in each direction
   /// The number of bytes that the sockets of both ends can hold before the receiver reads.
   std::size_t buffer_bytes = std::size_t{1} << 20;
 };
 
 struct Model {
-  Path inside;   ///< between ranks of one host
+  Path inside;   ///< between ranks on one host
   Path between;  ///< between hosts, whose interfaces can all be busy at once (full bisection)
   int cores_of_host = 1;
   Time poll = 0;                       ///< time to determine which awaited links are ready

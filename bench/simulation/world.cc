@@ -426,7 +426,7 @@ void World::Dispatch(Host& host, Time time) {
   }
 }
 
-/// Lets a rank that has been given a core resume, queue again or sleep.
+/// Makes a rank that has been given a core resume, queue again or sleep.
 void World::TakeTurn(Rank& rank) {
   Host& host = hosts_[static_cast<std::size_t>(rank.host_)];
   if (rank.fiber_->finished()) return GiveUpCore(host, now_);

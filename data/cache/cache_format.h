@@ -73,7 +73,7 @@ struct CacheFooter {
 };
 static_assert(sizeof(CacheFooter) == 40);
 
-/// The positions of a page's arrays, from the beginning of the page, and their sizes, all in bytes.
+/// The byte offsets of a page's arrays within the page, and their sizes in bytes.
 struct PageLayout {
   PerArray<std::uint64_t> begin{};
   PerArray<std::uint64_t> bytes{};

@@ -36,7 +36,8 @@ std::size_t BytesOf(const RowView<Index>& rows) {
          rows.qids.size_bytes() + rows.fields.size_bytes();
 }
 
-/// Describes everything that determines the contents of a cache. Throws if an input is not a local file.
+/// Describes everything that determines the contents of a cache. Throws DataError if an input is not a local
+/// file.
 std::string Identity(const DataUri& uri, Share share,
                      const std::shared_ptr<const RemoteFiles>& remote_files) {
   const TextOptions& options = uri.options;
@@ -58,7 +59,8 @@ std::string Identity(const DataUri& uri, Share share,
   return identity;
 }
 
-/// Throws if a non-empty file that is not a cache exists at this path: the user may have named it by mistake.
+/// Throws DataError if a non-empty file that is not a cache exists at this path: the user may have named it
+/// by mistake.
 void RequireNoOtherFile(const std::string& cache) {
   std::array<char, internal::kCacheMagic.size()> begin{};
   std::ifstream file(cache, std::ios::binary);
@@ -68,8 +70,8 @@ void RequireNoOtherFile(const std::string& cache) {
       "{}: this file is not a cache and would be overwritten; name another file, or remove it", cache));
 }
 
-/// Throws if the cache would become one of the data set's files: it would then be read as text, later or even
-/// while it is made.
+/// Throws DataError if the cache would become one of the data set's files: it would then be read as text,
+/// later or even while it is made.
 void RequireElsewhere(const DataUri& uri, const std::string& cache) {
   namespace fs = std::filesystem;
   const fs::path folder = fs::absolute(cache).parent_path();

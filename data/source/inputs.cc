@@ -187,7 +187,7 @@ void AddNamed(std::string path, const std::shared_ptr<const RemoteFiles>& remote
   }
 }
 
-/// Throws if a file occurs twice. `named_by[i]` is the user's path for inputs[i].
+/// Throws DataError if a file occurs twice. `named_by[i]` is the user's path for inputs[i].
 void RequireOnce(const std::vector<Input>& inputs, const std::vector<std::string>& named_by) {
   std::unordered_map<std::string_view, std::size_t> places;
   for (std::size_t i = 0; i < inputs.size(); ++i) {

@@ -1,4 +1,4 @@
-// Numbers in the byte order of the file formats, lowest byte first. Internal to data/.
+// Numbers in the byte order of the file formats, least significant byte first. Internal to data/.
 #pragma once
 
 #include <bit>

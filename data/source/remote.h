@@ -31,7 +31,8 @@ class RemoteFiles {
   /// file is found or the files cannot be listed.
   virtual std::vector<RemoteFile> List(const std::string& uri) const = 0;
 
-  /// Opens a listed file as it is stored. Its ReadAt throws DataError if the file cannot be read.
+  /// Opens a listed file; compressed files are not decompressed. Its ReadAt throws DataError if the file
+  /// cannot be read.
   virtual std::unique_ptr<File> Open(const std::string& uri, std::uint64_t size) const = 0;
 };
 

@@ -35,7 +35,7 @@ class RowScanner {
   /// Position of the next row.
   std::uint64_t position() const { return begin_ + at_; }
   bool AtEnd() const { return position() >= file_.size(); }
-  /// Returns the next row without its end, and advances. Valid until the next call.
+  /// Returns the next row without its terminator, and advances. The view is valid until the next call.
   std::string_view Next();
 
  private:

@@ -53,8 +53,8 @@ struct FormatOption {
 
 /// Everything that the reader needs to know about a format. The functions that take the data set's options
 /// and first row are called once per data set. `first_row` is the first row of the whole data set, whichever
-/// part is read, without its end; it is empty if there are no rows or the first row is in a stream, and is
-/// only valid during the call.
+/// part is read, without its terminator. It is empty if there are no rows or the first row is in a stream,
+/// and is only valid during the call.
 struct TextFormat {
   std::string_view name;  ///< the NAME in "format=NAME"
   RowParser (*parser)(const TextOptions& options, std::string_view first_row) = nullptr;

@@ -14,7 +14,7 @@ namespace warren::make_libsvm {
 namespace {
 
 constexpr int32_t kOne = 10000;        // values have four decimals
-constexpr int64_t kStrongWeight = 64;  // for every kStrongEvery-th stretch
+constexpr int64_t kStrongWeight = 64;  // weight of every kStrongEvery-th stretch
 constexpr int64_t kWeakWeight = 4;
 constexpr uint32_t kStrongEvery = 4;
 constexpr uint32_t kGrades = 5;  // relevance 0 to 4

@@ -10,7 +10,7 @@
 
 namespace {
 
-// Summary of many measurements. It has no pointers, since its bytes are sent as they are.
+// Summary of many measurements. It has no pointers, since its bytes are sent unchanged.
 struct Summary {
   std::int64_t count;
   double sum;

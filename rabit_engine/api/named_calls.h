@@ -122,7 +122,7 @@ class NamedCalls : public std::enable_shared_from_this<NamedCalls> {
   bool has_thread_ = false;
   std::mutex join_mutex_;
   std::thread thread_;
-  std::string over_;          ///< the reason for which the NamedCalls have ended; empty while they are open
+  std::string over_;          ///< the reason why the NamedCalls have ended; empty while they are open
   std::exception_ptr error_;  ///< the error that ended the NamedCalls, if any
 
   // Used by the running cycle.

@@ -31,8 +31,8 @@ namespace warren::api {
 
 /// A caller's options for one call.
 struct CallOptions {
-  std::string name;                      ///< for messages and the timeline; empty: the call's name is used
-  std::chrono::milliseconds timeout{0};  ///< for a rank that is alive but late; 0: the usual timeout
+  std::string name;                      ///< name in messages and the timeline; if empty, the call's name
+  std::chrono::milliseconds timeout{0};  ///< limit for a rank that is alive but late; 0: the usual timeout
 };
 
 /// The call being served.

@@ -20,7 +20,7 @@ class PeerError : public EngineError {
  public:
   /// The rank that was lost or waited for, or -1 if unknown.
   int rank() const { return rank_; }
-  /// The errno of the local shortage because of which rank() gave up; 0 if it reported no shortage.
+  /// The errno of the resource shortage because of which rank() gave up; 0 if it reported none.
   int shortage() const { return shortage_; }
 
  protected:

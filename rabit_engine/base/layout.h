@@ -15,10 +15,10 @@ class HostLayout {
   int num_hosts() const { return static_cast<int>(hosts_.size()); }
   /// Hosts are numbered in the order of their lowest ranks.
   int host_of(int rank) const { return host_of_[rank]; }
-  /// The ranks of a host, ascending.
+  /// The ranks on a host, ascending.
   const std::vector<int>& ranks_of(int host) const { return hosts_[host]; }
   int leader_of(int host) const { return hosts_[host].front(); }
-  /// The position of a rank among the ranks of its host.
+  /// The position of a rank among the ranks on its host.
   int local_index(int rank) const { return local_index_[rank]; }
 
   bool is_one_host() const { return num_hosts() == 1 && world_size() > 1; }
@@ -28,7 +28,7 @@ class HostLayout {
   /// Whether each host's ranks are consecutive.
   bool hosts_are_consecutive() const { return hosts_are_consecutive_; }
   /// Whether reducing within the hosts first and then between them, in host order, keeps the engine's order
-  /// over the ranks (reduce/order.h): the ranks of each host are consecutive, every host but the last has the
+  /// over the ranks (reduce/order.h): the ranks on each host are consecutive, every host but the last has the
   /// same number of ranks, a power of two, and the last host has at most as many.
   bool keeps_order() const { return keeps_order_; }
 

@@ -39,7 +39,7 @@ struct Settings {
   EngineKind engine = EngineKind::kNative;         ///< WARREN_ENGINE = native | mpi
   BootstrapKind bootstrap = BootstrapKind::kAuto;  ///< WARREN_BOOTSTRAP = auto | tracker | mpi | slurm | none
   SharedMemory shared_memory = SharedMemory::kAuto;  ///< WARREN_SHARED_MEMORY = auto | off
-  /// WARREN_HOST_GROUP: ranks of a host that have different group names share no memory, as if they were on
+  /// WARREN_HOST_GROUP: ranks on a host that have different group names share no memory, as if they were on
   /// different hosts
   std::string host_group;
   bool reproducible = true;  ///< WARREN_REPRODUCIBLE: the order of reduction depends only on the ranks

@@ -16,8 +16,8 @@ namespace warren {
 /// Throws LocalShortage if the error is a local shortage; otherwise does nothing.
 void ThrowIfShortage(const std::string& doing, std::string_view call, int error);
 
-/// Returns the reason for which another rank gave up, for use in a sentence: "for a shortage of its own (Too
-/// many open files)".
+/// Returns the reason why another rank gave up, as part of a sentence: "for a shortage of its own (Too many
+/// open files)".
 std::string DescribeShortage(int error);
 
 }  // namespace warren

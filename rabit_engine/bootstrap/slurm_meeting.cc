@@ -423,7 +423,8 @@ class MeetingGuest : public Bootstrap {
     host_ = std::move(stream);
   }
 
-  /// Returns rank 0's answer. Throws if the job cannot continue.
+  /// Returns rank 0's answer. Throws Refused if rank 0 gave up, TimedOut if it is silent, LostPeer if the
+  /// connection fails or the answer is malformed, and LocalShortage.
   std::string Await(std::string_view doing, std::size_t limit, Clock::time_point deadline) {
     try {
       const std::int32_t failed = ReceiveInt(host_, deadline);

@@ -34,7 +34,8 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 namespace classic = wire::classic;
 
-// The pause between two rounds of connecting to the peers that the tracker names; doubled each time.
+// The first and the longest pause between rounds of connecting to the peers that the tracker names; it
+// doubles after each round.
 constexpr milliseconds kFirstLinkPause{50};
 constexpr milliseconds kMaxLinkPause{2000};
 // The maximum number of pending connections. Beyond it, the oldest one whose rank is unknown is dropped, or,
@@ -225,8 +226,8 @@ classic::LinkPlan TrackerBootstrap::MakeConnections(TrackerConnection& tracker, 
   }
 }
 
-// Returns an empty string if the link was made, otherwise the reason for the failure. If this host kept this
-// rank from connecting, sets `shortage` to the errno.
+// Returns an empty string if the link was made, otherwise the reason for the failure. If the cause is a lack
+// of local resources, such as file descriptors, sets `shortage` to the errno.
 std::string TrackerBootstrap::ConnectTo(const classic::Endpoint& peer, int& shortage) {
   if (!IsNeighbor(peer.rank)) return "it is not a neighbour of this rank";
   std::string failure = "its name has no address";

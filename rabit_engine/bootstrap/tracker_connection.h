@@ -74,8 +74,8 @@ class TrackerConnection {
   wire::classic::TrackerStream stream_;
 };
 
-/// Vouches to the tracker for the worker `settings.task_id`, over a connection that proves the job's token.
-/// The worker is about to join from this process, with a protocol without tokens, under the name
+/// Vouches to the tracker for the worker `settings.task_id`, over a connection authenticated with the job's
+/// token. The worker is about to join from this process, with a protocol without tokens, under the name
 /// TASK#`ticket` (wire/vouch.h). Throws like the constructors.
 void VouchAtTracker(const Settings& settings, const std::string& ticket);
 

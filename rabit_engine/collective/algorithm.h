@@ -83,7 +83,7 @@ enum Need : unsigned {
   kLevels = 1U << 1,       ///< several hosts, some with several ranks
   kFits = 1U << 2,         ///< elements fit the stages in shared memory
   kMayReduce = 1U << 3,    ///< hosts may reduce first, or the order does not matter
-  kConsecutive = 1U << 4,  ///< the ranks of each host are consecutive
+  kConsecutive = 1U << 4,  ///< the ranks on each host are consecutive
 };
 
 /// One row of the registry. A null function means that the algorithm does not serve that collective.

@@ -23,7 +23,7 @@ struct Situation {
   /// Hosts may reduce first even if the order matters, because this keeps the order of the ranks or the user
   /// allows another order (WARREN_REPRODUCIBLE=0).
   bool levels_may_reduce = true;
-  bool consecutive = true;  ///< the ranks of each host are consecutive
+  bool consecutive = true;  ///< the ranks on each host are consecutive
   int hosts = 1;
   bool order_matters = false;
   /// Results are rounded, and there are more than two ranks: algorithms that do not combine all values in one

@@ -5,7 +5,7 @@
 // Allreduce of short vectors, or on hosts of different sizes: each host reduces to its leader, the leaders
 // allreduce, each leader broadcasts. Allreduce of long vectors on hosts of equal size: each host
 // reduce-scatters, so that its i-th rank holds slice i; the i-th ranks of all hosts allreduce their slice;
-// each host allgathers. All ranks of a host then use the network at the same time, and the traffic is the
+// each host allgathers. All ranks on a host then use the network at the same time, and the traffic is the
 // same as between leaders only.
 //
 // Cost with H hosts and S bytes: between hosts, the cost of the flat algorithm with H members; inside a host,

@@ -13,7 +13,7 @@
 namespace warren::collective {
 namespace {
 
-/// Chunk size for the data that one rank handles between hosts; each chunk repeats all steps.
+/// Chunk size for the data that one rank exchanges with other hosts; all steps are repeated for every chunk.
 constexpr std::size_t kSubtreeChunkBytes = std::size_t{512} << 10;
 
 /// Above this size, hosts exchange halves instead of whole vectors: fewer bytes, but twice as many steps. The
@@ -26,7 +26,7 @@ Subtree RanksOf(const HostLayout& layout, Subtree hosts) {
 }
 
 /// Returns the end of each maximal subtree among the host's ranks, as a local index; if the order does not
-/// matter, all ranks of the host count as one subtree.
+/// matter, all ranks on the host count as one subtree.
 std::vector<int> EndsInsideHost(const HostLayout& layout, int host, const Reduction& reduction) {
   const auto [first, end] = RanksOf(layout, {host, host + 1});
   if (!reduction.order_matters()) return {end - first};
@@ -135,7 +135,7 @@ class SubtreesOfHost {
   }
 
  private:
-  /// Returns offsets that give every rank of the host a slice, or the leader everything.
+  /// Returns offsets that give every rank on the host a slice, or the leader everything.
   std::vector<std::size_t> OffsetsOf(std::size_t count) const {
     const auto ranks = levels_.layout().ranks_of(levels_.my_host()).size();
     if (slices_) return EvenOffsets(count, static_cast<int>(ranks));

@@ -9,7 +9,7 @@
 //              doubling, long ones as in halving-doubling (plans.h)
 //   inside     each host broadcasts or allgathers the sum
 //
-// For short vectors, or hosts of different sizes, one rank of each host communicates with other hosts. For
+// For short vectors, or hosts of different sizes, one rank on each host communicates with other hosts. For
 // long vectors on hosts of equal size, all ranks communicate, each with its slice, as in hierarchical.h.
 //
 // With H hosts and p partial sums (one, two or three for most hosts, at most 2 log2 of the number of ranks):
@@ -19,7 +19,7 @@
 // If the last run of hosts is smaller than its sibling, it serves all hosts of the sibling, as in recursive
 // doubling and halving-doubling.
 //
-// The ranks of each host must be consecutive. Vectors are processed in chunks, so that the scratch memory
+// The ranks on each host must be consecutive. Vectors are processed in chunks, so that the scratch memory
 // need only hold the partial sums of one chunk.
 #pragma once
 

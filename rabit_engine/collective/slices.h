@@ -1,5 +1,5 @@
-// Splits vectors into chunks, which limit the amount of data in progress, and into one slice per member.
-// Everything is counted in elements, so that no element is ever split.
+// Splits vectors into chunks, which limit the data in flight, and into one slice per member. Boundaries are
+// computed in elements, so no element is ever split.
 #pragma once
 
 #include <algorithm>

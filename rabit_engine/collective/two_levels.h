@@ -10,7 +10,7 @@
 
 namespace warren::collective {
 
-/// From this vector size on, if all hosts have the same number of ranks, all ranks of a host use the network,
+/// From this vector size on, if all hosts have the same number of ranks, all ranks on a host use the network,
 /// with a slice each. Otherwise only the leaders use the network: slices cost two more synchronizations
 /// inside the host.
 inline constexpr std::size_t kSliceBytes = std::size_t{64} << 10;
@@ -36,7 +36,7 @@ class Levels {
   int my_host() const { return my_host_; }
   int local_index() const { return layout_.local_index(world_.index()); }
 
-  /// One rank of each host: `root` for its own host, the leaders for the others.
+  /// One rank on each host: `root` for its own host, the leaders for the others.
   std::vector<int> Representatives(int root) const {
     return OneOfEach(
         [&](int host) { return host == layout_.host_of(root) ? root : layout_.leader_of(host); });

@@ -41,7 +41,7 @@ struct WarrenDeviceGroup;
 struct WarrenDevices {
   std::int32_t version;  ///< kWarrenDevicesVersion of the plugin
 
-  /// Chooses the GPU for the `local_rank`-th process of a host and makes it the thread's current one.
+  /// Chooses the GPU for the `local_rank`-th process on a host and makes it the thread's current one.
   const char* (*select)(std::int32_t local_rank, std::int32_t* device);
 
   /// Finds out which GPUs the ranks use and how they can reach each other. Collective. `memory`: device

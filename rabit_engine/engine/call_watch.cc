@@ -19,7 +19,7 @@ namespace {
 constexpr std::chrono::milliseconds kPatience{150};
 // A rank without a link is asked again after this time: it may have ended since it was last asked.
 constexpr std::chrono::milliseconds kAskAgain{500};
-// How long to wait for an answer. A waiting rank answers within about 200 ms, or publishes its wait in shared
+// The time limit for an answer. A waiting rank answers within about 200 ms, or publishes its wait in shared
 // memory, unless it has no core to run on.
 constexpr std::chrono::seconds kAnswer{2};
 // When a wait times out, kQuickAnswer is usually enough to learn which of the other ranks are also waiting.
@@ -255,7 +255,7 @@ int CallWatch::CulpritHere(int rank) const {
   return -1;
 }
 
-/// Whether another rank of this host, which has waited longer, reports the culprit.
+/// Whether another rank on this host has waited longer and so reports the culprit.
 bool CallWatch::AnotherSpeaksOf(int culprit) const {
   const auto& ranks = segment_->ranks();
   return std::any_of(ranks.begin(), ranks.end(), [&](int rank) {

@@ -40,7 +40,7 @@ class CallWatch final : public WaitObserver {
             Job* job = nullptr);
 
   /// Begins a call and fills in `tag.before`. If `only_gives` is set, this rank receives nothing in this
-  /// call, not even another rank's tag, so Begin compares `tag` with the calls that the ranks of its host
+  /// call, not even another rank's tag, so Begin compares `tag` with the calls that the ranks on its host
   /// have begun. Throws Misuse if one differs.
   void Begin(CallTag& tag, bool only_gives);
   /// Begins a send or receive call, which other ranks need not make.
@@ -62,7 +62,7 @@ class CallWatch final : public WaitObserver {
   void Ask();
 
   bool SharesMemory(int rank) const;
-  /// The wait record of a rank of this host; nullopt if that rank is not waiting or its record is out of
+  /// The wait record of a rank on this host; nullopt if that rank is not waiting or its record is out of
   /// date.
   std::optional<WaitRecord> WaitOf(int rank) const;
   void SayWait(std::span<const Interest> awaited, Clock::time_point since, Clock::time_point looked);
@@ -90,10 +90,10 @@ class CallWatch final : public WaitObserver {
   const std::chrono::seconds patience_;
   Clock::time_point warned_since_{};  ///< start of the wait that next_warning_ is for
   Clock::time_point next_warning_{};
-  /// When the first awaited rank was asked whether it is itself waiting; the next warning depends on its
-  /// answer. Zero if it has not been asked.
+  /// The time at which the first awaited rank was asked whether it is itself waiting; the next warning
+  /// depends on its answer. Zero if it has not been asked.
   Clock::time_point asked_whether_it_waits_{};
-  int suspect_ = -1;  ///< the rank of this host that appears to be late, or -1
+  int suspect_ = -1;  ///< the rank on this host that appears to be late, or -1
   Clock::time_point suspected_since_{};
   Clock::time_point missed_deadline_{};  ///< the deadline that asked_after_deadline_ belongs to
   Clock::time_point asked_after_deadline_{};

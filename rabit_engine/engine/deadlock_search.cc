@@ -98,13 +98,14 @@ std::optional<DeadlockSearch::ProbeMessage> DeadlockSearch::Take(const WaitProbe
 }
 
 /// Follows the edges from this rank through the records of its host. Returns the probe to send if the edges
-/// lead to a rank of another host, or to the probe's origin if that is another rank.
+/// lead to a rank on another host, or to the probe's origin if that is another rank.
 std::optional<DeadlockSearch::ProbeMessage> DeadlockSearch::Follow(WaitProbe probe) {
   int rank = rank_;
   while (probe.hops < static_cast<std::uint32_t>(size_)) {
     const std::optional<WaitRecord> record = view_.wait_of(rank);
     if (!record || record->num_edges == 0) return std::nullopt;
-    // Each attempt may follow another edge; the second look at a cycle follows the same edges as the first.
+    // Each attempt may follow a different edge; the second pass over a cycle follows the same edges as the
+    // first.
     const std::uint64_t choice = Mix(probe.attempt ^ static_cast<std::uint64_t>(rank) << 32);
     const WaitEdge& edge = record->edges[choice % record->num_edges];
     if (probe.hops < WaitProbe::kPathLength) probe.path[probe.hops] = rank;
@@ -133,7 +134,7 @@ void DeadlockSearch::Return(const WaitProbe& probe) {
   if (phase_ == SearchPhase::kSearching) {
     phase_ = SearchPhase::kSeen;
     seen_ = probe.digest;
-    const double now = view_.now();  // all records of this look have been read by now
+    const double now = view_.now();  // all records of the first pass have been read
     next_ = now + kSecondLook;
     pause_ = std::max(kSecondLook, 2 * (now - last_probe_));
     num_probes_ = 1;

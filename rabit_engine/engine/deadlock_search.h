@@ -1,6 +1,6 @@
 // Detects ranks that wait for each other's messages in a cycle, so that none of them can continue.
 //
-// A waiting rank publishes its wait to the ranks of its host in shared memory and keeps renewing it
+// A waiting rank publishes its wait to the ranks on its host in shared memory and keeps renewing it
 // (WaitRecord). Soon after it has begun to wait, it sends a probe along the "waits for" edges; in a send or
 // receive call it sends further probes at growing intervals. A probe follows the records of a host, and
 // travels between hosts over a short-lived connection to the rank at the end of the edge, which passes it on

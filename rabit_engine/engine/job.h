@@ -31,7 +31,7 @@ class Job {
   /// By rank: the lowest rank on the same host; WARREN_HOST_GROUP may divide one machine into several hosts.
   std::vector<int> hosts;
   bool crowded = false;   ///< whether some machine has more than two ranks per core
-  bool may_spin = false;  ///< whether each rank of this host has its own core
+  bool may_spin = false;  ///< whether each rank on this host has its own core
 
   /// The world's segment on this host; nullptr if there is none or this process has left the job.
   std::shared_ptr<HostSegment> Segment() const;

@@ -125,7 +125,7 @@ Membership MeetWorld(Bootstrap& bootstrap, Listening listening, const Settings& 
 
   std::vector<std::string> offers;
   std::vector<std::vector<std::string>> addresses;
-  std::vector<std::vector<int>> cores_here;  // the cores of each rank of this host
+  std::vector<std::vector<int>> cores_here;  // the cores of each rank on this host
   std::map<std::string, int> ranks_on;       // by machine; containers may share a machine but not memory
   std::map<std::string, int> first_on;
   greetings.clear();
@@ -187,7 +187,7 @@ SubgroupOffer::SubgroupOffer(const Job& job, std::vector<int> members, int index
   membership_.layout = LayoutOf(job, members);
   membership_.ranks = std::move(members);
   if (membership_.ranks.size() == 1) return;
-  // The first line of an offer is the offset of the memory that the lowest rank of a host has reserved, or
+  // The first line of an offer is the offset of the memory that the lowest rank on a host has reserved, or
   // kNoMemory; addresses follow.
   const HostLayout& layout = membership_.layout;
   const int host = layout.host_of(index);
@@ -223,7 +223,7 @@ Membership SubgroupOffer::Join(std::span<const std::string> offers, const std::s
     while (!rest.empty()) addresses[membership_.ranks[i]].push_back(next());
   }
 
-  // The ranks of a host whose segment is full use TCP; all ranks know this from the offers.
+  // The ranks on a host whose segment is full use TCP; all ranks know this from the offers.
   HostLayout& layout = membership_.layout;
   std::vector<int> leaders = EachAlone(static_cast<int>(offers.size()));
   for (int rank = 0; rank < layout.world_size(); ++rank) {

@@ -70,7 +70,7 @@ class NativeCommunicator final : public Communicator {
   /// Sets how long a call may wait for a peer that is alive, from the next call on; 0 waits forever.
   void SetCollectiveTimeout(std::chrono::seconds timeout);
 
-  /// The greetings of all ranks, by rank.
+  /// The line that each rank passed as its greeting when the world was formed, indexed by rank.
   const std::vector<std::string>& greetings() const { return greetings_; }
   /// A collective call that sends messages from any rank to any other. All ranks pass the same list
   /// (collective/exchange.h).

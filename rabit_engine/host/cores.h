@@ -1,4 +1,4 @@
-// The cores that a rank may run on, and whether each rank of a host can have a core to itself.
+// The cores that a rank may run on, and whether each rank on a host can have a core to itself.
 #pragma once
 
 #include <span>

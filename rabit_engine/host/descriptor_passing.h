@@ -1,4 +1,4 @@
-// Passes file descriptors between processes of one host over Unix sockets in the abstract namespace. The
+// Passes file descriptors between processes on one host over Unix sockets in the abstract namespace. The
 // sockets' names exist only in the kernel, within one network namespace. Linux only.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace warren {
 
-/// The time limit for one step of passing descriptors between processes of one host that are all alive.
+/// The time limit for one step of passing descriptors between processes on one host that are all alive.
 inline constexpr int kPassingTimeoutMs = 10'000;
 
 /// Opens a SOCK_SEQPACKET socket: each message arrives whole, with its descriptors. Returns an empty

@@ -1,4 +1,4 @@
-// The event with which the ranks of a host wake a process that sleeps on descriptors (ShmTransport::Sleep).
+// The event with which the ranks on a host wake a process that sleeps on descriptors (ShmTransport::Sleep).
 //
 // A process has one doorbell for all of its communicators: several of its threads may sleep on it, each in a
 // different communicator. A ring may be meant for any of them, and the first thread that wakes consumes it.

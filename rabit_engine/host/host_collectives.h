@@ -1,4 +1,4 @@
-// Collectives among the ranks of one host, through the memory they share (host_segment.h).
+// Collectives among the ranks on one host, through the memory they share (host_segment.h).
 //
 // Small vectors: each rank publishes its contribution in its slot or its stage, then reads and combines the
 // contributions of all ranks, which takes one round of waiting. (Graham and Shipman, "MPI support for

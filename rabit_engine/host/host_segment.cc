@@ -21,8 +21,8 @@
 namespace warren {
 
 struct HostSegment::Header {
-  /// 0, or three numbers, from the lowest bits up: the lost rank + 1 (32 bits), the rank that reported it (24
-  /// bits), the shortage (8 bits).
+  /// 0, or three numbers, from the least significant bits up: the lost rank + 1 (32 bits), the rank that
+  /// reported it (24 bits), and the errno of a resource shortage, or 0 (8 bits).
   std::atomic<std::uint64_t> aborted;
   std::atomic<std::uint64_t> reserved;   ///< number of reserved bytes after the segment
   std::atomic<std::uint64_t> have_left;  ///< number of members that have left

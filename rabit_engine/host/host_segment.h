@@ -1,10 +1,10 @@
-// The memory that the ranks of one host share, and how they obtain it.
+// The memory that the ranks on one host share, and how they obtain it.
 //
 // The segment is a memfd: it has no name in any file system, so it cannot outlive the last process of the
-// job, however the processes end. The lowest rank of the host (the leader) creates it and passes the
+// job, however the processes end. The lowest rank on the host (the leader) creates it and passes the
 // descriptor to the others through a Unix socket in the abstract namespace. A rank that cannot reach that
 // socket does not share memory, whatever its host name; it uses TCP. If a rank fails after that, for example
-// because it cannot map the memory, all ranks of its host use TCP.
+// because it cannot map the memory, all ranks on its host use TCP.
 //
 // Through the same socket every rank receives two descriptors of every other rank: its *lifeline*, which
 // becomes readable when that rank's process ends (a pidfd, or a pipe on kernels that lack pidfds), and its
@@ -46,7 +46,7 @@
 namespace warren {
 
 inline constexpr std::size_t kCacheLine = 64;
-/// The ranks of a host with more ranks than this use TCP: each would need two descriptors of every other
+/// The ranks on a host with more ranks than this use TCP: each would need two descriptors of every other
 /// rank.
 inline constexpr int kMaxLocalRanks = 256;
 /// The payload capacity of a slot. Larger payloads are in the stage.
@@ -151,7 +151,7 @@ class HostSegment {
     std::shared_ptr<const CloseOnForkDescriptor> lifeline;
     std::shared_ptr<Doorbell> doorbell;
   };
-  /// A range of the memory that the ranks of a host share.
+  /// A range of the memory that the ranks on a host share.
   struct Memory {
     std::shared_ptr<const CloseOnForkDescriptor> descriptor;
     std::size_t offset = 0;
@@ -209,7 +209,7 @@ class HostSegment {
   std::byte* ring_bytes(int from, int to) { return RingAt(from, to) + Ring::kHeaderBytes; }
   std::size_t ring_capacity() const { return ring_bytes_; }
 
-  /// Publishes to the other ranks of the host which collective this rank begins. Sequence numbers count up
+  /// Publishes to the other ranks on the host which collective this rank begins. Sequence numbers count up
   /// from 1.
   void SayCall(const CallTag& tag);
   /// Returns the tag of the call with this number as published by member `local`; nullopt if the member has
@@ -219,7 +219,7 @@ class HostSegment {
   /// and member `local` differ.
   void ThrowIfCallsDiffer(int local, std::uint32_t sequence) const;
 
-  /// Publishes to the other ranks of the host that this rank is waiting, and for which ranks.
+  /// Publishes to the other ranks on the host that this rank is waiting, and for which ranks.
   void SayWait(const WaitRecord& wait);
   /// Returns the wait that member `local` published last, which may be out of date (see WaitRecord::renewed);
   /// nullopt if there is none or it is just being written.
@@ -231,7 +231,7 @@ class HostSegment {
   struct Aborted {
     int lost;      ///< the rank that Abort was called for
     int by;        ///< the rank that called it
-    int shortage;  ///< the errno of the lost rank's own shortage; 0 if none is known
+    int shortage;  ///< the errno of the lost rank's resource shortage; 0 if none is known
   };
   std::optional<Aborted> aborted() const;
   /// Returns the world ranks of the lost members. A member is lost if its process has ended or it has left;

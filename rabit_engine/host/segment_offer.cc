@@ -1,4 +1,4 @@
-// Sets up the segment that the ranks of a host share (host_segment.h), on Linux. Other systems use
+// Sets up the segment that the ranks on a host share (host_segment.h), on Linux. Other systems use
 // without_shared_memory.cc.
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -277,7 +277,7 @@ std::unique_ptr<HostSegment> HostSegment::Offer::Join(OobAllgather& oob, std::sp
         me, trouble.text());
   }
 
-  // Every rank finds out which ranks share memory. If one rank failed, no rank of its host does.
+  // Every rank finds out which ranks share memory. If one rank failed, no rank on its host does.
   const std::vector<std::string> joined =
       oob.Allgather(fmt::format("{}", segment ? setup.group().front() : -1));
   hosts = LeadersOf(offers, reached, joined);

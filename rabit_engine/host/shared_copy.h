@@ -5,7 +5,7 @@
 
 namespace warren {
 
-/// Where the rank that will read the copy runs.
+/// The location of the rank that will read the copy.
 enum class Reader {
   kNear,     ///< on another core that shares a cache with this one
   kFar,      ///< on a core that shares no cache with this one

@@ -1,4 +1,4 @@
-// Byte streams between the ranks of one host: a ring in shared memory for each direction. These are the links
+// Byte streams between the ranks on one host: a ring in shared memory for each direction. These are the links
 // of the flat algorithms between ranks that share a host; collectives of a single host use faster methods
 // (host/host_collectives.h).
 #pragma once
@@ -37,12 +37,12 @@ class ShmTransport : public Transport {
 
   // --- for a transport that has other links, too ---
 
-  /// Where the peers of `interests` run, all of which must be ranks of this host: kOther if each runs on
-  /// another core, otherwise the value for the first peer that does not.
+  /// Returns the cores of the peers of `interests`, all of which must be ranks on this host: kOther if each
+  /// runs on another core, otherwise the value for the first peer that does not.
   PeerCore CoreOf(std::span<const Interest> interests);
-  /// Whether one of the interests may make progress now. Ranks of other hosts are skipped.
+  /// Whether one of the interests may make progress now. Ranks on other hosts are skipped.
   bool AnyReady(std::span<const Interest> interests) const;
-  /// Throws LostPeer if a rank of the host has given up, an awaited rank has left, or a process of the host
+  /// Throws LostPeer if a rank on the host has given up, an awaited rank has left, or a process on the host
   /// has ended (after ExpectPeersToLeave, only if its rank is awaited). Makes a few system calls. Does not
   /// throw if an interest is ready, because data sent before the end still counts.
   void ThrowIfLost(std::span<const Interest> interests);

@@ -1,4 +1,4 @@
-// Waits for another rank of the host, in the phases of transport/waiting.h; in the last phase this rank
+// Waits for another rank on the host, in the phases of transport/waiting.h; in the last phase this rank
 // sleeps on the other rank's bell.
 #pragma once
 

@@ -54,7 +54,7 @@ class BufferStock {
   void Return(Buffer buffer);
 
  private:
-  /// The most bytes in idle buffers; buffers beyond this limit are freed.
+  /// The maximum number of bytes in idle buffers; buffers beyond this limit are freed.
   static constexpr std::size_t kMostIdleBytes = std::size_t{256} << 20;
   /// Smaller buffers are cheap to allocate and are not kept.
   static constexpr std::size_t kLeastBytes = std::size_t{16} << 10;

@@ -88,7 +88,8 @@ struct Transfer {
 struct Plan {
   bool loaded = false;             ///< whether some rank has called LoadCheckPoint
   std::uint64_t calls_before = 0;  ///< number of calls before LoadCheckPoint that some rank has completed
-  /// The version in which all ranks continue. A rank that is ending the previous version ends it first.
+  /// The version from which all ranks continue. A rank still in CheckPoint for the previous version completes
+  /// that call first.
   int version = 0;
   std::uint64_t calls = 0;  ///< number of calls in `version` that some rank has completed
   std::vector<Transfer> transfers;

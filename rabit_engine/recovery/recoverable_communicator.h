@@ -89,9 +89,8 @@ class RecoverableCommunicator final : public Communicator {
 
   /// The number of checkpoints so far.
   int version() const { return state_->version(); }
-  /// From now on, the loss of a rank is survived (in jobs with recovery). Returns the models of the latest
-  /// version, in a restarted process the latest version of the job. They are valid until the next version
-  /// begins.
+  /// Returns the models of the latest version; in a restarted process, of the job's latest version. They are
+  /// valid until the next version begins. From this call on, a job with recovery survives the loss of a rank.
   Models& LoadCheckPoint();
   /// Ends a version. Collective: while this communicator recovers(), returns when all ranks have called it.
   /// Throws Misuse if some ranks pass a local model and others do not.

@@ -339,7 +339,7 @@ struct BFloat16 {
     const Words rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
     return IsNan(value) ? bits | 0x0040'0000u : rounded;
   }
-  // Loads even and odd elements separately, as they lie in the words, which needs no shuffles.
+  // Loads the even and the odd elements of the words separately, which needs no shuffles.
   static Widened Load(const std::byte* from) {
     const Words words = LoadVector<Words>(from);
     return {Bits<Floats>(words << 16), Bits<Floats>(words & 0xffff'0000u)};

@@ -56,7 +56,7 @@ using Inputs = std::span<const void* const>;
 /// Block size if there are more inputs than one kernel takes: eight blocks of intermediate results and eight
 /// of inputs fit into the first-level cache.
 constexpr std::size_t kBlockBytes = 2048;
-/// The most inputs that one kernel takes, and thus the most children of a node in CombineBlock.
+/// The maximum number of inputs of one kernel, and thus of children of a node in CombineBlock.
 constexpr std::size_t kWidest = 8;
 
 /// Returns the kernel for exactly this many inputs, or null.

@@ -26,7 +26,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// The most reports per interval that the tracker receives from all workers together.
+/// The maximum number of reports per interval that the tracker receives from all workers together.
 constexpr int kReportsPerInterval = 256;
 constexpr milliseconds kFirstBackoff{1000};
 constexpr milliseconds kMaxBackoff{60'000};
@@ -249,8 +249,8 @@ bool Reporter::Reach() {
   }
 }
 
-/// Called on the new connection before it is encrypted. Throws if the process is ending, since OpenSSL may
-/// already be gone.
+/// Called on the new connection before it is encrypted. Throws EngineError if the process is ending, since
+/// OpenSSL may already be gone.
 void Reporter::Connected(int descriptor) {
   const Lock lock(mutex_);
   if (is_over_) throw EngineError("the process ends");

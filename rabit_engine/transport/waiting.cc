@@ -11,18 +11,18 @@ constexpr auto kYield = std::chrono::microseconds(300);
 /// If yielding takes longer than this, a computing process had the core; a rank that only waits gives it back
 /// sooner.
 constexpr auto kLongTurn = std::chrono::milliseconds(1);
-/// The most waits that sleep immediately after a long turn, before yielding is tried again: one wait after an
-/// isolated long turn (the machine was briefly busy), twice as many after each long turn that soon follows
-/// another.
+/// The maximum number of waits after a long turn that sleep immediately, before yielding is tried again: one
+/// wait after an isolated long turn (the machine was briefly busy), twice as many after each long turn that
+/// soon follows another.
 constexpr int kMostSleepsAtOnce = 64;
 constexpr int kGoodTurnsToForgive = 64;
 /// If the peer answers within this many turns, yielding the core counts as the cause.
 constexpr int kTurnsAtOnce = 2;
-/// The most waits that skip spinning before it is tried again. The number doubles each time the peer answers
-/// at once after a failed spin, which costs 20 us.
+/// The maximum number of waits that skip spinning before it is tried again. The number doubles each time the
+/// peer answers at once after a failed spin, which costs 20 us.
 constexpr int kMostWithoutSpinning = 64;
-/// The most waits on a shared core before another sleep tries to separate the ranks. The number doubles each
-/// time. A wakeup costs about 25 us, a turn of two ranks on one core about 1.5 us for each.
+/// The maximum number of waits on a shared core before another sleep tries to separate the ranks. The number
+/// doubles each time. A wakeup costs about 25 us, a turn of two ranks on one core about 1.5 us for each.
 constexpr int kMostWithoutParting = 1024;
 
 }  // namespace

@@ -20,7 +20,7 @@ inline void RelaxCore() {
 #endif
 }
 
-/// The core of the awaited rank, as far as known.
+/// The core of the awaited rank, if known.
 enum class PeerCore {
   kOther,   ///< on another core, or unknown while each rank has its own core
   kThis,    ///< on the same core, though there are enough cores

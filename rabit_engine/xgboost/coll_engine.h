@@ -17,17 +17,17 @@ std::string Objections(const void* address_in_xgboost);
 
 /// A rank's input to Begin.
 struct Wish {
-  std::string objection;  ///< reason why this rank cannot be served; empty if none
-  bool wants = true;      ///< whether the user wants to be told if the engine does not serve
-  bool demands = false;   ///< whether the user considers it an error if the engine does not serve
+  std::string objection;  ///< reason why this rank cannot use the engine; empty if none
+  bool wants = true;      ///< whether to tell the user if the engine is not used
+  bool demands = false;   ///< whether it is an error if the engine is not used
   /// The time limit for waiting for a peer in a call, unless rabit_timeout=1 sets another; 0: half an hour.
   std::chrono::seconds timeout{0};
 };
 
 struct Beginning {
   bool serves = false;  ///< whether the engine serves XGBoost's calls; the same on all ranks
-  std::string why_not;  ///< why the engine does not serve, e.g. "rank 2: ..."; the same on all ranks
-  bool tells = false;   ///< true on only one of the ranks with `wants`: the one that reports why_not
+  std::string why_not;  ///< why the engine is not used, e.g. "rank 2: ..."; the same on all ranks
+  bool tells = false;   ///< true on only one of the ranks with `wants`: the rank that reports why_not
   /// Whether any rank demands the engine; the same on all ranks. If the engine does not serve, a rank that
   /// demands it fails, and the others should fail with the same reason; otherwise they would report a lost
   /// peer.

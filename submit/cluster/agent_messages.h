@@ -1,5 +1,5 @@
-// Messages from the script around a process on another host (script.h). They are interleaved with the lines
-// that the process itself writes to its standard error, and report its start, its resource usage and its end.
+// Messages from the wrapper script of a remote process (script.h). They are interleaved with the lines that
+// the process itself writes to its standard error, and report its start, its resource usage and its end.
 //
 // A message is one line: RS (octal 036), the job mark, the index of the process, the kind and the text of the
 // message, RS, newline. The mark is random and differs for each job, so that the output of a process is not

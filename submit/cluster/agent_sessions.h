@@ -1,10 +1,9 @@
 // The protocol between dmlc-submit and the agents of a gang (scripts/gang.sh), without its sockets. An agent
-// is the script around a process on another host; it has two connections to dmlc-submit. One carries the
-// process's standard output. The other carries its standard error, interleaved with messages
-// (agent_messages.h), and in the opposite direction the commands for the agent: "go ATTEMPT PORT MASTER"
-// starts the process, "stacks" requests its stacks, "done" ends the wait for more output of a process that
-// has ended, and an empty line is a heartbeat. When this second connection closes, the agent ends the
-// process.
+// is the wrapper script of a remote process; it has two connections to dmlc-submit. One carries the process's
+// standard output. The other carries its standard error, interleaved with messages (agent_messages.h), and in
+// the opposite direction the commands for the agent: "go ATTEMPT PORT MASTER" starts the process, "stacks"
+// requests its stacks, "done" ends the wait for more output of a process that has ended, and an empty line is
+// a heartbeat. When this second connection closes, the agent ends the process.
 //
 // A state machine without I/O: connections are numbers, and the time is an argument. Inputs: a connection was
 // opened, received bytes or was closed; time has passed; the gang requests that an agent launch its process,

@@ -128,7 +128,7 @@ JobHost HostByRoute(const tracker::Reached& reached);
 /// Shown by --dry-run instead of the random token of each job.
 inline constexpr char kShownSecret[] = "MADE-FOR-EACH-JOB";
 
-/// How the workers of a host share its cores if --worker-cores is not given.
+/// How the workers on a host share its cores if --worker-cores is not given.
 enum class CoreSharing {
   kNone,      ///< not at all: the cluster decides on a worker's cores
   kHere,      ///< all workers share the cores of this machine; the number of cores is known before the start

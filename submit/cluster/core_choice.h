@@ -23,7 +23,7 @@ Threads ThreadsOf(const Options& options, const std::vector<std::string>& inheri
 
 /// The effective --bind for processes that dmlc-submit itself binds.
 Bind BindOf(const Options& options);
-/// The number of cores that the workers of a host leave to the servers bound there.
+/// The number of cores that the workers on a host leave to the servers bound there.
 int CoresOfServers(const Options& options, int servers);
 /// The processes to bind on a host with this many usable cores. `omp_num_threads`: the value of
 /// OMP_NUM_THREADS in the host's environment; --env takes precedence.

@@ -29,7 +29,7 @@ class HostLosses {
   /// Returns true if the host is left out from now on and was not left out before.
   bool Add(const std::string& host, bool rests, TimePoint now);
   bool IsLeftOut(const std::string& host, TimePoint now) const;
-  /// When the host may be used again; nullopt if it may be used now.
+  /// The time at which the host may be used again; nullopt if it may be used now.
   std::optional<TimePoint> AvoidedUntil(const std::string& host, TimePoint now) const;
   void Clear() { hosts_.clear(); }
 

@@ -16,8 +16,8 @@
 
 namespace warren::submit {
 
-/// Interval at which dmlc-submit sends a line to the script around a process on another host. If no line
-/// arrives for ten times as long, the script ends the process.
+/// The interval between the heartbeats that dmlc-submit sends to the wrapper script of a remote process. If
+/// none arrives for ten intervals, the script ends the process.
 inline constexpr std::chrono::seconds kBeatInterval{6};
 
 /// The parameters by which a script divides the cores of its host, unless OMP_NUM_THREADS is set there. The
@@ -25,7 +25,8 @@ inline constexpr std::chrono::seconds kBeatInterval{6};
 struct CoreShare {
   /// Number of this job's workers on the host; if this and `cores` are empty, nothing is shared.
   std::string workers;
-  /// Cores that the cluster gives this worker; if empty or unset, the worker gets a share.
+  /// The number of cores that the cluster gives this worker. If it expands to nothing, the worker gets an
+  /// equal share of the host's cores.
   std::string cores = {};
   int kept = 0;  ///< cores that are not shared
 };

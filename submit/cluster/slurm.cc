@@ -169,7 +169,7 @@ std::optional<JobReport> ReadSqueue(const std::string& /*id*/, std::string_view 
                                                         "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD"};
   constexpr std::array<std::string_view, 7> kRunning = {"RUNNING",   "CONFIGURING", "SUSPENDED", "RESIZING",
                                                         "SIGNALING", "STAGE_OUT",   "STOPPED"};
-  if (state == "COMPLETING") return std::nullopt;  // it will be over, or pending again
+  if (state == "COMPLETING") return std::nullopt;  // the job will be over, or pending again
   if (std::find(kPending.begin(), kPending.end(), state) != kPending.end()) {
     return JobReport{JobState::kPending, words};
   }

@@ -196,7 +196,7 @@ void SshController::OnMessage(SshId ssh, Session& session, const AgentMessage& m
   } else if (message.kind == "start") {
     Started where;
     words >> attempt >> where.pid;
-    where.host = hosts_[session.host].host.name;  // as the user knows it, not as the host calls itself
+    where.host = hosts_[session.host].host.name;  // the name given by the user, not the host's own name
     session.began = true;
     session.words.clear();
     Tell(ProcessLocated{session.index, where});

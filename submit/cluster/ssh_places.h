@@ -37,7 +37,7 @@ struct PlaceCores {
   CoreList own;  ///< cores of the process; empty if it is not bound
   Binding host;
 };
-/// Chooses the cores of the process in slot `place`. Each process of a host always gets the same cores,
+/// Chooses the cores of the process in slot `place`. Each process on a host always gets the same cores,
 /// however often it is started; a process that moved here because its own host is gone gets none. `report`:
 /// the host's "cores" message: the number of usable cores, its OMP_NUM_THREADS (0 if not set), and its core
 /// lists.

@@ -1,5 +1,5 @@
-// Requests for the stacks of a process on another host (Cluster::Dump), and the lines that its agent has sent
-// so far: a "stack" message for each line, and "stacks" after the last (scripts/stacks.sh).
+// Requests for the stacks of a process on another host (Cluster::Dump), and the lines received so far from
+// the process's agent: a "stack" message for each line, and "stacks" after the last (scripts/stacks.sh).
 #pragma once
 
 #include <boost/asio/io_context.hpp>

@@ -118,8 +118,8 @@ Launch YarnLaunch(const GangPlan& plan, const std::string& jar) {
   launch.words.insert(launch.words.end(), options.yarn_args.begin(), options.yarn_args.end());
   if (!options.yarn_app_classpath.empty())
     launch.environment.emplace_back("HADOOP_CLASSPATH", options.yarn_app_classpath);
-  // The distributed shell numbers its containers from 1. Everything is in the script, because two shells in
-  // turn interpret the distributed shell's own options for arguments and environment.
+  // The distributed shell numbers its containers from 1. Everything is in the script, because two shells, one
+  // after the other, interpret the distributed shell's own options for arguments and environment.
   launch.files.emplace_back(
       "worker.sh",
       "#!/bin/bash\nscript_variables=\n" +

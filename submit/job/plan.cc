@@ -83,7 +83,7 @@ std::string LogFile(const std::string& log_dir, tracker::Role role, int task_id)
   return (std::filesystem::path(log_dir) / name).string();
 }
 
-/// Adds the variables of torchrun and horovodrun, as far as they are known here; the cluster adds the rest.
+/// Adds those variables of torchrun and horovodrun that are known here; the cluster adds the others.
 void AddPlaceEnvironment(const Options& options, const PlanContext& context, PlannedProcess& process) {
   tracker::Environment& environment = process.environment;
   const std::string workers = std::to_string(options.num_workers);

@@ -539,7 +539,7 @@ class JobRun : public JobView {
   std::vector<PlannedProcess> plan_;
   std::optional<JobWatch> watch_;
   posix::Descriptor log_folder_;             ///< keeps other jobs out of --log-dir
-  std::optional<JobOutput> output_;          ///< for all processes of plan_
+  std::optional<JobOutput> output_;          ///< the output of all processes of plan_
   std::unique_ptr<tracker::Server> server_;  ///< null if dmlc-submit runs no tracker
   std::optional<Supervisor> supervisor_;
   bool carrying_out_ = false;

@@ -25,7 +25,7 @@ namespace warren::submit {
 
 /// Exit codes other than those of the processes.
 inline constexpr int kTrouble = 1;
-inline constexpr int kReaderGone = 141;  ///< like a program killed by SIGPIPE
+inline constexpr int kReaderGone = 141;  ///< the code that shells report for a program killed by SIGPIPE
 
 /// A process that SIGKILL does not end within this time is stuck in the kernel (e.g. in a dead network file
 /// system), and waiting longer is useless.
@@ -136,7 +136,8 @@ class Supervisor {
     kStopping,
     kFinished
   };
-  /// A worker that succeeded, until its last messages to the tracker have arrived.
+  /// A worker that has succeeded, but whose last messages to the tracker may still be in transit. `until`:
+  /// the time to stop waiting for them.
   struct Settling {
     TimePoint until;
     std::size_t index;

@@ -29,9 +29,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kBetweenLooks{1};
-/// A longer gap between two looks means that this process was suspended.
+/// A longer gap between two checks means that this process was suspended.
 constexpr std::chrono::seconds kStoodStill{4};
-/// In a shorter job, stragglers are not reported.
+/// The shortest job whose straggler is logged at its end.
 constexpr double kLongJobSeconds = 10;
 /// Maximum number of findings logged at a time: more, e.g. if a file system is unavailable, would flood the
 /// log.

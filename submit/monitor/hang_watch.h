@@ -23,7 +23,7 @@ struct Signs {
   TimePoint since;   ///< when it started
 
   // From samples, if there are any.
-  /// When the latest sample arrived, plus any time since then in which dmlc-submit read no samples.
+  /// The arrival time of the latest sample, plus any time since then in which dmlc-submit read no samples.
   std::optional<TimePoint> sampled;
   char state = '?';
   TimePoint state_since;  ///< when samples first showed this state
@@ -48,10 +48,10 @@ struct Signs {
 /// A change of a worker's condition; reported once.
 struct Finding {
   enum class Kind {
-    kStopped,  ///< by a signal or a debugger
-    kWaits,    ///< for a disk or a network file system
+    kStopped,  ///< stopped by a signal or a debugger
+    kWaits,    ///< waits for a disk or a network file system
     kSilent,   ///< its host, or the engine of an idle worker, has gone silent
-    kHoldsUp,  ///< others wait in a collective call that it has not entered
+    kHoldsUp,  ///< other workers wait in a collective call that it has not entered
     kAllIdle,  ///< no worker uses a processor; `worker` was the last one that did
     kGoesOn    ///< an earlier finding no longer holds
   };

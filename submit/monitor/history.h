@@ -66,7 +66,7 @@ std::string RecordText(const JobRecord& record, bool locked = false);
 /// The job's ID, e.g. "20261127T010203Z-4711". Its record is the file ID.json; a detached job without
 /// --log-dir has its logs in the folder ID next to that file.
 std::string JobId(const JobRecord& record);
-/// The files of a job in the history folder: its ID with one of these endings.
+/// The suffixes of the names of a job's files in the history folder; each name begins with the job's ID.
 inline constexpr std::string_view kRecordEnding = ".json";
 inline constexpr std::string_view kEvaluationsEnding = ".evaluations.json";
 /// The ID of the job whose record has this file name; nullopt if it is not the name of a record.

@@ -58,7 +58,7 @@ std::optional<std::string> ReadOwn(const std::string& path) {
   return file ? TextOf(file) : std::nullopt;
 }
 
-/// Whether a process holds the lock on the file; nullopt if the file system has no locks.
+/// Whether a process holds the lock on the file; nullopt if the file system does not support locks.
 std::optional<bool> IsHeld(const posix::Descriptor& file) {
   if (flock(file.get(), LOCK_SH | LOCK_NB) == 0) return false;
   return errno == EWOULDBLOCK ? std::optional(true) : std::nullopt;

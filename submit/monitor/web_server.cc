@@ -339,7 +339,7 @@ class WebServer::Impl : public std::enable_shared_from_this<WebServer::Impl> {
   }
 
   asio::io_context& io_;
-  asio::steady_timer timer_;  ///< for the next update; at the end, for kFinishLimit
+  asio::steady_timer timer_;  ///< expires at the next update or, at the end, after kFinishLimit
   const std::string token_;
   const WebServerCallbacks callbacks_;
   const std::array<std::pair<std::string, Rights>, 2> tokens_;

@@ -27,8 +27,8 @@ int ParseCount(const std::string& text, int least, int most);
 std::uint64_t ParseMemorySize(const std::string& text);
 std::string Lower(std::string text);
 
-/// Returns the value that `text` stands for, ignoring case. Throws an error that lists the choices if `text`
-/// is not one of them.
+/// Returns the value that `text` stands for, ignoring case. Throws a std::runtime_error that lists the
+/// choices if `text` is not one of them.
 template <typename Value, std::size_t kSize>
 Value Choose(const std::string& text, const std::array<std::pair<std::string_view, Value>, kSize>& choices) {
   const std::string wanted = Lower(text);

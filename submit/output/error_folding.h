@@ -20,10 +20,11 @@
 
 namespace warren::submit {
 
-/// How long an error is held back if the process continues to write other lines.
+/// The time for which an error is held back if the process continues to write other lines.
 inline constexpr std::chrono::milliseconds kPatienceWithTalkers{2000};
-/// How long an error is held back if the process writes nothing more: it may take that long to end (threads
-/// to join, memory to free, a core file to write). Longer than job/failure_arbiter.h waits for a process.
+/// The time for which an error is held back if the process writes nothing more: it may take that long to end
+/// (threads to join, memory to free, a core file to write). Longer than job/failure_arbiter.h waits for a
+/// process.
 inline constexpr std::chrono::milliseconds kPatienceWithSilent{6000};
 /// Limit on both of these times, even if lines of the error continue to arrive.
 inline constexpr std::chrono::milliseconds kLongestHold{10000};

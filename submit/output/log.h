@@ -12,7 +12,7 @@ struct LogSettings {
   bool debug = false;
   bool quiet = false;  ///< only warnings and errors go to the console
   LogFormat format = LogFormat::kText;
-  std::string file = {};  ///< empty: no file
+  std::string file = {};  ///< the log file; empty for none
 };
 
 /// Sends every message to the console as "dmlc-submit: ..." and, with time and level, to the file. The

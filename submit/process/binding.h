@@ -58,10 +58,10 @@ struct Binding {
   std::string why_not = {};  ///< why none is bound: "8 threads are more than the 4 cores that may be used"
   bool too_few = false;      ///< whether fewer workers or threads would help
 };
-/// One line that says that no process is bound, why, and what would help.
+/// One line for the user: that no process is bound, the reason, and a remedy.
 std::string NotBoundStory(Bind bind, const Binding& binding, const std::string& host = {});
 
-/// Binds all processes of a host, or none if they have more threads than there are cores to bind them to, or
+/// Binds all processes on a host, or none if they have more threads than there are cores to bind them to, or
 /// if kNuma is chosen and there is only one node. Consecutive processes are placed close to each other.
 /// kCore: each process gets as many physical cores as it has threads or, if there are too few physical cores,
 /// as many hardware threads. Processes share a physical core, and a process spans NUMA nodes, only if this is

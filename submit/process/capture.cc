@@ -33,8 +33,8 @@ std::vector<char*> Pointers(std::vector<std::string>& words) {
   return pointers;
 }
 
-/// Reads until the end of file, the deadline, or more than kMostCaptured; returns whether the end was
-/// reached.
+/// Reads until end of file, a read error, the deadline, or more than kMostCaptured bytes. Returns true at end
+/// of file or on a read error.
 bool ReadUntil(int fd, Clock::time_point deadline, std::string& text) {
   std::array<char, 4096> buffer{};
   for (;;) {

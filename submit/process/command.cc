@@ -43,7 +43,7 @@ std::optional<std::string> FindOnPath(const std::string& name, std::string_view 
   }
 }
 
-/// The interpreters of scripts, by the ending of the file name.
+/// The interpreters of scripts, by file name extension.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kProgramsOfEndings = {
     {{".py", "python"},
      {".sh", "sh"},
@@ -107,7 +107,7 @@ void CheckRunnable(const std::string& file, const std::string& name, const std::
   }
 }
 
-/// An interpreter, and its options as far as they are needed to find the script among its arguments.
+/// An interpreter, and those of its options that are needed to find the script among its arguments.
 struct Interpreter {
   std::string_view name;  ///< without a version
   Language language;

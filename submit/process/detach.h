@@ -10,7 +10,7 @@
 
 namespace warren::submit {
 
-/// The side of the process that continues.
+/// The new process's handle to the process that started it.
 class Detached {
  public:
   /// `starter`: the pipe to the process that is waiting for Begin.

@@ -73,7 +73,7 @@ class HttpPost : public std::enable_shared_from_this<HttpPost> {
   std::optional<tls::Context> tls_;
   NameLookup lookup_;
   Socket socket_;
-  std::optional<tls::Session> session_;  ///< with TLS, once connected
+  std::optional<tls::Session> session_;  ///< the TLS session, once connected; empty without TLS
   boost::asio::steady_timer timer_;
   std::optional<boost::beast::http::response_parser<boost::beast::http::string_body>> parser_;
   bool connected_ = false;

@@ -15,8 +15,8 @@ constexpr char kPath[] = "/v1/traces";
 constexpr char kServiceName[] = "service.name";
 constexpr char kDefaultService[] = "dmlc-submit";
 
-/// The value of a setting for which OpenTelemetry has one variable for all signals and one for traces alone;
-/// the latter takes precedence.
+/// Returns the variable that sets an exporter option: the one for traces or, if that is not set, the one for
+/// all signals.
 std::optional<wire::SetVariable> OfExporter(const wire::LookUp& look_up, const char* for_traces,
                                             const char* for_all) {
   for (const char* name : {for_traces, for_all}) {

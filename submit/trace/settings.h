@@ -21,7 +21,7 @@ struct TraceSettings {
   std::string authorities = {};  ///< file with trusted certificates; empty: this machine's
   std::string host;              ///< the host in the URL, a name or an address, IPv6 without brackets
   std::string port;
-  std::string authority;  ///< the value of the request's header Host
+  std::string authority;  ///< the value of the request's Host header
   std::string target;     ///< path and query
   std::vector<std::pair<std::string, std::string>> headers;
   Attributes resource;  ///< from OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES

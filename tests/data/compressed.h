@@ -61,7 +61,7 @@ class SeekTableWriter {
   std::string entries_;
 };
 
-/// The lowest `bytes` bytes of the value, lowest byte first.
+/// The low-order `bytes` bytes of the value, least significant byte first.
 std::string LittleEndian(std::uint64_t value, std::size_t bytes);
 
 }  // namespace warren::data

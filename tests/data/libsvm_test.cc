@@ -405,7 +405,7 @@ TEST(LibSvm, AnIndexTwiceInARowIsABadRowWhereverItStands) {
   ExpectFault("1 2 2", 4, expected);
   ExpectFault("1:2 1:1 02:1 3:1 2:0 # c", 17, expected);
   ExpectFault("1 1:1 1:1", 6, expected, kOne);
-  // Bad rows between rows that the kernels read, which must stay complete.
+  // A bad row among good rows that the kernels parse: the good rows must lose no entries.
   std::string text;
   for (int row = 0; row < 50; ++row) text += "1 3:1 7:2 30:3\n";
   for (const std::string bad : {"0 3:1 3:2\n", "0 7:1 3:2 7:1\n", "0 1 2 3 4 5 6 7 1\n"}) {

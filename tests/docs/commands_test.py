@@ -1,4 +1,4 @@
-"""Runs the commands of README and docs, and compares their output with the pages."""
+"""Runs the commands in the README and the docs, and compares their output with the pages."""
 
 import pathlib
 import subprocess

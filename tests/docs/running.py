@@ -129,7 +129,7 @@ def write(path: pathlib.Path, text: str) -> None:
 
 
 def place_of(page: pathlib.Path) -> str:
-    """Where the page's commands run: a cluster, DEBIAN, or "" for this machine with PyPI packages."""
+    """Returns the place where the page's commands run: a cluster, DEBIAN, or "" for this machine with PyPI packages."""
     found = [block.text for block in marked.blocks(page.read_text(encoding="utf-8")) if block.kind == "page runs on"]
     return found[0] if found else ""
 

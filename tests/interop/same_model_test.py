@@ -12,12 +12,12 @@ from any_xgboost_test import PYTHON, VERSION, environment
 from warren_testing import AT_NIGHT, BIN
 
 FOLDER = pathlib.Path(__file__).parent / "same_model"
-#: The first seed of the random trainings for each form of data, and the number of seeds.
+#: The first seed of the random training runs for each form of data, and the number of seeds.
 FIRST_CASE = int(os.environ.get("WARREN_FIRST_MODEL", "0"))
 CASES = int(os.environ.get("WARREN_SAME_MODELS", "300" if AT_NIGHT else "40"))
 #: The file for the numbers of compared models and the seeds that differ, which tests/interop/same_model/table reads.
 REPORT = os.environ.get("WARREN_SAME_MODELS_REPORT", os.devnull)
-#: The maximum number of trainings in one job.
+#: The maximum number of training runs in one job.
 CASES_AT_ONCE = 100
 LIMIT_S = 300
 FIRST = (2, 1)

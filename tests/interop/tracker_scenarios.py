@@ -97,7 +97,7 @@ def one_of_crowd(arguments, number, count, work):
 
 
 def ranks(number, _):
-    """test_rank_assignment: the workers of a host are ranked in the order of their task ids."""
+    """test_rank_assignment: the workers on a host are ranked in the order of their task ids."""
     assert collective.get_rank() == number
 
 

@@ -57,7 +57,7 @@ class XgboostFailure(unittest.TestCase):
         own = [line for line in logs[1].splitlines() if line]
         own = own[own.index(TRACEBACK):]
         self.assertEqual([line.partition("] ")[2] for line in lines[begin:-1]], own)
-        echoes = sum(TRACEBACK in log for log in logs) - 1  # others may be stopped before they print anything
+        echoes = sum(TRACEBACK in log for log in logs) - 1  # other workers may be stopped before they print anything
         self.assertEqual("failed as a consequence" in shown, echoes > 0, shown)
 
     def test_all_tracebacks_are_shown_when_asked_for(self):

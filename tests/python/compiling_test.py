@@ -1,5 +1,5 @@
-"""Compiles C++ programs with a wheel's librabit in each documented way. A wheel cannot contain symbolic links, so its librabit.so is a
-linker script. wheel_test.sh builds and tests the real wheel."""
+"""Compiles C++ programs against a wheel's librabit in each documented way. A wheel cannot contain symbolic links, so its librabit.so is a linker
+script. wheel_test.sh builds and tests the real wheel."""
 
 import os
 import pathlib

@@ -1,5 +1,5 @@
-"""Workers that leave their communicator and join the next generation's leak nothing, over each transport. They continue when the tracker dies and
-another one takes over the job."""
+"""Leaving a communicator and joining the next generation's leaks nothing, over each transport. Workers continue when the tracker dies and another
+tracker takes over the job."""
 import os
 import pathlib
 import re

@@ -18,9 +18,9 @@ WORKER = pathlib.Path(__file__).with_name("lightgbm_elastic_worker.py")
 LIMIT_S = 120
 KILL, TERM = int(signal.SIGKILL), int(signal.SIGTERM)
 ROUNDS = list(range(12))
-#: The trainings in the worker's ways() whose models do not depend on random numbers.
+#: The training runs in the worker's ways() whose models do not depend on random numbers.
 EXACT = ["binary", "queries", "classes", "margin", "poisson", "functions", "decay", "stops", "goes on"]
-#: The number of jobs with random disturbances, and the seed of the first one.
+#: The number of jobs with random faults, and the seed of the first one.
 JOBS = int(os.environ.get("WARREN_ELASTIC_JOBS", "40" if AT_NIGHT else "2"))
 FIRST_JOB = int(os.environ.get("WARREN_FIRST_ELASTIC_JOB", "0"))
 
@@ -75,7 +75,7 @@ class Elastic(unittest.TestCase):
         return self.end(*self.start(workers, *command, **more), code=code)
 
     def results(self, name):
-        """The workers' results of the training `name`: for each, the number of workers and the result. Removes the files."""
+        """Returns the workers' results of the training run `name`: for each, the number of workers and the result. Removes the files."""
         paths = sorted(self.folder.glob(f"result-{name}-[0-9]*.json"))
         found = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
         for path in paths:
@@ -83,7 +83,7 @@ class Elastic(unittest.TestCase):
         return found
 
     def expected(self, workers, names):
-        """The results of these trainings without disturbances, by name. Each is trained once per number of workers."""
+        """Returns the results of the named training runs without faults, by name. Each runs once per number of workers."""
         missing = [name for name in names if (workers, name) not in self.undisturbed]
         if missing:
             text = self.job(f"{workers}:{workers}", "train", *missing)

@@ -120,7 +120,7 @@ class Rounds(warren.lightgbm.ElasticCallback):
 
 
 def at(way, place):
-    """A callback that calls disturb before or after each round, later than all other callbacks."""
+    """Returns a callback that calls `disturb` before or after each round, after all other callbacks."""
     def callback(env):
         disturb(way, place, env.iteration)
     callback.order, callback.before_iteration = 90, place == "before"
@@ -161,7 +161,7 @@ def once(env):
 
 
 def ways():
-    """The trainings by name. For each, the arguments of warren.lightgbm.train: parameters, rows, validation sets and others."""
+    """Returns the training runs by name. For each, the arguments of warren.lightgbm.train: parameters, rows, validation sets and others."""
     two, number = data("two", "train", weight="w"), data("number")
     bagging = {"objective": "binary", "bagging_fraction": .5, "bagging_freq": 1, "feature_fraction": .6}
     decay = lightgbm.reset_parameter(learning_rate=lambda number: .3 * .9 ** number)
@@ -194,7 +194,7 @@ def trees(model):
 
 
 def train(names):
-    """Runs these trainings and writes their results."""
+    """Runs the named training runs and writes their results."""
     reading = elastic_rows.Files.tables
     models = {}
     with warren.lightgbm.communicator():

@@ -21,7 +21,7 @@ from warren_testing import AT_NIGHT, BIN, at_night
 
 SOURCE = pathlib.Path(os.environ["WARREN_SOURCE"])
 WORKER = pathlib.Path(__file__).parent / "load_worker.py"
-LIMIT_S = 120  # for a whole job on a busy machine
+LIMIT_S = 120  # limit for a whole job on a busy machine
 ROWS = (3000, 500, 4100)
 
 

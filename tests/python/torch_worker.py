@@ -529,7 +529,7 @@ def train(model, inputs, targets, steps):
 
 
 def data_parallel():
-    """Training learns the same as one process on all rows."""
+    """Training gives the same model as one process on all rows."""
     rank, size = begin()
     torch.manual_seed(1)
     inputs, targets = torch.randn(8 * size, 10), torch.randn(8 * size, 3)

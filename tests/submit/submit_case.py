@@ -15,7 +15,7 @@ import uuid
 from warren_testing import BIN, wait_for
 
 PROGRAM = str(BIN / "dmlc-submit")
-LIMIT_S = 60  # for operations that normally take a fraction of a second: allows for busy machines and sanitizers
+LIMIT_S = 60  # limit for operations that normally take a fraction of a second: allows for busy machines and sanitizers
 STOP_LIMIT_S = 1.0  # all processes must be gone within this time
 STOP_LIMIT_SLACK_S = 1.0  # the delay with which a busy machine may notice an event
 AT_ONCE_S = 0.5  # less than the grace time between SIGTERM and SIGKILL
@@ -81,7 +81,8 @@ def as_bytes(word):
 
 
 def py_spy_environment():
-    """The Python interpreter of a virtual environment with py-spy, installed next to the build if missing. Returns None if the installation fails."""
+    """Returns the Python interpreter of a virtual environment with py-spy. Creates it in the build directory if needed. Returns None if that
+    fails."""
     place = BIN.parent / "interop" / "py-spy"
     if not (place / "bin/py-spy").exists():
         for command in ([sys.executable, "-m", "venv", place], [place / "bin/pip", "install", "--quiet", "py-spy"]):

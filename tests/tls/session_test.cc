@@ -93,7 +93,7 @@ class Wire {
   std::array<int, 2> ends_{};
 };
 
-/// Lets both ends continue the handshake ten times, which is more than they need. Returns their last steps.
+/// Makes both ends continue the handshake ten times, which is more than they need. Returns their last steps.
 std::pair<Step, Step> ShakeHands(Session& client, Session& server) {
   Step of_client = Step::kWantsToRead;
   Step of_server = Step::kWantsToRead;

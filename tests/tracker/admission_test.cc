@@ -113,7 +113,7 @@ class AdmissionTest : public ::testing::Test {
   }
   bool IsClosed(ConnectionId id) const { return closed.contains(id); }
 
-  /// Vouches for the task over a connection that proves the token.
+  /// Vouches for the task over a connection authenticated with the token.
   ConnectionId Vouch(const std::string& task, const std::string& ticket, const std::string& host = kHere) {
     const ConnectionId id = Authenticate(token, host);
     Take(id);

@@ -696,8 +696,8 @@ TEST(Generations, RefuseNotesThatNoTrackerWrites) {
 }
 
 // Workers are lost, arrive, hang and leave at random, and trackers die. Nevertheless, each worker is told of
-// generations in order, all members of a generation are told the same size, and once the disturbances are
-// over, all workers are in one generation together.
+// generations in order, all members of a generation are told the same size, and once the faults stop, all
+// workers are in one generation together.
 TEST(GenerationsSimulation, AlwaysComeTogether) {
   for (unsigned seed = 0; seed < 1000; ++seed) {
     std::mt19937 random(seed);

@@ -60,8 +60,8 @@ bool GrowsByHistograms(const Parameters& p) {
   });
 }
 
-// Throws if XGBoost 1.7 grows trees by histograms and some workers have no rows: the workers would make
-// different collective calls, and then wait for each other or fail.
+// Throws std::runtime_error if XGBoost 1.x grows trees by histograms and some workers have no rows: the
+// workers would make different collective calls, and then wait for each other or fail.
 void RequireRowsForHistograms(const Parameters& p, const Dataset& train, const Communicator& job) {
   if (train.workers_without_rows == 0 || !GrowsByHistograms(p) || !XgboostVersion().starts_with("1.")) return;
   throw std::runtime_error(fmt::format(

@@ -171,7 +171,7 @@ class Communicator:
                          c_name(name, "a group"), found)
 
     def local(self) -> "Communicator":
-        """Returns the communicator of the ranks of this host."""
+        """Returns the communicator of the ranks on this host."""
         return _made(_c.LIB.WarrenCommLocal, self._comm)
 
     def cross(self) -> "Communicator":

@@ -79,8 +79,8 @@ _GROUPED: List[DeviceArray] = []
 
 
 def select() -> int:
-    """Selects this rank's GPU and returns its number: the n-th rank of a host gets the n-th visible GPU. It becomes CUDA's current device.
-    Frameworks have a current device of their own: `torch.cuda.set_device(device.select())`."""
+    """Selects this rank's GPU and returns its number: the n-th rank on a host gets the n-th visible GPU. It becomes CUDA's current device.
+    Frameworks keep their own current device: `torch.cuda.set_device(device.select())`."""
     number = ctypes.c_int()
     _require(_LIB.RabitDeviceSelect(ctypes.byref(number)))
     return number.value

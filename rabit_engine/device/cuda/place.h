@@ -46,7 +46,7 @@ inline constexpr int kMaxShared = 64;
 
 struct Choice {
   Path path = Path::kStaged;
-  std::string why;      ///< for users: "8 ranks, one GPU each"
+  std::string why;      ///< the reason, for users: "8 ranks, one GPU each"
   std::string trouble;  ///< why device collectives are not available; empty if they are
 };
 

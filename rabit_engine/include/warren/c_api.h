@@ -117,7 +117,7 @@ WARREN_DLL int WarrenCommCreate(WarrenComm comm, const int* ranks, size_t count,
 /* Makes a communicator of the ranks on this host (WARREN_HOST_GROUP can split a host into several). A
  * collective call on `comm`. */
 WARREN_DLL int WarrenCommLocal(WarrenComm comm, WarrenComm* out);
-/* Makes a communicator of the ranks that have the same local rank: one rank of each host that has enough
+/* Makes a communicator of the ranks that have the same local rank: one rank on each host that has enough
  * ranks. A collective call on `comm`. */
 WARREN_DLL int WarrenCommCross(WarrenComm comm, WarrenComm* out);
 /* Leaves and frees the communicator. Other ranks need not leave it, and may continue with calls that do not
@@ -440,12 +440,12 @@ WARREN_DLL int WarrenEnqueueBarrier(WarrenCoordinator coordinator, const char* n
 
 /* --- other protocols --- */
 
-/* Announces to the tracker, over a connection that proves the job's token (DMLC_JOB_TOKEN), that a worker of
- * this process is about to join by XGBoost's or rabit's protocol, neither of which can prove the token. The
- * worker's task id must be TASK#TICKET: TASK is `task_id` (NULL: the environment's), and TICKET is `ticket`,
- * 16 to 64 random letters and digits, valid for one worker. If `tracker_uri` is NULL, the tracker is the
- * environment's; otherwise it is at tracker_uri:tracker_port. Blocks until the tracker has answered. Works
- * without WarrenInit. Thread-safe. */
+/* Announces to the tracker, over a connection authenticated with the job's token (DMLC_JOB_TOKEN), that a
+ * worker of this process is about to join by XGBoost's or rabit's protocol, neither of which can prove the
+ * token. The worker's task id must be TASK#TICKET: TASK is `task_id` (NULL: the environment's), and TICKET is
+ * `ticket`, 16 to 64 random letters and digits, valid for one worker. If `tracker_uri` is NULL, the tracker
+ * is the environment's; otherwise it is at tracker_uri:tracker_port. Blocks until the tracker has answered.
+ * Works without WarrenInit. Thread-safe. */
 WARREN_DLL int WarrenVouch(const char* tracker_uri, int tracker_port, const char* task_id,
                            const char* ticket);
 

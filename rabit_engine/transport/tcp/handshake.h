@@ -54,7 +54,7 @@ struct Hello {
   std::int32_t from = -1;
   std::int32_t to = -1;
   std::int32_t lost = -1;     ///< alarms: the rank that was lost
-  std::int32_t shortage = 0;  ///< alarms: the errno of a shortage (Transport::Abort)
+  std::int32_t shortage = 0;  ///< alarms: the errno of a resource shortage (Transport::Abort)
   CallTag call;               ///< questions: the call in which `from` waits
   WaitProbe probe;
   wire::Nonce nonce{};  ///< different in each hello

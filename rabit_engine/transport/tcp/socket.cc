@@ -225,7 +225,7 @@ Socket ConnectUntil(const Address& address, std::chrono::steady_clock::time_poin
 Socket ListenAnywhere(PortRange ports) {
   int error = 0;
   const int count = ports.last - ports.first + 1;
-  // The ranks of a host start at different ports, so that they rarely try the same one.
+  // The ranks on a host start at different ports, so that they rarely try the same one.
   const int begin = static_cast<int>(getpid() % count);
   for (int i = 0; i < count; ++i) {
     const int port = ports.first + (begin + i) % count;

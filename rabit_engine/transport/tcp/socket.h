@@ -103,8 +103,8 @@ std::vector<std::string> ListenAddresses(int listener, const std::string& first_
 void PrepareLink(int fd, bool no_delay, std::chrono::seconds host_timeout = kHostTimeout);
 
 /// Sets how long sent bytes may stay unacknowledged before the connection breaks; 0 means the kernel's
-/// default, about a quarter of an hour. Only for peers that read promptly: a peer that is busy computing
-/// would be considered dead.
+/// default, about 15 minutes. Only for peers that read promptly: a peer that is busy computing would be
+/// considered dead.
 void SetUserTimeout(int fd, std::chrono::seconds timeout);
 
 /// Waits for poll(2) events on one descriptor. Returns false after the deadline. Throws EngineError if poll

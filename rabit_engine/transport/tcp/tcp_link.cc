@@ -18,8 +18,8 @@
 namespace warren {
 namespace {
 
-// The most bytes per system call: few enough that sending and receiving alternate while the data is in the
-// cache, yet enough that the cost of the call does not matter.
+// The maximum number of bytes per system call: few enough that sending and receiving alternate while the data
+// is in the cache, yet enough that the cost of the call does not matter.
 constexpr std::size_t kMaxCallBytes = std::size_t{1} << 20;
 // Reads of at least this size go straight to the destination.
 constexpr std::size_t kDirectBytes = 2048;

@@ -51,12 +51,12 @@ class TcpLink final : public Link {
   /// If this link's buffer is empty, fills it with data that has arrived. Throws LostPeer if the peer is
   /// gone.
   void ReadAhead();
-  /// True when the peer will send nothing more, or the connection is broken.
+  /// Whether the peer will send nothing more, or the connection is broken.
   bool ended() const { return ended_; }
-  /// Describes how the connection ended, as far as known.
+  /// Describes how the connection ended, if known.
   std::string DescribeEnd() const;
-  /// True if, as seen over several calls, the peer's host has acknowledged nothing for about `timeout`. The
-  /// kernel itself gives up only after a quarter of an hour.
+  /// Whether the peer's host has left packets unanswered for about `timeout`. Must be called regularly. By
+  /// default, the kernel gives up only after about 15 minutes.
   bool HostIsSilent(Clock::time_point now, std::chrono::seconds timeout);
   // Totals so far.
   std::uint64_t bytes_sent() const { return bytes_sent_; }

@@ -35,7 +35,7 @@ constexpr milliseconds kWakeUp{200};
 constexpr milliseconds kSilenceCheck{5000};
 // The time limit for sending all alarms when this rank gives up.
 constexpr milliseconds kAlarmLimit{1000};
-// The most addresses of a peer that are tried for an alarm. A peer rarely has more.
+// The maximum number of a peer's addresses that are tried for an alarm. A peer rarely has more.
 constexpr std::size_t kAlarmAddresses = 4;
 // The time limit for each address in the first round if a peer has several: some may lead nowhere (another
 // host's bridge).
@@ -45,12 +45,14 @@ constexpr std::size_t kMostReadAhead = 2;
 constexpr unsigned kLooksPerPoll = 8;
 // The first pause before the addresses of a peer are tried again; doubled each time, up to kMaxRetryPause.
 constexpr milliseconds kFirstRetryPause{50};
-// The most unsent questions and probes to one rank, which may be stopped. More would add nothing.
+// The maximum number of unsent questions and probes to one rank, which may be stopped. More would add
+// nothing.
 constexpr int kMostQuestions = 4;
 // The time limit of HasEnded: a live host refuses a connection immediately if the port is closed.
 constexpr milliseconds kProbeLimit{100};
 constexpr milliseconds kMaxRetryPause{1000};
-// The most connections that are not links yet. Beyond this the oldest unanswered one is dropped.
+// The maximum number of connections that are not links yet. When it is reached, the oldest unanswered one is
+// dropped. If all have been answered, it may be exceeded by the number of ranks.
 constexpr std::size_t kMaxPending = 256;
 
 // Sends a handshake message on a fresh connection, whose send buffer has space for all of it. Returns false

@@ -17,7 +17,7 @@ missing=$(missing_interpreter "$@")
   exit 1
 }
 exec 3<&0 </dev/null
-# dmlc-submit knows all processes of the host and decides which cores this process is bound to.
+# dmlc-submit knows all processes on the host and decides which cores this process is bound to.
 bound=
 if [ -n "$binds" ]; then
   threads=${OMP_NUM_THREADS%%[!0-9]*}

@@ -32,20 +32,20 @@ from warren_testing import AT_NIGHT, BIN  # noqa: E402
 
 #: The longest time that a job may take.
 LIMIT_S = 120
-#: The random disturbances begin within this time after the start of the job, which is long enough for all workers to start.
+#: The random faults begin within this time after the start of the job, which is long enough for all workers to start.
 SPAN_S = 4 if AT_NIGHT else 2
 
 
 class Event(NamedTuple):
-    """A disturbance."""
+    """A fault to inject."""
 
-    at_s: float  #: since the start of the job, or of the phase
+    at_s: float  #: seconds since the start of the job, or of the phase
     what: str  #: "kill", "end", "stop", or a phase in which the worker's first process kills itself: "joining" or "loading"
     worker: int
 
 
 class Scenario(NamedTuple):
-    """A job and its disturbances."""
+    """A job and the faults to inject into it."""
 
     seeds: tuple
     workers: int
@@ -91,8 +91,8 @@ def disturb(event, folder):
 
 
 def stacks(path):
-    """For messages: the kernel functions in which a worker's threads wait, and their stacks if py-spy is installed; or that the worker has ended.
-    `path`: its pid file."""
+    """Returns text for messages: the kernel functions in which a worker's threads wait, and their stacks if py-spy is installed, or a note that the
+    worker has ended. `path`: the worker's pid file."""
     pid = path.read_text(encoding="ascii")
     try:
         tasks = sorted(pathlib.Path(f"/proc/{pid}/task").iterdir())
@@ -121,7 +121,7 @@ def run_alone(one, form, folder):
 
 
 def run_job(one, form, folder):
-    """Runs the job with its disturbances. Returns its exit code (None if it did not end in time), its output, the disturbances, and the results."""
+    """Runs the job and injects its faults. Returns its exit code (None if it did not end in time), its output, the faults, and the results."""
     submit = [str(BIN / "dmlc-submit"), "--port", "0", "--num-workers", f"1:{one.workers}", "--replace-within", str(one.replace_within),
               *command(one, form, folder, one.pause_s)]
     in_phases = [event for event in one.events if event.what in ("joining", "loading")]

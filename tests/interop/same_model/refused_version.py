@@ -1,4 +1,4 @@
-"""Checks that warren.xgboost refuses reproducible=True with a version of XGBoost that it has not been compared with."""
+"""Checks that warren.xgboost rejects reproducible=True if XGBoost is older than 2.1."""
 import numpy as np
 
 import warren.xgboost

@@ -14,7 +14,7 @@ import unittest
 
 from warren_testing import BIN, HELD, MAGIC, NOTED, RELEASED, ClassicWorker, Tracker, Wire, let_in
 
-# The folder of a dmlc-core clone, whose tracker no package provides. If empty, the test of that tracker is skipped.
+# The path of a dmlc-core clone, because no package provides dmlc-core's tracker. If it is empty, the test with that tracker is skipped.
 DMLC_CORE = os.environ.get("WARREN_DMLC_CORE", "")
 XGBOOST_TRACKER = "/usr/lib/python3/dist-packages/xgboost/tracker.py"
 TOKEN = "ab" * 32

@@ -1,4 +1,4 @@
-// A stand-in for NCCL on top of the stand-in for CUDA: ranks of one host communicate through an in-memory
+// A stand-in for NCCL on top of the stand-in for CUDA: ranks on one host communicate through an in-memory
 // file. As in NCCL, joining and finalizing run in the background unless the communicator is blocking;
 // collectives run on their streams, but in the order of the calls; and a rank that waits for a dead rank
 // keeps waiting until it aborts its own communicator.

@@ -68,7 +68,7 @@ struct Rank {
   double stopped_until = 0;
   double since = -1;  ///< start of its wait; negative if it is not waiting
   double next_look = 0;
-  double looked = -1;  ///< time of its last look for progress; negative if the result is in `record`
+  double looked = -1;  ///< time of its last check for progress; negative if the result is in `record`
   WaitRecord record;
   std::unique_ptr<DeadlockSearch> search;
   std::vector<std::pair<double, WaitProbe>> probes;  ///< in transit to this rank, with arrival times
@@ -437,7 +437,7 @@ int ProbesOfChain(int size, double seconds) {
 }
 
 TEST(DeadlockSearch, LongChainsSendFewProbes) {
-  // 4 probes per rank in 5 seconds, each of which is forwarded over log n ranks.
+  // Each rank starts 4 probes in 5 seconds, and each probe is forwarded about log2(n) times.
   const int small = ProbesOfChain(64, 5);
   const int large = ProbesOfChain(1024, 5);
   EXPECT_GE(small, 64 * 4);

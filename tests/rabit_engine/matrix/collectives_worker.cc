@@ -371,7 +371,7 @@ void Mismatch(Communicator& communicator, const std::string& what) {
   communicator.Barrier();
   if (what == "means" || what == "hosts") {
     // On several hosts with several ranks each, one of these calls uses shared-memory slots and the other
-    // uses links. With "hosts", all ranks of a host make the same call.
+    // uses links. With "hosts", all ranks on a host make the same call.
     const char* const host = std::getenv("WARREN_HOST_GROUP");
     if (what == "means" ? other : host != nullptr && *host == 'b') {
       std::vector<std::size_t> offsets;

@@ -30,7 +30,7 @@ void Run() {
       RandomProgram program(seed, world, true);
       program.Run(40);
       if (::testing::Test::HasFailure()) throw std::runtime_error("a random program has another result");
-      // Weighted by rank, so that results swapped between ranks change the sum.
+      // The digest is weighted by rank, so that results swapped between ranks change the sum.
       std::uint64_t digest = program.digest() * (2 * static_cast<std::uint64_t>(world.rank()) + 1);
       CheckCall(WarrenAllreduce(comm, &digest, &digest, 1, WARREN_UINT64, WARREN_SUM));
       if (world.rank() == 0) fmt::print("program {}: {:016x}\n", seed, digest);

@@ -1,5 +1,5 @@
-"""A worker that dies at any of its system calls while it joins is restarted, and the results have the bits of an undisturbed run. strace
-kills the worker at its n-th call of a kind, counted from the start of the process."""
+"""A worker that dies at any of its system calls while it joins is restarted, and the results are bit-identical to those of a run without faults.
+strace kills the worker at its n-th call of a kind, counted from the start of the process."""
 
 import os
 import re

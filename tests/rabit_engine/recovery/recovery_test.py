@@ -1,4 +1,4 @@
-"""A worker that dies at any call is restarted, and the results have the bits of an undisturbed run."""
+"""A worker that dies at any call is restarted, and the results are bit-identical to those of a run without faults."""
 
 import os
 import pathlib

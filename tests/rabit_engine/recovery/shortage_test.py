@@ -1,6 +1,6 @@
 """A worker whose process or host lacks descriptors, memory, ports or permission reports this and fails immediately; if it only cannot share
-memory, it uses TCP instead. No other rank is reported lost in its place, and no rank waits for it. If workers are restarted, the job ends with
-the bits of an undisturbed run."""
+memory, it uses TCP instead. No other rank is reported lost in its place, and no rank waits for it. If workers are restarted, the job's results are
+bit-identical to those of a run without faults."""
 
 import re
 import unittest

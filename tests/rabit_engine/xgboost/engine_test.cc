@@ -162,7 +162,7 @@ TEST(XgboostEngine, CallsThatAreNotItsOwnStayWithXgboost) {
     }).join();
     if (value != 3) return "another thread does not work";
     if (NumServed() != before) return "served";
-    // The engine does not support half precision: the stand-in's own function leaves the value as it is.
+    // The engine does not support half precision: the stand-in's own function leaves the value unchanged.
     std::int16_t half = 7;
     const auto allreduce = xgboost.Function<int(void*, std::size_t, int, int)>("XGCommunicatorAllreduce");
     if (allreduce(&half, 1, 0, 2) != 0 || half != 7 || NumServed() != before) return "served half precision";

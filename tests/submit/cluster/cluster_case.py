@@ -105,7 +105,7 @@ class ClusterCase(SubmitCase):
     WORKERS = 3
     ERRORS_COME_APART = True  # whether standard output and standard error are kept separate
     CAN_BE_LEFT = True  # whether a job keeps running after the command that started it has ended
-    CORES_ARE_SHARED = True  # whether the workers of a host share its cores
+    CORES_ARE_SHARED = True  # whether the workers on a host share its cores
 
     def cluster_options(self):
         """The options that choose the cluster."""

@@ -172,7 +172,7 @@ class GangWorld : public SimulatedWorld<GangWorld, GangController> {
     Dequeue(id);
   }
 
-  /// After some time, lets the job leave the queue and run, or fail.
+  /// After some time, makes the job leave the queue and run, or fail.
   void Dequeue(GangId id) {
     if (Trouble()) {
       After(Between(0, 10'000), [this, id, launch = gangs_[id].launches] {
@@ -189,7 +189,7 @@ class GangWorld : public SimulatedWorld<GangWorld, GangController> {
     });
   }
 
-  /// Lets all of the gang's agents vanish.
+  /// Makes all of the gang's agents vanish.
   void BreakDown(GangId id) {
     gangs_[id].agents_to_come = 0;
     ForAgents(id, [this](int index) { Vanish(index, Between(0, 2000)); });
@@ -280,7 +280,7 @@ class GangWorld : public SimulatedWorld<GangWorld, GangController> {
   Agent& AgentOf(int index) { return agents_[static_cast<std::size_t>(index)]; }
   void Handle(const AgentEvent& event) { controller_->Handle(event, now_); }
 
-  /// Lets the gang's agents arrive after some time. Some may get lost instead.
+  /// Makes the gang's agents arrive after some time. Some may be lost instead.
   void Begin(GangId id) {
     if (!has_agents_) return;
     Gang& gang = gangs_[id];
@@ -356,7 +356,7 @@ class GangWorld : public SimulatedWorld<GangWorld, GangController> {
     }
   }
 
-  /// Lets the agent report the end of its process.
+  /// Makes the agent report the end of its process.
   void Tell(int index, const char* kind, int code) {
     Agent& agent = AgentOf(index);
     if (!agent.is_here || !agent.runs) return;

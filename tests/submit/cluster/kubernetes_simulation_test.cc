@@ -207,7 +207,8 @@ class KubernetesWorld : public SimulatedWorld<KubernetesWorld, KubernetesControl
     return roles_.size();
   }
 
-  /// Makes a pod vanish, as if it was deleted or its node failed. Kubernetes replaces it or gives up on it.
+  /// Makes a pod vanish, as if it had been deleted or its node had failed. Kubernetes replaces it or gives up
+  /// on it.
   void Lose(const std::string& name) {
     const auto found = pods_.find(name);
     if (found == pods_.end() || found->second.ended) return;

@@ -24,7 +24,7 @@ KINDS = "jobs,services,secrets,pods"
 
 
 def documented_role():
-    """The Role of docs/how-to/clusters.md."""
+    """The Role in docs/how-to/clusters.md."""
     page = (SOURCE / "docs/how-to/clusters.md").read_text()
     return yaml.safe_load(re.search(r"```yaml\n(kind: Role\n.*?)```", page, re.DOTALL)[1])
 

@@ -110,7 +110,7 @@ class ElasticWithAStandIn(StandInCase):
         self.addCleanup(setattr, self.kubernetes, "cpus", None)
 
     def finish(self, process, code=0):
-        """Lets the workers end and checks that dmlc-submit exits with `code`. Returns standard error."""
+        """Makes the workers exit and checks that dmlc-submit exits with `code`. Returns its standard error."""
         self.file("end").touch()
         _, err = process.communicate(timeout=LIMIT_S)
         self.assertEqual(process.returncode, code, err)

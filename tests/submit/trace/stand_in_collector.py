@@ -121,7 +121,8 @@ print(sum(len(some.spans) for all in request.resource_spans for some in all.scop
 
 
 def python_with_opentelemetry():
-    """A Python interpreter with opentelemetry-proto, installed next to the build if missing. Returns None if the installation fails."""
+    """Returns the Python interpreter of a virtual environment with opentelemetry-proto. Creates it in the build directory if needed. Returns None if
+    that fails."""
     place = BIN.parent / "interop" / "opentelemetry"
     if not (place / "ready").exists():
         for command in ([sys.executable, "-m", "venv", place], [place / "bin/pip", "install", "--quiet", "opentelemetry-proto"]):

@@ -210,7 +210,7 @@ class Session:
                 self._broken_links += 1
                 if self._has_finished or self._broken_links > _MOST_BROKEN_LINKS:
                     raise
-                # If a worker is lost now, another one may already have seen that all had reached this point.
+                # Another worker may already know that all workers got here before this one was lost. Give it time to report that the job is done.
                 self._membership.is_known_to_end(_PATIENCE_S)
                 with contextlib.suppress(Exception):
                     self._library.leave(True)

@@ -33,7 +33,7 @@ class Mailbox:
         result_array(out, np.shape(out), getattr(out, "dtype", None), "recv")
         return self.recv_bytes(out.ctypes.data, out.nbytes, source, tag, timeout, out)
 
-    # The same calls for raw memory, whose `owner` is kept alive until the operation has ended.
+    # The same calls for raw memory. Its `owner` is kept alive until the operation has ended.
 
     def send_bytes(self, at: int, count: int, to: int, tag: int, timeout: Optional[float], owner: Any) -> Handle[None]:
         free_dropped()

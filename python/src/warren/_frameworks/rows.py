@@ -6,8 +6,8 @@ from numpy.typing import NDArray
 
 
 def in_known_form(rows: Any) -> Any:
-    """Returns rows as an array, a CSR matrix or a pandas frame. Converts polars and Arrow tables, other sparse matrices, lists, and objects
-    with `__array__`; returns anything else unchanged."""
+    """Returns rows as an array, a CSR matrix or a pandas DataFrame. Converts polars and Arrow tables, other sparse matrices, lists, and objects with
+    `__array__`; returns anything else unchanged."""
     module = type(rows).__module__.partition(".")[0]
     if module == "polars" and hasattr(rows, "collect"):
         rows = rows.collect()
@@ -22,7 +22,7 @@ def in_known_form(rows: Any) -> Any:
 
 
 def _frame_of(table: Any) -> Any:
-    """Returns a pandas frame whose columns keep their types even if values are missing (from pandas 1.5 on); dictionary columns become pandas
+    """Returns a pandas DataFrame whose columns keep their types even if values are missing (from pandas 1.5 on); dictionary columns become pandas
     categoricals."""
     import pandas as pd  # pylint: disable=import-outside-toplevel
     import pyarrow as pa  # pylint: disable=import-outside-toplevel

@@ -54,7 +54,7 @@ def _workers(number: Any) -> str:
 
 
 def _is_count(number: Any) -> bool:
-    """Whether this is a number of workers: an integer of Python or NumPy."""
+    """Whether `number` is a valid number of workers: a positive Python or NumPy integer, not a bool."""
     try:
         return not isinstance(number, bool) and operator.index(number) > 0
     except TypeError:

@@ -68,7 +68,7 @@ class _Files(_Dataset):
         dataset = ours.load_dataset(self.files, **self.columns, **self.options, **like, params=params)
         categories = dataset.warren_categories
         if categories:
-            # LightGBM keeps these in the model, and uses them to number the categories of a pandas frame in predictions.
+            # LightGBM keeps these in the model, and uses them to number the categories of a pandas DataFrame in predictions.
             dataset.pandas_categorical = [list(categories[name]) for name in dataset.feature_name if name in categories]
         return dataset
 
@@ -280,7 +280,7 @@ def _rows_here(rows: Any, fields: Dict[str, NDArray[Any]]) -> Tuple[_job_rows.Ro
 
 
 def _frame(features: NDArray[Any], names: Sequence[str], categories: Dict[str, _Categories]) -> Any:
-    """Returns a pandas frame, whose categories LightGBM keeps in the model."""
+    """Returns a pandas DataFrame. LightGBM stores its categories in the model."""
     import pandas as pd  # pylint: disable=import-outside-toplevel
 
     frame = pd.DataFrame(np.asarray(features), columns=list(names))

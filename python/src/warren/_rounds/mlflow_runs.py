@@ -25,7 +25,7 @@ _AUTOLOGGING = "mlflow.utils.autologging_utils"
 _LIBRARIES = ("xgboost", "lightgbm")
 #: The settings of autolog() that also apply in a job.
 _SETTINGS = ("log_models", "registered_model_name", "model_format", "extra_tags")
-#: The tag of a run by which a restarted job finds it.
+#: The MLflow tag by which a restarted job finds its run.
 _TAG = "warren.training"
 #: The minimum time between two batches of metrics in seconds, the maximum fraction of the time spent on sending them, and the maximum number
 #: that MLflow accepts at once.

@@ -17,7 +17,7 @@ _LOCK = "lock"  # the locked file in a LockedFolder
 
 
 def try_lock(fd: int) -> Optional[bool]:
-    """Tries to lock an open file. Returns True if that succeeded, False if the file is locked elsewhere, and None if its file system has no
+    """Tries to lock an open file. Returns True if that succeeded, False if the file is locked elsewhere, and None if its file system does not support
     locks. The lock is released when the file is closed, here and in processes forked since. Raises OSError for any other error."""
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -84,7 +84,7 @@ def boot() -> str:
 
 
 def is_held(path: "str | os.PathLike[str]") -> Optional[bool]:
-    """Whether a process has locked the file; None if unknown."""
+    """Whether a process holds a lock on the file; None if unknown."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
@@ -99,7 +99,8 @@ def is_held(path: "str | os.PathLike[str]") -> Optional[bool]:
 
 
 def wait_for_release(path: "str | os.PathLike[str]") -> None:
-    """Blocks while a process has locked the file. Raises OSError if the file cannot be opened or its file system has no locks."""
+    """Blocks while any process holds an exclusive lock on the file. Raises OSError if the file cannot be opened or its file system does not support
+    locks."""
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         fcntl.flock(file, fcntl.LOCK_SH)

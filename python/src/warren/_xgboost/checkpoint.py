@@ -67,8 +67,8 @@ class _Found(NamedTuple):
 
 
 class Checkpoint:
-    """A file that rank 0 writes, for one training at a time: from __enter__ to __exit__ it is protected by a lock on `.NAME.lock` in the same
-    folder, which the kernel releases when the process ends. An object store has no locks; there the last writer wins. All calls are
+    """A file that rank 0 writes, for one training run at a time: from __enter__ to __exit__ it is protected by a lock on `.NAME.lock` in the same
+    folder, which the kernel releases when the process ends. Object stores do not support locks: there, the last writer wins. All calls are
     collective, except `save` and `remove`, which only rank 0 calls."""
 
     def __init__(self, path: Any, peers: Peers, *, storage_options: Optional[Mapping[str, Any]] = None, is_everywhere: bool = False) -> None:

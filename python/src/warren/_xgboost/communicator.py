@@ -118,7 +118,7 @@ def _arguments() -> Dict[str, Any]:
 
 
 def _worker_port() -> Dict[str, Any]:
-    """The argument for the port of XGBoost's own links, from WARREN_WORKER_PORTS. The workers of a host try different ports. Raises
+    """The argument for the port of XGBoost's own links, from WARREN_WORKER_PORTS. The workers on a host try different ports. Raises
     RuntimeError for a malformed value, and OSError if no port is free."""
     text = os.environ.get("WARREN_WORKER_PORTS", "")
     if not text:

@@ -32,7 +32,7 @@ _WITH_CUTS = tuple(getattr(xgb, name) for name in ("QuantileDMatrix", "ExtMemQua
 _SHORT = 60
 
 _Words = NDArray[np.uint64]
-#: The part of a matrix's features that the digest covers. The greatest value over all ranks applies to all ranks.
+#: The part of a matrix's features that the digest covers. All ranks use the maximum of these constants over the ranks.
 VALUES, CUTS, NOTHING = 0, 1, 2
 
 
@@ -154,9 +154,9 @@ def _of_rows(matrix: Any, with_features: bool, first: int) -> int:
 
 
 def of_table(table: Table) -> int:
-    """Returns the same sum for the rows of a table. If a matrix of these rows has it as the attribute `warren_digest`, `of_matrices` uses it
-    and does not read the rows. Tables can be digested one by one: the digest of all of them is the sum, modulo 2^64, if no query spans
-    several tables."""
+    """Returns the digest of a table's rows: the sum, modulo 2^64, of one word per row or, if there are queries, per query. For dense tables it
+    differs from the digest that `_of_rows` computes from a matrix. If it is stored in a matrix's `warren_digest` attribute, `of_matrices` uses it
+    instead of reading the rows. The digests of several tables may be added, modulo 2^64, if no query spans two of them."""
     words = _of_array(table.features) if isinstance(table.features, np.ndarray) else _of_csr(table.features)
     sizes = table.group_sizes
     groups = np.concatenate([[0], np.cumsum(sizes)]) if sizes is not None else ()

@@ -74,8 +74,9 @@ def begin(timeout: Any = None) -> bool:
     """Turns on the engine for the communicator that this thread has joined, if all its ranks can use it, and returns whether it is on. A
     collective call. If a rank cannot use the engine, all stay on XGBoost's own, and the lowest rank that is not set to `own` prints the
     reason on standard error. A call waits `timeout` seconds for a peer that is alive, like XGBoost's `dmlc_timeout` (None means half an
-    hour). Does nothing in a communicator of one rank. Raises RuntimeError on all ranks if WARREN_XGBOOST_ENGINE of any rank demands the
-    engine and it cannot be used: if only that rank ended, the others would report the loss of a peer."""
+    hour). Does nothing in a communicator of one rank. Raises RuntimeError if XGBoost's own communication fails, and on all ranks if
+    WARREN_XGBOOST_ENGINE of any rank demands the engine and it cannot be used: if only that rank ended, the others would report the loss of a
+    peer."""
     if serves():  # the previous communicator was never left; the ranks must agree again, over the new one
         end(failed=True)
     rank, size = xgb.collective.get_rank(), xgb.collective.get_world_size()
@@ -111,7 +112,7 @@ def _agree_on_engine(objection: str, choice: str, rank: int, size: int) -> Tuple
     """Returns the objection of the lowest rank that has one (or ""), the lowest rank that is not set to `own` (meaningful only if no rank
     demands the engine), and whether any rank demands it. The ranks exchange these values over XGBoost's own communication. Raises
     RuntimeError if another rank is in a different call, has ended, or does not prove the job's token."""
-    wants = {"own": 0, "auto": size - rank, "warren": 2 * size - rank}[choice]  # above size if a rank demands it
+    wants = {"own": 0, "auto": size - rank, "warren": 2 * size - rank}[choice]  # greater than `size` only if the rank demands the engine
     said = (*_GREETING, size - rank if objection else 0, wants)
     all_or_none = ("all workers of a communicator must request Warren's engine (warren.xgboost.communicator, accelerate or "
                    "accelerate_all), or none")

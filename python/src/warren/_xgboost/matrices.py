@@ -59,8 +59,8 @@ def require_known(kind: Any, options: Mapping[str, Any], more: Sequence[str] = (
 
 
 def described(table: _table.Table, options: Dict[str, Any]) -> Dict[str, Any]:
-    """The DMatrix options that describe the features, as far as they are known: their names, types and `enable_categorical`. Numeric columns
-    have the type "float", which XGBoost itself gives to a table's columns and stores in models."""
+    """The DMatrix options that describe the features, if known: their names, types and `enable_categorical`. Numeric columns have the type "float",
+    which XGBoost itself gives to a table's columns and stores in models."""
     types = None if table.types is None else ["float" if letter == "q" else letter for letter in table.types]
     known = {"feature_names": table.names, "feature_types": types}
     found: Dict[str, Any] = {name: value for name, value in known.items() if value is not None}

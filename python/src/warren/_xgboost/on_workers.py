@@ -219,9 +219,9 @@ def _frame_with(model: "xgb.Booster", categories: Mapping[str, Sequence[Any]]) -
 
 
 def _with_categories(model: "xgb.Booster", frame: Any) -> "xgb.Booster":
-    """Returns the model with the categories of a pandas frame. Since version 3.1, XGBoost keeps categories in the model and uses them to
-    number the categories of other frames in predictions. The workers have only seen the codes, so the categories are taken from a small model
-    that is trained here. Before version 3.1, returns the model unchanged."""
+    """Returns the model with the categories of a pandas DataFrame. Since version 3.1, XGBoost keeps categories in the model and uses them to number
+    the categories of other frames in predictions. The workers have only seen the codes, so the categories are taken from a small model that is
+    trained here. Before version 3.1, returns the model unchanged."""
     if VERSION < (3, 1):
         return model
     small = xgb.train({"max_depth": 1}, xgb.DMatrix(frame, np.zeros(1), enable_categorical=True), 1)

@@ -84,7 +84,7 @@ def added(before: Summary, more: Summary) -> Summary:
 
 
 def report(uri: str, width: int, workers: List[Summary], categories: Dict[str, List[Any]]) -> str:
-    """Formats the table to be printed. Pure."""
+    """Formats the table to be printed. A pure function."""
     rows = sum(one.rows for one in workers)
     lines = [f"{uri}: {rows:,} rows, {width:,} features, {len(workers)} worker{'s' if len(workers) > 1 else ''}"]
     cells = [["worker", "rows", "share", "values", "label", "weight", "queries"]]

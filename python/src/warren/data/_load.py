@@ -1,4 +1,4 @@
-"""The public functions, which read a data set of any format, wherever it is stored, as tables."""
+"""The public functions, which read data sets of any format, from any store, as tables."""
 import contextlib
 import operator
 import os
@@ -136,7 +136,7 @@ class Wanted:
         elif peers.connected:
             rows, queries = _peers.with_greatest(peers, read)
             names_part = isinstance(self.uri, str) and _PART_OPTION.search(self.uri.partition("#")[0])
-            if rows.group_sizes is not None and not names_part:  # for a named part, the reader has looked at all parts
+            if rows.group_sizes is not None and not names_part:  # for a named part, the reader has checked all parts
                 _queries.require_together(peers, queries, refuse)
         else:
             # Other workers cannot be asked about their shares, so the whole data set is read.
@@ -157,7 +157,7 @@ class Wanted:
         else:
             with contextlib.closing(self.source(readers)) as source, contextlib.closing(bar(source, progress)) as shown:
                 table = _converter.loaded(_converter.Converter(source, self.categories), shown)
-        # With `whole`, all ranks have the same rows. Rank 0 prints them once, as the share of a single worker.
+        # With `whole`, all ranks have the same rows, so only rank 0 prints the summary, as if it were the only worker.
         if _check.wanted(check) and not (whole and peers.rank > 0):
             _check.show(shown_uri(self.uri), table, readers)
         return table

@@ -372,9 +372,9 @@ def together(peers: Peers, work: Callable[[], T]) -> T:
 
 
 def with_greatest(peers: Peers, work: Callable[[Greatest], T]) -> T:
-    """A collective call. Returns the result of `work`, which receives a function for the elementwise maximum over all workers, and calls it
-    once. If `work` fails before that call, the error of the lowest such rank is raised on all ranks; a later error is raised only on the rank
-    where it occurs."""
+    """A collective call. Passes `work` a function that computes the elementwise maximum over all workers, and returns its result. `work` must call
+    the function exactly once. If `work` fails on some ranks before that call, all ranks raise the error of the lowest of these ranks; a later error
+    is raised only on the rank where it occurs."""
     asked = False
 
     def greatest(values: NDArray[Any]) -> NDArray[Any]:

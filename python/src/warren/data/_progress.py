@@ -13,7 +13,7 @@ _WIDTH = 80
 
 
 def line(what: str, rows: int, size: int, seconds: float, total_rows: Optional[int], total_bytes: int, width: int) -> str:
-    """Formats the progress: rows, bytes, speed, and the time left, in fewer than `width` characters. Pure."""
+    """Formats the progress: rows, bytes, speed, and the time left, in fewer than `width` characters. A pure function."""
     of_rows = f" of {total_rows:,}" if total_rows is not None else ""
     speed = size / seconds if seconds > 0 else 0.0
     left = f", {_time((total_bytes - size) / speed)} left" if speed > 0 and size < total_bytes else ""

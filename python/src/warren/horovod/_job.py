@@ -99,7 +99,7 @@ class Job:
         self.local = _place(here.split(0, self.world.rank))  # ordered by the ranks in self.world
         here.free()
         local_ranks, local_sizes = self.world.allgather(np.array([self.local])).reshape(-1, 2).T
-        alike = np.flatnonzero(local_ranks == self.local[0])  # one rank of each host that has this local rank
+        alike = np.flatnonzero(local_ranks == self.local[0])  # one rank on each host that has this local rank
         self.cross = int(np.searchsorted(alike, self.world.rank)), len(alike)
         self.is_homogeneous = bool((local_sizes == local_sizes[0]).all())
         self.sets: Dict[int, ProcessSet] = {}
@@ -238,7 +238,7 @@ def _leave() -> None:
         shutdown()
         collectives.finalize()
         return
-    with contextlib.suppress(RuntimeError, ValueError):  # others may have been lost
+    with contextlib.suppress(RuntimeError, ValueError):  # fails if other workers have been lost
         shutdown()
     elastic.close()
 
@@ -276,7 +276,7 @@ def process_set_of(process_set_id: int) -> ProcessSet:
 
 
 def local_rank() -> int:
-    """Returns this process's rank among the ranks of its host."""
+    """Returns this process's rank among the ranks on its host."""
     return _begun().local[0]
 
 

@@ -141,7 +141,7 @@ class StandInKubernetes(Cluster):
                     code = call.run()
                 except OSError:
                     raise
-                except Exception:  # tests must notice it
+                except Exception:  # an error of the stand-in must fail the test
                     code = 1
                     call.err(f"error: the stand-in broke: {traceback.format_exc()}")
                 connection.sendall(struct.pack("!cI", b"x", code))

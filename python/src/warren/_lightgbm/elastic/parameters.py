@@ -121,9 +121,9 @@ def bundles(params: Mapping[str, Any]) -> bool:
 
 
 def difference(rounds: int, params: Mapping[str, Any], is_same_place: bool, before: int, now: int, is_bundled: bool) -> str:
-    """Returns the reasons why the model may differ from that of an undisturbed training run with `before` workers, if `now` workers continue
-    after these rounds; empty if there are none. `is_same_place`: whether each rank holds the rows that it held at the beginning.
-    `is_bundled`: whether LightGBM may have bundled features."""
+    """Returns the reasons why the model may differ from that of an uninterrupted training run with `before` workers, if `now` workers continue after
+    these rounds; empty if there are none. `is_same_place`: whether each rank holds the rows that it held at the beginning. `is_bundled`: whether
+    LightGBM may have bundled features."""
     reasons = []
     if before != now:
         reasons.append(f"{now} worker{'s' * (now > 1)}, not {before}, add{'s' * (now == 1)} up histograms, and LightGBM "

@@ -43,7 +43,7 @@ class Task(NamedTuple):
     params: Mapping[str, Any]
     data: Asked
     num_boost_round: int
-    valid_sets: Sequence[Asked]  #: the same object as `data` for the training rows
+    valid_sets: Sequence[Asked]  #: the training rows are the same object as `data`
     options: Dict[str, Any]  #: the other arguments of lightgbm.train
     parameters: Callable[[str], Dict[str, Any]]  #: warren.lightgbm.parameters
 

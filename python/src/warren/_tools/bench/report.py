@@ -26,7 +26,7 @@ def factor(collective: str, ranks: int) -> float:
 def with_limits(figures: Dict[str, Any]) -> Dict[str, Any]:
     """Adds `bus_bytes_per_s`, `limit_s` and `part_of_limit` to each row. The limit is the latency of ceil(log2(hosts)) messages (one message on
     a single host), plus the time to move `factor` times the row's bytes at the measured bandwidth. With several hosts, this is the network
-    bandwidth, which the ranks of a host share; on one host, it is the bandwidth of memory copies by all ranks at the same time."""
+    bandwidth, which the ranks on a host share; on one host, it is the bandwidth of memory copies by all ranks at the same time."""
     hosts = len(figures["hosts"])
     ranks = sum(host["ranks"] for host in figures["hosts"])
     between = figures.get("between_hosts")

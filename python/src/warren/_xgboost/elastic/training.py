@@ -53,7 +53,7 @@ class Task(NamedTuple):
     params: Mapping[str, Any]
     data: Asked
     num_boost_round: int
-    evals: Sequence[Tuple[Asked, str]]  #: the same object as `data` for the training rows
+    evals: Sequence[Tuple[Asked, str]]  #: the training rows are the same object as `data`
     is_exact: bool
     checkpoints: Optional[Checkpoints]
     options: Dict[str, Any]  #: the other arguments of xgboost.train

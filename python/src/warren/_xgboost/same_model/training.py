@@ -28,7 +28,7 @@ _FIRST = (2, 1)
 
 
 def require_version() -> None:
-    """Raises RuntimeError for a version of XGBoost whose models have not been compared with those of one process."""
+    """Raises RuntimeError if XGBoost is older than 2.1, the first version for which reproducible=True is supported."""
     if VERSION < _FIRST:
         raise RuntimeError(f"reproducible=True needs XGBoost {'.'.join(map(str, _FIRST))} or later; found {xgb.__version__}")
 

@@ -536,7 +536,7 @@ def categories(name: str, column: Any) -> Dict[Any, Any]:
 
 
 def in_order(orders: Mapping[Any, Any]) -> List[Any]:
-    """Returns values from `categories` in ascending order, whatever their order in `orders`. Pure."""
+    """Returns values from `categories` in ascending order, whatever their order in `orders`. A pure function."""
     values = list(orders)
     if len(set(orders.values())) < len(values):
         values.sort(key=str)  # some keys are equal: one instant in several time zones

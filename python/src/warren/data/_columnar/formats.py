@@ -49,7 +49,7 @@ def csv_range(total: int) -> int:
 
 def settled(contents: Mapping[int, Contents]) -> Dict[int, Contents]:
     """Returns the same contents, by file number, except that columns without any value in a file get their type from the first file that
-    has one. Pure."""
+    has one. A pure function."""
     import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
     if not any(one.guessed for one in contents.values()):
@@ -370,7 +370,7 @@ class Csv(Format):
 
 def line_of_names(first: bytes, whole: bool) -> Tuple[int, int]:
     """Returns the offsets of the beginning and end of the first line that is not blank. `first` contains the first bytes of a CSV file, or all
-    of them if `whole`. Raises ValueError if `first` has no such complete line, or if lines end with CR. Pure."""
+    of them if `whole`. Raises ValueError if `first` has no such complete line, or if lines end with CR. A pure function."""
     begin = len(_BYTE_ORDER_MARK) if first.startswith(_BYTE_ORDER_MARK) else 0
     while True:
         end = first.find(b"\n", begin) + 1
@@ -385,7 +385,7 @@ def line_of_names(first: bytes, whole: bool) -> Tuple[int, int]:
 
 
 def explained(error: str, names: Sequence[str], text: Optional[bytes], before: int, of: str) -> str:
-    """Rewrites pyarrow's error message for a CSV file with the line and the column's name. See Csv._explained. Pure."""
+    """Rewrites pyarrow's error message for a CSV file with the line and the column's name. See Csv._explained. A pure function."""
     found = re.match(r"(?:In CSV column #(?P<column>\d+)|CSV parse error): (?:Row #(?P<row>\d+): )?(?P<what>.*)", error,
                      re.DOTALL)
     if found is None:
@@ -410,13 +410,13 @@ FORMATS: Dict[str, Any] = {one.name: one for one in (Parquet, Arrow, Csv)}
 
 
 def _ends_with(uri: str, suffixes: Any) -> bool:
-    """Whether a name has one of these endings, ignoring case; in a URI, "?..." or "#..." may follow."""
+    """Whether a name ends with one of the suffixes, ignoring case; in a URI, "?..." or "#..." may follow."""
     lower = uri.lower()
     return lower.endswith(suffixes) or ("://" in lower and re.split("[?#]", lower, maxsplit=1)[0].endswith(suffixes))
 
 
 def by_name(uri: str) -> Optional[str]:
-    """The format given by a path's ending, or None."""
+    """The format indicated by a path's extension, or None."""
     return next((name for name, one in FORMATS.items() if _ends_with(uri, one.suffixes)), None)
 
 

@@ -67,8 +67,8 @@ class ArrowSpec(Spec):
 
 
 class ArrowBuilder(Builder):
-    """Keeps the pieces as they are received: they become chunks of a table, without another copy. A RecordBatch or Array has no chunks, so
-    making one from several pieces takes twice the memory."""
+    """Keeps the received pieces unchanged: they become chunks of a table, without another copy. A RecordBatch or Array has no chunks, so making one
+    from several pieces takes twice the memory."""
 
     def __init__(self, spec: ArrowSpec) -> None:
         self._spec, self._pieces = spec, [spec.sent_schema().empty_table()]

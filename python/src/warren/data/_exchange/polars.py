@@ -38,7 +38,7 @@ class PolarsSpec(Spec):
 
 
 class PolarsBuilder(Builder):
-    """Keeps the pieces as they are received."""
+    """Keeps the received pieces unchanged."""
 
     def __init__(self, spec: PolarsSpec) -> None:
         self._kind, self._pieces = spec.kind, [_decoded(spec.empty)]

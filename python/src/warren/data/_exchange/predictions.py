@@ -228,7 +228,7 @@ def write(path: Path, predict: Callable[[], Any], *, whole: bool, overwrite: boo
         step.attempt(output.close)
     step.agree()
     for name in stale:
-        with contextlib.suppress(FileNotFoundError):  # another rank of this host does the same
+        with contextlib.suppress(FileNotFoundError):  # another rank on this host does the same
             os.unlink(os.path.join(_files.on_disk(place) or "", name))
 
 

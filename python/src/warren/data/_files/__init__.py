@@ -4,8 +4,8 @@
 - s3://, gs://, hdfs://, abfs:// are read by pyarrow.
 - All other schemes, and all with `storage_options`, are read by fsspec, as in pandas and polars.
 
-Names are used as they are in the store: nothing is percent-decoded, except by http and https, whose names are URLs. A name that exists
-stands for that file, whatever characters it has; only other names with *, ? or [ are patterns.
+Names are used exactly as in the store: nothing is percent-decoded, except by http and https, whose names are URLs. A name that exists stands for that
+file, whatever characters it has; only other names with *, ? or [ are patterns.
 
 Modules:
 

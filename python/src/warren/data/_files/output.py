@@ -107,7 +107,7 @@ def _aside(goal: str) -> "tuple[str, int]":
 
 
 def _remove_leftovers(goal: str) -> None:
-    """Removes the files of killed writers of `goal`. Files of live writers are locked; if the file system has no locks, all files stay."""
+    """Removes the files of killed writers of `goal`. Files of live writers are locked; if the file system does not support locks, all files stay."""
     folder, name = os.path.split(goal)
     leftover = re.compile(re.escape(f".{name}.") + r"\d+\.[0-9a-f]{8}\.unfinished")
     for found in os.listdir(folder):

@@ -58,5 +58,5 @@ def _call(work: bytes, has_names: bool) -> Any:
     """Called in each process. `has_names`: whether `import horovod` means warren.horovod."""
     if has_names:
         import warren.compat  # pylint: disable=import-outside-toplevel,unused-import
-    func, args, kwargs = pickle.loads(work)  # received over a connection that has proved the job's token
+    func, args, kwargs = pickle.loads(work)  # received over a connection authenticated with the job's token
     return func(*args, **kwargs)

@@ -62,7 +62,7 @@ class TensorFlowState(ObjectState):
         super().restore()
 
     def sync(self) -> None:
-        """Copies the variables' values, and the saved objects, of rank 0 to all ranks."""
+        """Copies rank 0's variable values and saved objects to all ranks."""
         broadcast_variables(self.variables, 0)
         self._save_variables()
         super().sync()

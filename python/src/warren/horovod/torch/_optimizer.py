@@ -236,7 +236,7 @@ class DistributedMixin:
 
     @contextlib.contextmanager
     def skip_synchronize(self) -> Iterator[None]:
-        """Within the block, `step` uses the gradients as they are."""
+        """Within the block, `step` does not call `synchronize`, and uses the current gradients."""
         self._hvd_synchronizes = False
         try:
             yield

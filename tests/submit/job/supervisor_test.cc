@@ -176,15 +176,6 @@ TEST_F(SupervisorTest, AnElasticJobIsCompleteAlthoughAWorkerWithoutAPartInItIsLo
   EXPECT_THAT(Settle(), ElementsAre("finish 0"));
 }
 
-TEST_F(SupervisorTest, AnElasticJobFailsIfAWorkerWithAPartInItIsLostAfterTheWorkIsDone) {
-  Begin(2, Elastic(1));
-  supervisor_->Joined(2, 2, now_);
-  for (const int task : {0, 1}) supervisor_->Assigned(std::to_string(task), task, now_);
-  view_.done = true;
-  Kill(1, SIGKILL);
-  EXPECT_THAT(Settle(), testing::Contains("stop"));
-}
-
 TEST_F(SupervisorTest, AnElasticJobFailsByAnErrorOfItsProgram) {
   Begin(2, Elastic(1));
   Exit(1, 3);
@@ -256,6 +247,7 @@ TEST_F(SupervisorTest, AnElasticJobNeedsItsLeastNumberOfWorkers) {
 
 TEST_F(SupervisorTest, AnElasticJobFailsIfAWorkerIsKilledAfterItsWorkWasDone) {
   Begin(2, Elastic(1));
+  supervisor_->Assigned("1", 1, now_);
   view_.done = true;
   Kill(1, SIGKILL);
   EXPECT_THAT(Settle(), testing::Contains("stop"));

@@ -472,11 +472,12 @@ print("model", hashlib.sha256(b"".join(found)).hexdigest(), "of", size, flush=Tr
         self.assertEqual(code, 0, log)
         self.assertIn("generation 2 begins with 2 workers", log)
 
-    def hanging(self, limit_s):
+    def hanging(self, limit_s, module):
         """A program in which worker 0 kills itself in the first attempt and worker 1 then hangs, as it may in XGBoost's own communicator: it waits
-        for a lock that is never released, in code of one of XGBoost's modules. `limit_s`: the time after which a call is found to hang."""
+        for a lock that is never released, in code of `module`. `limit_s`: the time after which a call is found to hang."""
         return PROGRAM.replace("class Pause", f"""
 import warren._launch.hang
+import warren.data._peers
 warren._launch.hang.LIMIT_S = {limit_s}
 
 class Hanging(xgboost.callback.TrainingCallback):
@@ -485,12 +486,12 @@ class Hanging(xgboost.callback.TrainingCallback):
             if os.environ["DMLC_TASK_ID"] == "0":
                 os.kill(os.getpid(), 9)
             elif os.environ["DMLC_TASK_ID"] == "1":
-                exec("import _thread; lock = _thread.allocate_lock(); lock.acquire(); lock.acquire()", dict(vars(xgboost.core)))
+                exec("import _thread; lock = _thread.allocate_lock(); lock.acquire(); lock.acquire()", dict(vars({module})))
 
 class Pause""").replace("[Pause()]", "[Pause(), Hanging()]")
 
     def test_22_a_worker_that_hangs_in_a_call_of_xgboost_is_replaced(self):
-        text = Job(self.folder, "1:3", program=self.hanging(2)).end()
+        text = Job(self.folder, "1:3", program=self.hanging(2, "xgboost.core")).end()
         self.assertEqual(self.models(text), [(self.model, "3")] * 3, text)
         self.assertIn("a call of xgboost has done nothing for 2 s, although its connections have been shut down: this process ends, and another one "
                       "takes its place", text)
@@ -498,7 +499,7 @@ class Pause""").replace("[Pause()]", "[Pause(), Hanging()]")
 
     def test_23_a_worker_that_hangs_ends_after_the_work_is_done(self):
         # After 30 s, the other workers continue without it.
-        text = Job(self.folder, "1:3", "--replace-within", "0", program=self.hanging(36).replace("40, elastic", "8, elastic")).end()
+        text = Job(self.folder, "1:3", "--replace-within", "0", program=self.hanging(36, "warren.data._peers").replace("40, elastic", "8, elastic")).end()
         self.assertIn("this process ends, and the job's work is done without it", text)
         self.assertEqual({workers for _, workers in self.models(text)}, {"2"}, text)
 

@@ -131,7 +131,7 @@ class Membership:
         """Connects to the tracker as a waiting worker; does not wait for the first generation. `package`: the Python package of the library
         whose calls may hang."""
         self._package = package
-        self._packages = (package, f"warren._{package}") if package else ()
+        self._packages = (package, f"warren._{package}", "warren.data._peers") if package else ()
         self._thread = _hang.Thread.current()  # the thread that trains
         self._connection = _Connection()
         self._connection.begin(_COMES, 0)

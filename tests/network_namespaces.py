@@ -1,6 +1,7 @@
 """Network namespaces that are connected to one network. They act as separate hosts on one machine, with separate addresses, routes, host
 names and abstract sockets. Needs root and iproute2. Used by tests and by bench/compare."""
 
+import json
 import os
 import pathlib
 import subprocess
@@ -61,6 +62,19 @@ class NetworkNamespaces:
     def cut_off(self, host):
         """Disconnects a host, as if its cable had been pulled."""
         self._ip("middle", f"link set port{host} down")
+
+    def limit(self, rate):
+        """Limits what each host sends and receives, e.g. to "1gbit". Raises OSError if the kernel lacks tbf."""
+        bucket = f"root tbf rate {rate} burst 128kb latency 20ms"
+        for host in range(len(self.addresses)):
+            _run(f"tc -n {self.prefix}{host} qdisc add dev eth0 {bucket}")
+            _run(f"tc -n {self.prefix}middle qdisc add dev port{host} {bucket}")
+
+    def bytes_sent(self):
+        """The bytes that all hosts have sent so far, with the headers of Ethernet, IP and TCP."""
+        links = [subprocess.run(["ip", "-n", f"{self.prefix}{host}", "-s", "-j", "link", "show", "eth0"], check=True, capture_output=True).stdout
+                 for host in range(len(self.addresses))]
+        return sum(json.loads(link)[0]["stats64"]["tx"]["bytes"] for link in links)
 
     def shape(self, netem):
         """Makes the kernel emulate a worse network on all hosts, e.g. "delay 2ms loss 1%". Raises OSError if the kernel lacks netem."""

@@ -8,6 +8,7 @@ import contextlib
 import os
 import socket
 import subprocess
+import sys
 
 from comparison.worlds import World, WorldFailed
 
@@ -62,8 +63,20 @@ def free_ports(number):
         return [one.getsockname()[1] for one in sockets]
 
 
-def run(build, booster, side, workers, shape, network=None, environment_of_rank=lambda _rank: {"OMP_WAIT_POLICY": "passive"}):
-    """Performs one training run; `shape` is (rows, columns, depth, rounds). Returns the measurements of rank 0 (training_workers/booster.py) and, as
+def public_data(build, name):
+    """Returns the path of a file with public data (public_data.py), and the numbers of its rows and columns. Downloads it first if it is missing."""
+    path = os.path.join(build, "bench-data", f"{name}.npz")
+    if not os.path.exists(path):
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        python, _ = environment_of("lightgbm", build)
+        subprocess.run([python, os.path.join(ROOT, "bench/comparison/public_data.py"), name, path], check=True, stdout=sys.stderr)
+    from comparison.public_data import load
+
+    return path, load(path)[0].shape
+
+
+def run(build, booster, side, workers, shape, network=None, environment_of_rank=lambda _rank: {"OMP_WAIT_POLICY": "passive"}, data=None):
+    """Performs one training run; `shape` is (rows, columns, depth, rounds), and `data` a file of public data with this shape. Returns the measurements of rank 0 (training_workers/booster.py) and, as
     "model", the bytes of its model."""
     rows, columns, depth, rounds = shape
     python, path = environment_of(booster, build)
@@ -73,6 +86,8 @@ def run(build, booster, side, workers, shape, network=None, environment_of_rank=
     environment = {"PYTHONPATH": path, "WARREN_NATIVE": build, "OMP_NUM_THREADS": str(workers if side == "single" else 1),
                    "WARREN_XGBOOST_ENGINE": side if side in ("own", "warren") else "own",
                    "BENCH_MACHINES": ",".join(f"{address}:{port}" for address, port in zip(addresses, free_ports(workers)))}  # fmt: skip
+    if data:
+        environment["BENCH_DATA"] = data
     preloads = booster == DEBIANS and side == "warren"
     if preloads:
         environment["LD_PRELOAD"] = os.path.join(build, "lib", "librabit_xgboost.so")

@@ -4,8 +4,8 @@
 //   in place  the naive loop: out[i] += in[i] for each further input
 //   memcpy    copies of the same inputs, one after the other to one destination
 // then every type and operation with 4 inputs, and sums of 16-bit floats, which are rounded once, with 2 to
-// 33 inputs. All in GB/s of inputs read. The inputs are a little more than whole pages apart, so that they do
-// not share sets of the cache.
+// 33 inputs, and packing for the network (transport/word_packing.h). All in GB/s of inputs read. The inputs
+// are a little more than whole pages apart, so that they do not share sets of the cache.
 //
 //   reduce-kernels [KiB of each input = 64] [plain|avx2|avx512]
 #include <algorithm>
@@ -13,10 +13,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <random>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "rabit_engine/reduce/kernels.h"
+#include "rabit_engine/transport/word_packing.h"
 
 namespace {
 
@@ -144,6 +147,34 @@ void SixteenBits(const KernelTable& table, std::size_t bytes) {
   }
 }
 
+/// Doubles of which a share is empty; the others are floats, as in deep nodes of a tree.
+void Packing(std::size_t bytes) {
+  std::printf("\npacking doubles, GB/s of plain bytes\n%7s %9s %9s %9s %9s\n", "zeros", "length", "pack",
+              "unpack", "sample");
+  std::vector<double> plain(bytes / sizeof(double));
+  std::vector<double> back(plain.size());
+  std::vector<std::byte> code(warren::PackingCapacity(bytes) + warren::kUnpackSlack);
+  for (const int percent : {0, 10, 50, 90, 99}) {
+    std::minstd_rand random(1);
+    for (double& value : plain) {
+      const bool empty = static_cast<int>(random() % 100) < percent;
+      value = empty ? 0.0 : static_cast<double>(static_cast<float>(random()) / 3.0f);
+    }
+    const auto data = std::as_bytes(std::span(plain));
+    const std::size_t length = warren::PackWords(data, code.data());
+    const auto rate = [&](double seconds) { return static_cast<double>(data.size()) / 1e9 / seconds; };
+    double sum = 0;
+    const double pack = rate(BestSeconds([&] { warren::PackWords(data, code.data()); }));
+    const double unpack = rate(BestSeconds([&] {
+      warren::UnpackWords({code.data(), length}, std::as_writable_bytes(std::span(back)));
+    }));
+    const double sample = rate(BestSeconds([&] { sum += warren::EstimatePackedShare(data); }));
+    std::printf("%6d%% %8.1f%% %9.1f %9.1f %9.0f\n", percent,
+                100 * static_cast<double>(length) / static_cast<double>(data.size()), pack, unpack,
+                sum > 0 ? sample : 0.0);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -156,4 +187,5 @@ int main(int argc, char** argv) {
   Compare(*table, bytes);
   EveryType(*table, bytes);
   SixteenBits(*table, bytes);
+  Packing(bytes);
 }

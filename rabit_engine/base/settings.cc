@@ -120,6 +120,8 @@ constexpr Word<BootstrapKind> kBootstraps[] = {{"auto", BootstrapKind::kAuto},
                                                {"slurm", BootstrapKind::kSlurm},
                                                {"none", BootstrapKind::kNone}};
 constexpr Word<SharedMemory> kSharedMemory[] = {{"auto", SharedMemory::kAuto}, {"off", SharedMemory::kOff}};
+constexpr Word<Packing> kPacking[] = {
+    {"auto", Packing::kAuto}, {"off", Packing::kOff}, {"always", Packing::kAlways}};
 
 constexpr int kMaxCount = 1'000'000;
 constexpr int kMaxWorldSize = 1 << 17;
@@ -195,6 +197,8 @@ constexpr Setting kSettings[] = {
        r.settings.host_group = text;
        return text.find('\n') == std::string::npos;
      }},
+    {nullptr, "WARREN_PACKING",
+     [](const std::string& text, Reading& r) { return ParseWord(text, kPacking, r.settings.packing); }},
     {nullptr, "WARREN_REPRODUCIBLE",
      [](const std::string& text, Reading& r) { return ParseBool(text, r.settings.reproducible); }},
     {nullptr, "WARREN_ALGORITHM",

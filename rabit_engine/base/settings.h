@@ -18,6 +18,9 @@ enum class EngineKind { kNative, kMpi };
 /// chooses the way that suits the launcher (BootstrapOfLauncher).
 enum class BootstrapKind { kAuto, kTracker, kMpi, kSlurm, kNone };
 enum class SharedMemory { kAuto, kOff };
+/// Whether messages over a network are packed: if it saves time on the link, never, or whenever they get
+/// shorter.
+enum class Packing { kAuto, kOff, kAlways };
 
 struct Settings {
   // --- the job ---
@@ -42,6 +45,7 @@ struct Settings {
   /// WARREN_HOST_GROUP: ranks on a host that have different group names share no memory, as if they were on
   /// different hosts
   std::string host_group;
+  Packing packing = Packing::kAuto;  ///< WARREN_PACKING = auto | off | always
   bool reproducible = true;  ///< WARREN_REPRODUCIBLE: the order of reduction depends only on the ranks
   std::string algorithm;     ///< WARREN_ALGORITHM: "ring" or "allreduce=ring,broadcast=tree"
   std::string algorithm_name = "WARREN_ALGORITHM";  ///< the name by which `algorithm` was set, for errors

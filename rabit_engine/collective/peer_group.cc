@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <memory>
 #include <utility>
 
 #include "rabit_engine/collective/scratch.h"
+#include "rabit_engine/transport/message_frames.h"
 
 namespace warren {
 namespace {
@@ -15,8 +17,6 @@ constexpr std::size_t kPieceBytes = std::size_t{128} << 10;
 // If nothing more can be read, a partial piece above this size is combined immediately instead of waiting for
 // the rest.
 constexpr std::size_t kWorthConsuming = std::size_t{32} << 10;
-// The maximum number of bytes per call to a link, so that sending and receiving take turns.
-constexpr std::size_t kTurnBytes = std::size_t{256} << 10;
 
 // Memory for pieces outlives the group, because allocating 128 KiB for each collective costs page faults.
 struct PieceBuffer {
@@ -30,16 +30,30 @@ std::byte* PieceMemory(std::size_t slot, std::size_t bytes) {
   return buffers[slot].scratch.data();
 }
 
+/// Whether bytes with this tag are sent in frames. Both ends know the tag, but the receiver may read the
+/// bytes in messages of other lengths than the sender's.
+bool HasFrames(const Link& link, const CallTag& tag) {
+  return tag.count * tag.element_bytes >= kMinFramedBytes && link.has_frames();
+}
+
+/// Writers of frames. They outlive the group, because each may have a buffer of 70 KiB.
+FrameWriter& WriterAt(std::size_t slot) {
+  thread_local std::vector<std::unique_ptr<FrameWriter>> writers;
+  while (slot >= writers.size()) writers.push_back(std::make_unique<FrameWriter>());
+  return *writers[slot];
+}
+
 }  // namespace
 
 struct PeerGroup::Outgoing {
   const Send* send;
   Link* link;
   CallTag tag;
-  std::size_t tag_bytes;  ///< 0 if the peer has already been sent the tag
-  std::size_t done = 0;   ///< bytes sent, of tag and data
-  int after = -1;         ///< index of an earlier message to the same peer, which must end first
-  bool finished() const { return done == tag_bytes + send->bytes; }
+  std::size_t tag_bytes;          ///< 0 if the peer has already been sent the tag
+  std::size_t done = 0;           ///< bytes sent, of tag and data
+  int after = -1;                 ///< index of an earlier message to the same peer, which must end first
+  FrameWriter* frames = nullptr;  ///< nullptr if the message has no frames
+  bool finished() const { return frames != nullptr ? frames->finished() : done == tag_bytes + send->bytes; }
 };
 
 struct PeerGroup::Incoming {
@@ -53,6 +67,7 @@ struct PeerGroup::Incoming {
   std::size_t piece_capacity = 0;
   std::size_t piece_bytes = 0;
   std::size_t consumed = 0;
+  FrameReader* frames = nullptr;  ///< nullptr if the message has no frames
   bool finished() const { return done == tag_bytes + receive->bytes; }
 };
 
@@ -128,11 +143,21 @@ void PeerGroup::Prepare(std::span<const Send> sends, std::span<const Receive> re
   has_exchanged_ = true;
   const bool all_tagged = CountsAreOfMessages(tag_.collective);
   outgoing_.clear();
+  std::size_t writers = 0;
   for (const Send& send : sends) {
     const std::size_t tag_bytes = sent_tag_[send.peer] && !all_tagged ? 0 : sizeof(CallTag);
     const int after = earlier(outgoing_, send.peer, [](const Outgoing& out) { return out.send->peer; });
     sent_tag_[send.peer] = true;
-    outgoing_.push_back({&send, &transport_.To(rank_of(send.peer)), TagOf(send.bytes), tag_bytes, 0, after});
+    Outgoing& out = outgoing_.emplace_back();
+    out.send = &send;
+    out.link = &transport_.To(rank_of(send.peer));
+    out.tag = TagOf(send.bytes);
+    out.tag_bytes = tag_bytes;
+    out.after = after;
+    if (send.bytes == 0 || !HasFrames(*out.link, out.tag)) continue;
+    out.frames = &WriterAt(writers++);
+    out.frames->Begin(std::as_bytes(std::span(&out.tag, 1)).first(tag_bytes),
+                      {static_cast<const std::byte*>(send.data), send.bytes});
   }
   incoming_.clear();
   std::size_t pieces = 0;
@@ -144,11 +169,19 @@ void PeerGroup::Prepare(std::span<const Send> sends, std::span<const Receive> re
     in.tag_bytes = checked_tag_[receive.peer] && !all_tagged ? 0 : sizeof(CallTag);
     in.after = after;
     checked_tag_[receive.peer] = true;
+    if (HasFrames(*in.link, TagOf(receive.bytes))) in.frames = &ReaderOf(receive.peer);
     if (receive.data != nullptr || receive.bytes == 0) continue;
     const std::size_t element = std::max<std::size_t>(1, tag_.element_bytes);
     in.piece_capacity = std::max<std::size_t>(1, kPieceBytes / element) * element;
     in.piece = PieceMemory(pieces++, in.piece_capacity);
   }
+}
+
+/// Frames may be longer than the messages in which they are received, so a reader belongs to a peer.
+FrameReader& PeerGroup::ReaderOf(int peer) {
+  if (readers_.empty()) readers_.resize(members_.size());
+  if (!readers_[peer]) readers_[peer] = std::make_unique<FrameReader>();
+  return *readers_[peer];
 }
 
 CallTag PeerGroup::TagOf(std::size_t message_bytes) const {
@@ -159,6 +192,7 @@ CallTag PeerGroup::TagOf(std::size_t message_bytes) const {
 
 // Runs one turn of a message. Returns whether another turn may follow immediately.
 bool PeerGroup::Advance(Outgoing& out) {
+  if (out.frames != nullptr) return out.frames->Advance(*out.link);
   const auto* data = static_cast<const std::byte*>(out.send->data);
   std::size_t taken = 0;
   std::size_t offered = 0;
@@ -184,16 +218,19 @@ bool PeerGroup::Advance(Incoming& in) {
     CheckTag(in);
     if (in.finished()) return true;
   }
+  const auto receive = [&in](void* to, std::size_t bytes) {
+    return in.frames != nullptr ? in.frames->TryReceive(*in.link, to, bytes) : in.link->TryReceive(to, bytes);
+  };
   const std::size_t offset = in.done - in.tag_bytes;
   const std::size_t left = in.receive->bytes - offset;
   if (in.piece == nullptr) {
     const std::size_t wanted = std::min(left, kTurnBytes);
-    const std::size_t got = in.link->TryReceive(static_cast<std::byte*>(in.receive->data) + offset, wanted);
+    const std::size_t got = receive(static_cast<std::byte*>(in.receive->data) + offset, wanted);
     in.done += got;
     return got == wanted;
   }
   const std::size_t wanted = std::min(left, in.piece_capacity - in.piece_bytes);
-  const std::size_t got = in.link->TryReceive(in.piece + in.piece_bytes, wanted);
+  const std::size_t got = receive(in.piece + in.piece_bytes, wanted);
   in.done += got;
   in.piece_bytes += got;
   if (got == wanted || in.piece_bytes >= kWorthConsuming) Consume(in);

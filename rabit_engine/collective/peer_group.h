@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -36,6 +37,7 @@ struct Receive {
   std::function<void(const std::byte* piece, std::size_t offset, std::size_t bytes)> consume;
 };
 
+class FrameReader;
 class HostCollectives;
 
 /// The members that share memory, and access to that memory.
@@ -93,6 +95,7 @@ class PeerGroup {
   bool Advance(Outgoing& out);
   bool Advance(Incoming& in);
   void Consume(Incoming& in);
+  FrameReader& ReaderOf(int peer);
   CallTag TagOf(std::size_t message_bytes) const;
   void CheckTag(const Incoming& in);
   void Prepare(std::span<const Send> sends, std::span<const Receive> receives);
@@ -107,6 +110,7 @@ class PeerGroup {
   bool has_exchanged_ = false;  ///< Exchange has been called since Begin
   std::vector<bool> sent_tag_;
   std::vector<bool> checked_tag_;
+  std::vector<std::unique_ptr<FrameReader>> readers_;  ///< one per member, made when needed
   // For the current Exchange; kept so that the next one need not allocate.
   std::vector<Outgoing> outgoing_;
   std::vector<Incoming> incoming_;

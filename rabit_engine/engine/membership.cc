@@ -33,9 +33,12 @@ struct Record {
   std::vector<std::string> addresses;
 };
 
+/// The first line of a record. Changes with whatever ranks of one job must have in common.
+constexpr std::string_view kRecordFormat = "warren-2";
+
 std::string Encode(const Record& record) {
-  return fmt::format("{}\n{}\n{}\n{} {}\n{}\n{}\n{}\n", record.host_key, record.host_group, record.offer,
-                     record.cores, record.own_cores, record.secret, record.greeting,
+  return fmt::format("{}\n{}\n{}\n{}\n{} {}\n{}\n{}\n{}\n", kRecordFormat, record.host_key, record.host_group,
+                     record.offer, record.cores, record.own_cores, record.secret, record.greeting,
                      fmt::join(record.addresses, "\n"));
 }
 
@@ -46,6 +49,7 @@ Record Decode(std::string_view text) {
     text.remove_prefix(std::min(text.size(), line.size() + 1));
     return std::string(line);
   };
+  if (next() != kRecordFormat) ThrowOtherVersion("record");
   record.host_key = next();
   record.host_group = next();
   record.offer = next();
@@ -87,6 +91,7 @@ std::unique_ptr<TcpTransport> MakeTcp(int rank, Listening listening,
                                                    .connect_retry = settings.connect_retry,
                                                    .answer_timeout = settings.collective_timeout,
                                                    .tls = TlsFor(settings, wire::kTlsOfLinks),
+                                                   .packing = settings.packing,
                                                    .may_spin = may_spin});
 }
 

@@ -25,7 +25,16 @@ class Link {
   /// Reads up to `bytes` that have arrived, without waiting. Returns the number of bytes read, 0 if none are
   /// available. Throws LostPeer if it finds that the peer is gone and everything the peer sent has been read.
   virtual std::size_t TryReceive(void* data, std::size_t bytes) = 0;
+
+  /// Whether long messages on this link have frames (message_frames.h). The same at both ends.
+  virtual bool has_frames() const { return false; }
+  /// Packing a piece of a message saves time if its packed length, as a share of its length, is below this
+  /// value. 0: never.
+  virtual double MaxPackedShare() { return 0; }
 };
+
+/// The maximum number of bytes per call to a link, so that sending and receiving take turns.
+inline constexpr std::size_t kTurnBytes = std::size_t{256} << 10;
 
 /// An event that a rank waits for on one link. If neither flag is set, it waits for the peer to do something
 /// in shared memory.

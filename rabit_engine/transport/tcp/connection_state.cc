@@ -1,8 +1,9 @@
 #include "rabit_engine/transport/tcp/connection_state.h"
 
 #include <linux/sockios.h>
+// The C library's <netinet/tcp.h> lacks tcpi_busy_time.
+#include <linux/tcp.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
@@ -23,6 +24,15 @@ bool IsFull(int fd) {
   int queued = 0;
   return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) == 0 && info.tcpi_unacked == 0 &&
          ioctl(fd, SIOCOUTQ, &queued) == 0 && queued > 0;
+}
+
+SendProgress ProgressOf(int fd) {
+  tcp_info info{};
+  socklen_t length = sizeof info;
+  // Kernels before 4.10 return a shorter structure, and zeros remain.
+  if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) return {};
+  const std::uint64_t busy = info.tcpi_busy_time - std::min(info.tcpi_busy_time, info.tcpi_rwnd_limited);
+  return {info.tcpi_bytes_acked, std::chrono::microseconds(busy)};
 }
 
 }  // namespace warren::tcp

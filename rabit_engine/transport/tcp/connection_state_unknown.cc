@@ -12,4 +12,8 @@ bool IsFull(int /*fd*/) {
   return false;
 }
 
+SendProgress ProgressOf(int /*fd*/) {
+  return {};
+}
+
 }  // namespace warren::tcp

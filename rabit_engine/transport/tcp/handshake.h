@@ -46,7 +46,7 @@ enum class HelloKind : std::uint16_t {
 /// The first message of a connection, and the answer to it; sent in its memory layout.
 struct Hello {
   static constexpr std::uint32_t kMagic = 0x4e525257;  // "WRRN"
-  static constexpr std::uint16_t kVersion = 4;
+  static constexpr std::uint16_t kVersion = 5;
 
   std::uint32_t magic = kMagic;
   std::uint16_t version = kVersion;

@@ -80,15 +80,6 @@ bool IsLinkLocal(const Address& address) {
          IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6*>(address.data())->sin6_addr);
 }
 
-#ifdef TCP_CONGESTION
-/// Returns true if the connection stays on this machine. Connections between two different addresses of this
-/// machine are not recognized.
-bool StaysHere(int fd) {
-  const Address remote = Address::Remote(fd);
-  return remote.port() != 0 && remote.host() == Address::Local(fd).host();
-}
-#endif
-
 }  // namespace
 
 Address::Address(const sockaddr* address, socklen_t length) : length_(length) {
@@ -311,6 +302,11 @@ std::vector<std::string> ListenAddresses(int listener, const std::string& first_
   texts.reserve(found.size());
   for (const Address& address : found) texts.push_back(address.ToString());
   return texts;
+}
+
+bool StaysHere(int fd) {
+  const Address remote = Address::Remote(fd);
+  return remote.port() != 0 && remote.host() == Address::Local(fd).host();
 }
 
 void PrepareLink(int fd, bool no_delay, std::chrono::seconds host_timeout) {

@@ -95,6 +95,10 @@ Socket ListenAnywhere(PortRange ports = {});
 /// (they mean nothing on another host). Throws LocalShortage.
 std::vector<std::string> ListenAddresses(int listener, const std::string& first_host);
 
+/// Returns whether the connection stays on this machine. Connections between two different addresses of this
+/// machine are not recognized.
+bool StaysHere(int fd);
+
 /// Prepares any socket for use as a link: non-blocking, closed on exec, without Nagle's algorithm if
 /// `no_delay` is set, with keepalive probes so that a vanished host is noticed within `host_timeout`. A
 /// connection that stays on this machine gets plain congestion control, whatever the system's default: there

@@ -38,13 +38,24 @@ int MaxUnanswered(std::chrono::seconds timeout) {
   return std::clamp(static_cast<int>(doublings), 2, kMostUnanswered);
 }
 
+// The kernel is asked for the progress of a link once in this many frames, because that takes a system call.
+constexpr unsigned kFramesPerLook = 16;
+
 }  // namespace
 
-TcpLink::TcpLink(Owner& owner, int peer, tcp::Stream stream)
+TcpLink::TcpLink(Owner& owner, int peer, tcp::Stream stream, Packing packing)
     : owner_(owner),
       peer_(peer),
       stream_(std::move(stream)),
-      address_(tcp::Address::Remote(stream_.fd()).ToString()) {}
+      address_(tcp::Address::Remote(stream_.fd()).ToString()),
+      packing_(packing, tcp::StaysHere(stream_.fd())) {}
+
+double TcpLink::MaxPackedShare() {
+  if (packing_.needs_progress() && ++frames_ % kFramesPerLook == 0) {
+    packing_.Observe(tcp::ProgressOf(stream_.fd()));
+  }
+  return packing_.max_share();
+}
 
 std::size_t TcpLink::TrySend(const void* data, std::size_t bytes) {
   return TrySendWithHead(nullptr, 0, data, bytes);

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string>
 
+#include "rabit_engine/transport/tcp/packing_policy.h"
 #include "rabit_engine/transport/tcp/stream.h"
 #include "rabit_engine/transport/transport.h"
 
@@ -29,12 +30,14 @@ class TcpLink final : public Link {
     ~Owner() = default;
   };
 
-  TcpLink(Owner& owner, int peer, tcp::Stream stream);
+  TcpLink(Owner& owner, int peer, tcp::Stream stream, Packing packing);
 
   std::size_t TrySend(const void* data, std::size_t bytes) override;
   std::size_t TrySendWithHead(const void* head, std::size_t head_bytes, const void* data,
                               std::size_t bytes) override;
   std::size_t TryReceive(void* data, std::size_t bytes) override;
+  bool has_frames() const override { return true; }
+  double MaxPackedShare() override;
 
   int peer() const { return peer_; }
   int fd() const { return stream_.fd(); }
@@ -77,6 +80,8 @@ class TcpLink final : public Link {
   int peer_;
   tcp::Stream stream_;
   std::string address_;
+  tcp::PackingPolicy packing_;
+  unsigned frames_ = 0;  ///< counts the calls of MaxPackedShare
   bool may_send_ = true;
   bool watched_for_room_ = false;
   bool may_receive_ = true;

@@ -113,7 +113,8 @@ void TcpTransport::Adopt(int peer, tcp::Stream stream) {
 }
 
 void TcpTransport::AddLink(int peer, tcp::Stream stream) {
-  links_[peer] = std::make_unique<TcpLink>(static_cast<TcpLink::Owner&>(*this), peer, std::move(stream));
+  links_[peer] = std::make_unique<TcpLink>(static_cast<TcpLink::Owner&>(*this), peer, std::move(stream),
+                                           options_.packing);
   linked_.push_back(peer);
 }
 

@@ -50,6 +50,7 @@ struct TcpOptions {
   std::chrono::milliseconds answer_timeout{0};
   /// If set, all links except adopted ones are encrypted with it.
   std::optional<tls::Context> tls;
+  Packing packing = Packing::kAuto;
   /// Polls for data for a few microseconds before yielding the core. Set only if each rank has its own core.
   bool may_spin = false;
 };

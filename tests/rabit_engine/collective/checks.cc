@@ -20,6 +20,7 @@ ReductionCase::ReductionCase(const Sample& sample, int size, std::size_t count, 
 
 void CheckAllreduce(Caller& caller, collective::AllreduceFunction algorithm, const ReductionCase& test) {
   GuardedBuffer buffer(test.inputs[caller.rank()], test.misalignment);
+  caller.set_count(test.count);
   caller.Call(Collective::kAllreduce, test.element_bytes(),
               [&](PeerGroup& group) { algorithm(group, buffer.data(), test.count, test.sample.reduction); });
   EXPECT_TRUE(buffer.All() == test.expected) << Describe(caller, test);
@@ -28,6 +29,7 @@ void CheckAllreduce(Caller& caller, collective::AllreduceFunction algorithm, con
 
 void CheckReduce(Caller& caller, collective::ReduceFunction algorithm, const ReductionCase& test, int root) {
   GuardedBuffer buffer(test.inputs[caller.rank()], test.misalignment);
+  caller.set_count(test.count);
   caller.Call(Collective::kReduce, test.element_bytes(), [&](PeerGroup& group) {
     algorithm(group, buffer.data(), test.count, test.sample.reduction, root);
   });
@@ -40,6 +42,7 @@ void CheckReduce(Caller& caller, collective::ReduceFunction algorithm, const Red
 void CheckReduceScatter(Caller& caller, collective::ReduceScatterFunction algorithm,
                         const ReductionCase& test, std::span<const std::size_t> offsets) {
   GuardedBuffer buffer(test.inputs[caller.rank()], test.misalignment);
+  caller.set_count(test.count);
   caller.Call(Collective::kReduceScatter, test.element_bytes(),
               [&](PeerGroup& group) { algorithm(group, buffer.data(), offsets, test.sample.reduction); });
   const std::size_t begin = offsets[caller.rank()] * test.element_bytes();
@@ -56,6 +59,7 @@ void CheckAllgather(Caller& caller, collective::AllgatherFunction algorithm,
   std::copy(expected.begin() + offsets[caller.rank()], expected.begin() + offsets[caller.rank() + 1],
             input.begin() + offsets[caller.rank()]);
   GuardedBuffer buffer(input, 1);
+  caller.set_count(offsets.back());
   caller.Call(Collective::kAllgather, 1, [&](PeerGroup& group) { algorithm(group, buffer.data(), offsets); });
   EXPECT_TRUE(buffer.All() == expected)
       << "rank " << caller.rank() << " of " << caller.size() << ", " << offsets.back() << " bytes";
@@ -65,6 +69,7 @@ void CheckAllgather(Caller& caller, collective::AllgatherFunction algorithm,
 void CheckBroadcast(Caller& caller, collective::BroadcastFunction algorithm, std::size_t bytes, int root) {
   const Bytes expected = RandomBytes(bytes, root);
   GuardedBuffer buffer(caller.rank() == root ? expected : Bytes(bytes), 3);
+  caller.set_count(bytes);
   caller.Call(Collective::kBroadcast, 1,
               [&](PeerGroup& group) { algorithm(group, buffer.data(), bytes, root); });
   EXPECT_TRUE(buffer.All() == expected)

@@ -47,6 +47,8 @@ class MemoryWorld::QueueLink : public Link {
   QueueLink(QueueTransport& self, QueueTransport& peer);
   std::size_t TrySend(const void* data, std::size_t bytes) override;
   std::size_t TryReceive(void* data, std::size_t bytes) override;
+  bool has_frames() const override;
+  double MaxPackedShare() override { return 1; }
   bool CanSend() const { return outgoing_.room() > 0; }
   bool CanReceive() const { return incoming_.used() > 0; }
 
@@ -146,7 +148,11 @@ std::size_t MemoryWorld::QueueLink::TryReceive(void* data, std::size_t bytes) {
   return moved;
 }
 
-MemoryWorld::MemoryWorld(int size, std::size_t capacity) : capacity_(capacity) {
+bool MemoryWorld::QueueLink::has_frames() const {
+  return self_.world_.frames_;
+}
+
+MemoryWorld::MemoryWorld(int size, std::size_t capacity, bool frames) : capacity_(capacity), frames_(frames) {
   for (int rank = 0; rank < size; ++rank) ranks_.push_back(std::make_unique<QueueTransport>(*this, rank));
 }
 

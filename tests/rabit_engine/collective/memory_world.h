@@ -16,10 +16,14 @@
 
 namespace warren::testing {
 
+/// The usual capacity of a link in each direction.
+inline constexpr std::size_t kLinkBytes = std::size_t{64} << 10;
+
 class MemoryWorld {
  public:
-  /// `capacity`: the number of bytes that a link can hold in each direction.
-  explicit MemoryWorld(int size, std::size_t capacity = 64 << 10);
+  /// `capacity`: the number of bytes that a link can hold in each direction. `frames`: whether links have
+  /// frames, which are then packed whenever this makes them shorter.
+  explicit MemoryWorld(int size, std::size_t capacity = kLinkBytes, bool frames = false);
   ~MemoryWorld();
 
   int size() const { return static_cast<int>(ranks_.size()); }
@@ -41,6 +45,7 @@ class MemoryWorld {
   std::mutex mutex_;
   bool aborted_ = false;
   const std::size_t capacity_;
+  const bool frames_;
   std::vector<std::unique_ptr<QueueTransport>> ranks_;
 };
 

@@ -13,7 +13,7 @@ namespace {
 class Allgather : public ::testing::TestWithParam<Named<collective::AllgatherFunction>> {};
 TEST_P(Allgather, GivesAllMembersAllSlicesWhateverTheirLengths) {
   for (const int size : GroupSizes()) {
-    MemoryWorld(size).Run([&](Transport& transport) {
+    MemoryWorld(size, kLinkBytes, /*frames=*/true).Run([&](Transport& transport) {
       Caller caller(transport);
       for (const std::size_t bytes : CountsFor(size)) {
         CheckAllgather(caller, GetParam().function, collective::EvenOffsets(bytes, size));
@@ -30,7 +30,7 @@ TEST_P(Broadcast, GivesAllMembersTheBytesOfAnyRoot) {
   for (const int size : GroupSizes()) {
     std::vector<std::size_t> lengths = CountsFor(size);
     lengths.push_back(3 * (128 << 10) + 1);
-    MemoryWorld(size).Run([&](Transport& transport) {
+    MemoryWorld(size, kLinkBytes, /*frames=*/true).Run([&](Transport& transport) {
       Caller caller(transport);
       for (const std::size_t bytes : lengths) {
         for (const int root : RootsFor(size)) CheckBroadcast(caller, GetParam().function, bytes, root);
@@ -45,7 +45,7 @@ class Barrier : public ::testing::TestWithParam<Named<collective::BarrierFunctio
 TEST_P(Barrier, LetsNobodyOutBeforeEverybodyIsIn) {
   for (const int size : GroupSizes()) {
     std::atomic<int> arrivals = 0;
-    MemoryWorld(size).Run([&](Transport& transport) {
+    MemoryWorld(size, kLinkBytes, /*frames=*/true).Run([&](Transport& transport) {
       Caller caller(transport);
       for (int round = 1; round <= 20; ++round) {
         // A different member is late in each round.

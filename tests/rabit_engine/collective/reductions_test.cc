@@ -24,7 +24,7 @@ template <typename Body>
 void ForAllCases(Body body) {
   for (const int size : GroupSizes()) {
     const std::vector<ReductionCase> cases = CasesFor(size);
-    MemoryWorld(size).Run([&](Transport& transport) {
+    MemoryWorld(size, kLinkBytes, /*frames=*/true).Run([&](Transport& transport) {
       Caller caller(transport);
       for (const ReductionCase& test : cases) body(caller, test);
     });

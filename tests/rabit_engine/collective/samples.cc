@@ -33,6 +33,25 @@ void WriteDouble(std::byte* element, int, Random& random) {
   }
 }
 
+/// Writes a bin of a histogram: empty, a count, one float, the rounded sum of two, or a negative zero.
+void WriteBin(std::byte* element, int, Random& random) {
+  const auto gradient = [&] {
+    return static_cast<double>(static_cast<float>(random() >> 40) / 16777216.0f - 0.5f);
+  };
+  switch (random() % 8) {
+    case 0:
+      return Write(element, static_cast<double>(random() % 1000));
+    case 1:
+      return Write(element, gradient());
+    case 2:
+      return Write(element, std::ldexp(gradient(), 40) + gradient());
+    case 3:
+      return Write(element, -0.0);
+    default:
+      return Write(element, 0.0);
+  }
+}
+
 void WriteInt(std::byte* element, int, Random& random) {
   Write(element, static_cast<std::int32_t>(random() % 2000001) - 1000000);
 }
@@ -122,6 +141,7 @@ const std::vector<Sample>& Samples() {
       {"double sum", Reduction::Typed(DataType::kDouble, ReduceOp::kSum), WriteDouble},
       {"int sum", Reduction::Typed(DataType::kInt, ReduceOp::kSum), WriteInt},
       {"float16 max", Reduction::Typed(DataType::kFloat16, ReduceOp::kMax), WriteFloat16},
+      {"double sum of histograms", Reduction::Typed(DataType::kDouble, ReduceOp::kSum), WriteBin},
       {"custom of 24 bytes", Reduction::Custom(JoinHistories, nullptr, sizeof(History)), WriteHistory},
   };
   return samples;

@@ -43,7 +43,7 @@ TEST(Sequences, OfAnyCollectivesGiveRightResultsOverLinksThatHoldLittle) {
     for (int i = 0; i < 10; ++i) {
       cases.emplace_back(Samples()[random() % Samples().size()], size, random() % 400);
     }
-    MemoryWorld(size, kCapacity).Run([&](Transport& transport) {
+    MemoryWorld(size, kCapacity, /*frames=*/seed % 2 == 1).Run([&](Transport& transport) {
       Caller caller(transport);
       Random choices(seed);
       for (int call = 0; call < kCalls; ++call) CallAnything(caller, choices, cases);

@@ -26,7 +26,7 @@ class MatrixTest(unittest.TestCase):
     def test_every_way_gives_the_bits_of_the_reference(self):
         ways = [("shared memory", {}), ("TCP", TCP)]
         for algorithm in OVER_LINKS:
-            ways.append((f"{algorithm} over TCP", {**TCP, "WARREN_ALGORITHM": algorithm}))
+            ways.append((f"{algorithm} over TCP, packed", {**TCP, "WARREN_ALGORITHM": algorithm, "WARREN_PACKING": "always"}))
             ways.append((f"{algorithm} over rings", {"WARREN_ALGORITHM": algorithm}))
         if SANITIZED:
             ways = ways[:2] + ways[2::3]
@@ -44,6 +44,7 @@ class MatrixTest(unittest.TestCase):
             expected = self.checksum(num_workers, "random", 150, env=TCP)
             with self.subTest(ranks=num_workers):
                 self.assertEqual(self.checksum(num_workers, "random", 150), expected)
+                self.assertEqual(self.checksum(num_workers, "random", 150, env={**TCP, "WARREN_PACKING": "always"}), expected)
 
 
 if __name__ == "__main__":

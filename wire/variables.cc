@@ -90,8 +90,8 @@ constexpr Variable kVariables[] = {
      "Ranks on one host that have different names here share no memory, as if they ran on different hosts.",
      kEngine},
     {kCollectives, "WARREN_PACKING", nullptr, "auto, off or always", "auto",
-     "Whether messages to other hosts are packed, without loss: zeros, and zero bytes at the end of 8-byte numbers, are left out. `auto`: if this "
-     "takes less time than the link takes for the bytes saved.",
+     "Whether collectives of 2 KiB and more are packed on their way to other hosts, without loss: zeros, and low zero bytes of 8-byte numbers, are left out. "
+     "`auto`: if this takes less time than the link takes for the bytes saved.",
      kEngine},
     {kCollectives, "WARREN_REPRODUCIBLE", "RABIT_REPRODUCIBLE", kBool, "1",
      "0: reduce within each host first, whatever the number of its ranks. The rounding of sums then depends on where ranks run.",

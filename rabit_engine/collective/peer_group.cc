@@ -36,11 +36,22 @@ bool HasFrames(const Link& link, const CallTag& tag) {
   return tag.count * tag.element_bytes >= kMinFramedBytes && link.has_frames();
 }
 
-/// Writers of frames. They outlive the group, because each may have a buffer of 70 KiB.
-FrameWriter& WriterAt(std::size_t slot) {
+// Writers and readers have buffers of up to 70 and 136 KiB, so threads keep some of them between calls.
+constexpr std::size_t kMaxKept = 64;
+
+std::vector<std::unique_ptr<FrameWriter>>& Writers() {
   thread_local std::vector<std::unique_ptr<FrameWriter>> writers;
+  return writers;
+}
+FrameWriter& WriterAt(std::size_t slot) {
+  auto& writers = Writers();
   while (slot >= writers.size()) writers.push_back(std::make_unique<FrameWriter>());
   return *writers[slot];
+}
+
+std::vector<std::unique_ptr<FrameReader>>& FreeReaders() {
+  thread_local std::vector<std::unique_ptr<FrameReader>> readers;
+  return readers;
 }
 
 }  // namespace
@@ -96,6 +107,7 @@ void PeerGroup::Begin(const CallTag& tag, Clock::time_point deadline) {
   if (!std::exchange(has_exchanged_, false)) return;
   sent_tag_.assign(members_.size(), false);
   checked_tag_.assign(members_.size(), false);
+  ReleaseReaders();
 }
 
 std::vector<int> PeerGroup::Others() const {
@@ -128,9 +140,10 @@ void PeerGroup::Exchange(std::span<const Send> sends, std::span<const Receive> r
     };
     advance(outgoing_);
     advance(incoming_);
-    if (all_finished) return;
+    if (all_finished) break;
     if (!any_more) WaitForProgress();
   }
+  if (Writers().size() > kMaxKept) Writers().resize(kMaxKept);
 }
 
 void PeerGroup::Prepare(std::span<const Send> sends, std::span<const Receive> receives) {
@@ -177,11 +190,26 @@ void PeerGroup::Prepare(std::span<const Send> sends, std::span<const Receive> re
   }
 }
 
-/// Frames may be longer than the messages in which they are received, so a reader belongs to a peer.
+/// Frames may be longer than the messages in which they are received, so a reader belongs to a peer until the
+/// call ends.
 FrameReader& PeerGroup::ReaderOf(int peer) {
-  if (readers_.empty()) readers_.resize(members_.size());
-  if (!readers_[peer]) readers_[peer] = std::make_unique<FrameReader>();
-  return *readers_[peer];
+  const auto found =
+      std::find_if(readers_.begin(), readers_.end(), [peer](const auto& one) { return one.first == peer; });
+  if (found != readers_.end()) return *found->second;
+  auto& free = FreeReaders();
+  if (free.empty()) free.push_back(std::make_unique<FrameReader>());
+  free.back()->Reset();
+  readers_.emplace_back(peer, std::move(free.back()));
+  free.pop_back();
+  return *readers_.back().second;
+}
+
+void PeerGroup::ReleaseReaders() {
+  auto& free = FreeReaders();
+  for (auto& [peer, reader] : readers_) {
+    if (free.size() < kMaxKept) free.push_back(std::move(reader));
+  }
+  readers_.clear();
 }
 
 CallTag PeerGroup::TagOf(std::size_t message_bytes) const {

@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "rabit_engine/base/layout.h"
@@ -96,6 +97,7 @@ class PeerGroup {
   bool Advance(Incoming& in);
   void Consume(Incoming& in);
   FrameReader& ReaderOf(int peer);
+  void ReleaseReaders();
   CallTag TagOf(std::size_t message_bytes) const;
   void CheckTag(const Incoming& in);
   void Prepare(std::span<const Send> sends, std::span<const Receive> receives);
@@ -110,7 +112,7 @@ class PeerGroup {
   bool has_exchanged_ = false;  ///< Exchange has been called since Begin
   std::vector<bool> sent_tag_;
   std::vector<bool> checked_tag_;
-  std::vector<std::unique_ptr<FrameReader>> readers_;  ///< one per member, made when needed
+  std::vector<std::pair<int, std::unique_ptr<FrameReader>>> readers_;  ///< of the current call, by peer
   // For the current Exchange; kept so that the next one need not allocate.
   std::vector<Outgoing> outgoing_;
   std::vector<Incoming> incoming_;

@@ -74,11 +74,16 @@ void FrameWriter::BeginFrame(Link& link) {
 
 /// Makes the code of `data` the frame's bytes. Returns its length, or 0 if it is not shorter.
 std::uint32_t FrameWriter::Pack(std::span<const std::byte> data) {
-  if (!code_) code_ = std::make_unique<std::byte[]>(PackingCapacity(kPackedFrameBytes));
+  if (!code_) code_ = std::make_unique_for_overwrite<std::byte[]>(PackingCapacity(kPackedFrameBytes));
   const std::size_t bytes = PackWords(data, code_.get());
   if (bytes >= data.size()) return 0;
   body_ = {code_.get(), bytes};
   return static_cast<std::uint32_t>(bytes);
+}
+
+void FrameReader::Reset() {
+  head_received_ = plain_left_ = 0;
+  ready_ = {};
 }
 
 std::size_t FrameReader::TryReceive(Link& link, void* to, std::size_t bytes) {
@@ -106,7 +111,7 @@ std::size_t FrameReader::TryReceive(Link& link, void* to, std::size_t bytes) {
     code_received_ += link.TryReceive(code_.get() + code_received_, head_.packed_bytes - code_received_);
     if (code_received_ < head_.packed_bytes) break;
     const bool fits = wanted >= head_.bytes;
-    if (!fits && !data_) data_ = std::make_unique<std::byte[]>(kPackedFrameBytes);
+    if (!fits && !data_) data_ = std::make_unique_for_overwrite<std::byte[]>(kPackedFrameBytes);
     const std::span<std::byte> data(fits ? begin + done : data_.get(), head_.bytes);
     if (!UnpackWords({code_.get(), head_.packed_bytes}, data)) ThrowOtherVersion("packed frame");
     if (fits) {
@@ -132,7 +137,7 @@ bool FrameReader::ReceiveHead(Link& link) {
     head_received_ = 0;
     return true;
   }
-  if (!code_) code_ = std::make_unique<std::byte[]>(kPackedFrameBytes + kUnpackSlack);
+  if (!code_) code_ = std::make_unique_for_overwrite<std::byte[]>(kPackedFrameBytes + kUnpackSlack);
   code_received_ = 0;
   return true;
 }

@@ -53,6 +53,8 @@ class FrameWriter {
 /// Reads the frames that arrive on one link. Not thread-safe.
 class FrameReader {
  public:
+  /// Prepares for the frames of another call or link.
+  void Reset();
   /// Like Link::TryReceive, but returns the bytes in the frames. Throws EngineError if the peer does not send
   /// frames.
   std::size_t TryReceive(Link& link, void* to, std::size_t bytes);

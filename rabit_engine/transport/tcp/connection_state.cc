@@ -32,7 +32,8 @@ SendProgress ProgressOf(int fd) {
   // Kernels before 4.10 return a shorter structure, and zeros remain.
   if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) return {};
   const std::uint64_t busy = info.tcpi_busy_time - std::min(info.tcpi_busy_time, info.tcpi_rwnd_limited);
-  return {info.tcpi_bytes_acked, std::chrono::microseconds(busy)};
+  return {info.tcpi_bytes_acked, std::chrono::microseconds(busy),
+          std::chrono::microseconds(info.tcpi_min_rtt)};
 }
 
 }  // namespace warren::tcp

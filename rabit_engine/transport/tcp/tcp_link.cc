@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "posix/shortage.h"
 #include "posix/sockets.h"
@@ -51,8 +52,8 @@ TcpLink::TcpLink(Owner& owner, int peer, tcp::Stream stream, Packing packing)
       packing_(packing, tcp::StaysHere(stream_.fd())) {}
 
 double TcpLink::MaxPackedShare() {
-  if (packing_.needs_progress() && ++frames_ % kFramesPerLook == 0) {
-    packing_.Observe(tcp::ProgressOf(stream_.fd()));
+  if (packing_.needs_progress() && ++frames_ == kFramesPerLook) {
+    packing_.Observe(tcp::ProgressOf(stream_.fd()), std::exchange(frames_, 0));
   }
   return packing_.max_share();
 }

@@ -10,6 +10,7 @@
 //   collectives_worker large N   broadcast, allgather and allreduce of N bytes; N may exceed 4 Gi
 //   collectives_worker wait R    a barrier, then an allreduce that rank R does not call
 //   collectives_worker stream    a barrier, then endless allreduces
+//   collectives_worker histograms  allreduces of sparse histograms, of up to 16 ranks
 //   collectives_worker mismatch W  ranks whose calls differ in W
 //   collectives_worker senseless   prints the errors of invalid arguments
 //   collectives_worker algorithms  prints the allreduce algorithms that need only links, and joins no job
@@ -363,6 +364,23 @@ void Stream(Communicator& communicator) {
   }
 }
 
+/// Sums 64 KiB of counts, of which a rank has one in 16, 400 times.
+void Histograms(Communicator& communicator) {
+  const auto ranks = static_cast<std::size_t>(communicator.world_size());
+  for (std::size_t call = 0; call < 400; ++call) {
+    std::vector<double> bins(8192);
+    for (std::size_t i = 0; i < bins.size(); ++i) {
+      if (i % 16 == communicator.rank() % 16U) bins[i] = static_cast<double>(i + call);
+    }
+    communicator.Allreduce(bins.data(), bins.size(), Reduction::Typed(DataType::kDouble, ReduceOp::kSum));
+    for (std::size_t i = 0; i < bins.size(); ++i) {
+      const double expected = i % 16 < ranks ? static_cast<double>(i + call) : 0;
+      if (bins[i] != expected)
+        throw Failure{fmt::format("bin {} of call {}: {}, not {}", i, call, bins[i], expected)};
+    }
+  }
+}
+
 void Mismatch(Communicator& communicator, const std::string& what) {
   const bool other = communicator.rank() % 2 == 1;
   std::vector<float> values(100'001);
@@ -443,6 +461,8 @@ int Main(const std::vector<std::string>& arguments) {
       Wait(*communicator, std::stoi(arguments.at(1)));
     } else if (what == "stream") {
       Stream(*communicator);
+    } else if (what == "histograms") {
+      Histograms(*communicator);
     } else if (what == "mismatch") {
       Mismatch(*communicator, arguments.at(1));
     } else if (what == "senseless") {

@@ -1,4 +1,4 @@
-"""Several hosts, as network namespaces: shared memory within hosts, TCP between them, over IPv4, IPv6 and a bad network; and hosts that
+"""Several hosts, as network namespaces: shared memory within hosts, TCP between them, over IPv4, IPv6, a slow and a bad network; and hosts that
 disappear."""
 
 import time
@@ -115,6 +115,30 @@ class Hosts(HostsCase):
                     self.assertRegex(told, r"rank [23] at 10\.77\.0\.2:\d+: its host (has not answered for "
                                            rf"{told_s} s \(WARREN_HOST_TIMEOUT\)|does not answer)")
                 self.assertLess(time.monotonic() - begin, limit_s)
+
+
+class SlowNetwork(HostsCase):
+    """The sender finds out that a link is slow, and packs histograms."""
+
+    def megabytes_sent(self, hosts, packing):
+        before = hosts.bytes_sent()
+        with Job(2, "histograms", env={"WARREN_PACKING": packing}, hosts=hosts, host_of_task=[0, 1]) as job:
+            codes, results = job.finish()
+        self.assertEqual(codes, [0, 0], results)
+        return (hosts.bytes_sent() - before) / 1e6
+
+    def test_histograms_are_packed(self):
+        with NetworkNamespaces("warren-test") as hosts:
+            hosts.add_hosts(2)
+            try:
+                hosts.limit("1gbit")
+            except OSError as error:
+                self.skipTest(f"SKIPPED: this kernel has no tbf: {error}")
+            plain = self.megabytes_sent(hosts, "off")
+            self.assertGreater(plain, 2 * 400 * 65536 / 1e6)
+            # A sixteenth of the words is left, with about half of their bytes.
+            self.assertLess(self.megabytes_sent(hosts, "always"), plain / 8)
+            self.assertLess(self.megabytes_sent(hosts, "auto"), plain / 8)
 
 
 class BadNetwork(HostsCase):

@@ -26,6 +26,7 @@ class MatrixTest(unittest.TestCase):
     def test_every_way_gives_the_bits_of_the_reference(self):
         ways = [("shared memory", {}), ("TCP", TCP)]
         for algorithm in OVER_LINKS:
+            ways.append((f"{algorithm} over TCP", {**TCP, "WARREN_ALGORITHM": algorithm}))
             ways.append((f"{algorithm} over TCP, packed", {**TCP, "WARREN_ALGORITHM": algorithm, "WARREN_PACKING": "always"}))
             ways.append((f"{algorithm} over rings", {"WARREN_ALGORITHM": algorithm}))
         if SANITIZED:

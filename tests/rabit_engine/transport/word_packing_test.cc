@@ -2,12 +2,13 @@
 
 #include <gtest/gtest.h>
 
-#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <limits>
 #include <random>
+#include <span>
+#include <utility>
 #include <vector>
 
 namespace warren {
@@ -23,10 +24,13 @@ Bytes BytesOf(const std::vector<T>& values) {
 
 /// The code of `data`, followed by bytes with which the result of UnpackWords must not change.
 struct Code {
-  explicit Code(const Bytes& data) : bytes(PackingCapacity(data.size()) + kUnpackSlack, std::byte{0xa5}) {
-    length = PackWords(data, bytes.data());
-    EXPECT_LE(length, PackingCapacity(data.size()));
-    std::fill(bytes.begin() + static_cast<std::ptrdiff_t>(length), bytes.end(), std::byte{0xff});
+  explicit Code(const Bytes& data) {
+    // The address sanitizer finds what is written behind the capacity.
+    Bytes packed(PackingCapacity(data.size()));
+    length = PackWords(data, packed.data());
+    packed.resize(length);
+    bytes = std::move(packed);
+    bytes.resize(length + kUnpackSlack, std::byte{0xff});
   }
   std::span<const std::byte> view() const { return {bytes.data(), length}; }
 
@@ -100,7 +104,7 @@ TEST(WordPacking, EstimatesTheLengthOfTheCode) {
     for (const int bits : {16, 40, 64}) {
       const Bytes data = BytesOf(Words(8192, zeros, bits, 7));
       const double share = static_cast<double>(Code(data).length) / static_cast<double>(data.size());
-      EXPECT_NEAR(EstimatePackedShare(data), share, 0.2) << zeros << " " << bits;
+      EXPECT_NEAR(EstimatePackedShare(data), share, 0.12) << zeros << " " << bits;
     }
   }
   EXPECT_EQ(EstimatePackedShare(Bytes(15)), 1);
@@ -120,14 +124,18 @@ TEST(WordPacking, RefusesWhatIsNoCode) {
   for (const std::size_t bytes : {0, 8, 512, 1600}) EXPECT_FALSE(accepts(code.length, bytes)) << bytes;
 }
 
-TEST(WordPacking, NeverWritesOutsideTheDataWhateverTheCode) {
+TEST(WordPacking, NeverReadsOrWritesOutsideWhateverTheCode) {
   std::mt19937_64 random(11);
-  Bytes code(700 + kUnpackSlack);
   for (int round = 0; round < 20'000; ++round) {
-    const std::size_t length = random() % 700;
+    // The address sanitizer checks the ends of both.
+    Bytes code(random() % 700 + kUnpackSlack, std::byte{0xff});
+    const std::size_t length = code.size() - kUnpackSlack;
     for (std::size_t i = 0; i < length; ++i)
       code[i] = static_cast<std::byte>(random() % 3 == 0 ? random() : 0);
-    Bytes data(random() % 1500);  // the address sanitizer checks its ends
+    // The last block that fits claims that all its words are present.
+    if (round % 2 == 0 && length >= 8)
+      std::fill_n(code.begin() + static_cast<std::ptrdiff_t>(length - 8), 8, std::byte{0xff});
+    Bytes data(round % 4 == 0 ? (length / 8) * 512 : random() % 1500);
     UnpackWords({code.data(), length}, data);
   }
 }

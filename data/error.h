@@ -17,7 +17,7 @@ class DataError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// A fault in a row, as found by a parser, which has the text but not the file's name.
+/// A fault in a row. It names no file, because parsers only know the text.
 struct Fault {
   std::size_t position = 0;  ///< byte offset of the word in the text
   std::string expected;      ///< expected instead of the word

@@ -19,7 +19,7 @@ namespace warren::tracker {
 /// protocol of XGBoost or rabit. Workers that prove the token are always admitted.
 enum class Admit {
   kToken,  ///< none
-  kUser,   ///< processes of the tracker's own user on its machine, who can read the token anyway
+  kUser,   ///< processes of the tracker's user on the tracker's machine; they can read the token anyway
   kHosts,  ///< workers on the hosts of the job
   kAny
 };

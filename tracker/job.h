@@ -69,8 +69,8 @@ class Job {
   /// When Tick must next be called, if ever.
   std::optional<TimePoint> NextDeadline() const;
   /// Called by a launcher, which sees the processes, when the task has failed; `how` is readable text ("was
-  /// killed by signal 9"). Workers of XGBoost 2.1 and later cannot continue without this task and are told to
-  /// stop.
+  /// killed by signal 9"). Other workers of XGBoost 2.1 or later cannot continue without this task: they are
+  /// told to stop or, in an elastic job, form a new generation.
   void TaskFailed(const std::string& task_id, const std::string& how, TimePoint now);
   /// In an elastic job, sets the number of workers that are running or about to start, according to a
   /// launcher.
@@ -84,7 +84,8 @@ class Job {
   /// Messages to send before the server ends.
   std::vector<Send> FinalMessages() const { return collective_->FinalMessages(); }
 
-  /// True if the workers run XGBoost 2.1 or later; they cannot continue after losing one of them.
+  /// True if the workers run XGBoost 2.1 or later. Unless the job is elastic, they cannot continue after
+  /// losing one of them.
   bool is_collective() const { return collective_->engaged(); }
   int world_size() const { return Current().world_size(); }
   bool finished() const {

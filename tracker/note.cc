@@ -36,8 +36,8 @@ bool NamesATask(Kind kind) {
   return kind == Kind::kAssigned || kind == Kind::kMember || kind == Kind::kVouched || kind == Kind::kEntered;
 }
 
-// Task ids and hosts come from workers and can contain any byte. All bytes except printable ASCII, as well as
-// spaces and %, become %XX, as in a URL. The empty string becomes a single %.
+// Task ids and hosts come from workers and can contain any byte. Spaces, % and all bytes outside printable
+// ASCII become %XX, as in a URL. The empty string becomes a single %.
 std::string Escape(std::string_view text) {
   if (text.empty()) return "%";
   std::string out;

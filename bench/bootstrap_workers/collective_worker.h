@@ -1,6 +1,6 @@
 // A simulated worker of XGBoost 2.1 or later. It sends the tracker the messages of a real worker, in the same
-// order and in the same pieces, and makes the ring with which XGBoost's communication begins. Later messages
-// do not involve the tracker.
+// order and in the same pieces (unless WorkerOptions::whole_messages is set), and makes the ring with which
+// XGBoost's communication begins. After that, a worker contacts the tracker only to shut down.
 #pragma once
 
 #include <string>

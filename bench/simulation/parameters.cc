@@ -73,7 +73,7 @@ double Median(std::vector<double> values) {
   throw std::system_error(errno, std::generic_category(), what);
 }
 
-/// The time of reading the clock twice, which is part of every measurement.
+/// The time between two successive readings of the clock, in seconds; every measurement includes it.
 double ClockCost() {
   std::vector<double> seconds;
   for (int i = 0; i < kRepetitions; ++i) {

@@ -51,7 +51,7 @@ class World {
   /// The time when the last rank ended.
   Time ended() const;
   const Traffic& traffic(int rank) const;
-  /// The number of events so far, the cost of the simulation itself.
+  /// The number of events created so far, a measure of the simulation's own cost.
   std::uint64_t events() const { return sequence_; }
   /// Sets the number of events after which Run throws TooLong.
   void set_most_events(std::uint64_t most) { most_events_ = most; }

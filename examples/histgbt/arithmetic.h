@@ -126,7 +126,7 @@ HISTGBT_HD inline GradientPair LogisticGradient(float margin, float label) {
   const float hessian = p * (1.0F - p);
   return {p - label, hessian > 1e-16F ? hessian : 1e-16F};
 }
-/// Gradient for the class whose probability is `p`.
+/// Gradient and Hessian for a class with probability `p`. `is_label`: whether the row belongs to this class.
 HISTGBT_HD inline GradientPair SoftmaxGradient(float p, bool is_label) {
   const float hessian = 2.0F * p * (1.0F - p);
   return {is_label ? p - 1.0F : p, hessian > 1e-16F ? hessian : 1e-16F};

@@ -60,7 +60,7 @@ constexpr Row kTable[] = {
     {Collective::kAllreduce, "tree", kCrowded, 128 * kKi, kAnyRanks},
     {Collective::kAllreduce, "recursive_doubling", kPowerOfTwo, 256 * kKi, 2},
     {Collective::kAllreduce, "recursive_doubling", kPowerOfTwo, 64 * kKi, 8},
-    // Simulated from 16 ranks on.
+    // Simulated: these two rows for 16 ranks and more.
     {Collective::kAllreduce, "recursive_doubling", kPowerOfTwo, 32 * kKi, kAnyRanks},
     {Collective::kAllreduce, "halving_doubling", kPowerOfTwo, kAnySize, kAnyRanks},
     {Collective::kAllreduce, "recursive_doubling", kFewToServe, 32 * kKi, kDirectRanks},

@@ -30,13 +30,14 @@ std::byte* PieceMemory(std::size_t slot, std::size_t bytes) {
   return buffers[slot].scratch.data();
 }
 
-/// Whether bytes with this tag are sent in frames. Both ends know the tag, but the receiver may read the
-/// bytes in messages of other lengths than the sender's.
+/// Whether messages with this tag are sent in frames. The tag decides, because both ends know it. The lengths
+/// of messages cannot decide, because the receiver may divide the bytes into messages differently.
 bool HasFrames(const Link& link, const CallTag& tag) {
   return tag.count * tag.element_bytes >= kMinFramedBytes && link.has_frames();
 }
 
-// Writers and readers have buffers of up to 70 and 136 KiB, so threads keep some of them between calls.
+// The maximum number of writers, and of readers, that a thread keeps between calls. Allocating their buffers
+// (up to 70 and 129 KiB) in each call would be slow.
 constexpr std::size_t kMaxKept = 64;
 
 std::vector<std::unique_ptr<FrameWriter>>& Writers() {
@@ -102,8 +103,8 @@ PeerGroup::~PeerGroup() = default;
 void PeerGroup::Begin(const CallTag& tag, Clock::time_point deadline) {
   tag_ = tag;
   deadline_ = deadline;
-  // Without an Exchange there is nothing to reset. This saves time in shared-memory calls, where 10 ns
-  // matter.
+  // Without an Exchange there is nothing to reset. Returning early saves time in shared-memory calls, where
+  // even 10 ns matter.
   if (!std::exchange(has_exchanged_, false)) return;
   sent_tag_.assign(members_.size(), false);
   checked_tag_.assign(members_.size(), false);
@@ -190,8 +191,8 @@ void PeerGroup::Prepare(std::span<const Send> sends, std::span<const Receive> re
   }
 }
 
-/// Frames may be longer than the messages in which they are received, so a reader belongs to a peer until the
-/// call ends.
+/// Returns the reader for this peer's frames. It is kept until the call ends, because a frame may be longer
+/// than the message in which it begins to be received.
 FrameReader& PeerGroup::ReaderOf(int peer) {
   const auto found =
       std::find_if(readers_.begin(), readers_.end(), [peer](const auto& one) { return one.first == peer; });
@@ -218,7 +219,8 @@ CallTag PeerGroup::TagOf(std::size_t message_bytes) const {
   return tag;
 }
 
-// Runs one turn of a message. Returns whether another turn may follow immediately.
+/// Runs one turn of a message, which moves up to kTurnBytes of its data. Returns whether another turn may
+/// follow immediately.
 bool PeerGroup::Advance(Outgoing& out) {
   if (out.frames != nullptr) return out.frames->Advance(*out.link);
   const auto* data = static_cast<const std::byte*>(out.send->data);
@@ -265,7 +267,7 @@ bool PeerGroup::Advance(Incoming& in) {
   return got == wanted;
 }
 
-// Passes on the whole elements of the piece and keeps the beginning of an incomplete element.
+/// Passes the whole elements of the piece to `consume`, and keeps the beginning of an incomplete element.
 void PeerGroup::Consume(Incoming& in) {
   const std::size_t rest = in.finished() ? 0 : in.piece_bytes % std::max<std::size_t>(1, tag_.element_bytes);
   const std::size_t whole = in.piece_bytes - rest;

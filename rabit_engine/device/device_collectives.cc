@@ -265,7 +265,9 @@ void DeviceCollectives::Synchronize(void* stream) {
 void DeviceCollectives::Wait(const Mark& mark) {
   ThrowTrouble();
   StartDeadline();
-  minds_losses_ = !communicator_.recovers();  // after LoadCheckPoint all collectives are done by now
+  // With recovery (after LoadCheckPoint), each collective has waited for its own work, so a lost rank cannot
+  // delay this wait.
+  minds_losses_ = !communicator_.recovers();
   const std::unique_ptr<bool, void (*)(bool*)> end(&minds_losses_, [](bool* minds) { *minds = true; });
   bool late = false;
   try {

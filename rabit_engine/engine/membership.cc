@@ -33,7 +33,8 @@ struct Record {
   std::vector<std::string> addresses;
 };
 
-/// The first line of a record. Changes with whatever ranks of one job must have in common.
+/// The first line of a record. Must be changed together with anything that has to be the same in all ranks of
+/// a job, such as the format of records.
 constexpr std::string_view kRecordFormat = "warren-2";
 
 std::string Encode(const Record& record) {

@@ -9,11 +9,11 @@
 namespace warren {
 namespace {
 
-// The length of a packed frame before packing: it stays in the L2 cache, with its code.
+// The maximum length of a packed frame before packing. The data and their code fit the L2 cache together.
 constexpr std::size_t kPackedFrameBytes = std::size_t{64} << 10;
-// The maximum length of a plain frame whose pieces were looked at one by one, and of one that nobody looked
-// at.
+// The maximum length of a plain frame whose pieces have been sampled to decide that they are not packed.
 constexpr std::size_t kSampledFrameBytes = std::size_t{1} << 20;
+// The maximum length of any plain frame; it applies if packing is not considered.
 constexpr std::size_t kPlainFrameBytes = std::size_t{1} << 30;
 
 }  // namespace
@@ -72,7 +72,8 @@ void FrameWriter::BeginFrame(Link& link) {
   head_bytes_ += sizeof head;
 }
 
-/// Makes the code of `data` the frame's bytes. Returns its length, or 0 if it is not shorter.
+/// Packs `data` into body_. Returns the length of the code, or 0 (and leaves body_ unchanged) if the code is
+/// not shorter than the data.
 std::uint32_t FrameWriter::Pack(std::span<const std::byte> data) {
   if (!code_) code_ = std::make_unique_for_overwrite<std::byte[]>(PackingCapacity(kPackedFrameBytes));
   const std::size_t bytes = PackWords(data, code_.get());
@@ -124,7 +125,8 @@ std::size_t FrameReader::TryReceive(Link& link, void* to, std::size_t bytes) {
   return done;
 }
 
-/// Returns whether the whole head has been received, and prepares for the frame's bytes.
+/// Receives more of the head. Returns whether it is complete; if so, prepares for the frame's bytes. Throws
+/// EngineError if it is invalid.
 bool FrameReader::ReceiveHead(Link& link) {
   head_received_ +=
       link.TryReceive(reinterpret_cast<std::byte*>(&head_) + head_received_, sizeof head_ - head_received_);

@@ -26,10 +26,11 @@ class Link {
   /// available. Throws LostPeer if it finds that the peer is gone and everything the peer sent has been read.
   virtual std::size_t TryReceive(void* data, std::size_t bytes) = 0;
 
-  /// Whether long messages on this link have frames (message_frames.h). The same at both ends.
+  /// Whether calls of at least kMinFramedBytes send frames over this link (message_frames.h). Both ends
+  /// return the same value.
   virtual bool has_frames() const { return false; }
-  /// Packing a piece of a message saves time if its packed length, as a share of its length, is below this
-  /// value. 0: never.
+  /// Returns the packed length, as a share of the plain length, below which packing a piece of a message
+  /// saves time; never if 0 or less.
   virtual double MaxPackedShare() { return 0; }
 };
 

@@ -28,7 +28,7 @@ void Store(std::byte* to, std::uint64_t word) {
   std::memcpy(to, &word, sizeof word);
 }
 
-/// The number of zero bytes at the low end of a word that is not zero.
+/// Returns the number of low zero bytes of a nonzero word.
 unsigned LowZeroBytes(std::uint64_t word) {
   return static_cast<unsigned>(std::countr_zero(word)) / 8;
 }
@@ -39,7 +39,7 @@ std::byte* PackBlock(const std::byte* data, std::size_t words, std::byte* code) 
   std::size_t count = 0;
   for (std::size_t i = 0; i < words; ++i) {
     const std::uint64_t word = Load(data + i * kWordBytes);
-    // Without a branch, because which bins are empty cannot be predicted.
+    // No branch: the CPU cannot predict which words are zero.
     present[count] = word;
     mask |= std::uint64_t{word != 0} << i;
     count += word != 0 ? 1 : 0;
@@ -61,7 +61,7 @@ std::byte* PackBlock(const std::byte* data, std::size_t words, std::byte* code) 
   return bytes;
 }
 
-/// Returns the end of the block's code, which may lie behind `end` if the code is invalid, or nullptr.
+/// Returns the end of the block's code. The code is invalid if the result is nullptr or lies after `end`.
 const std::byte* UnpackBlock(const std::byte* code, const std::byte* end, std::size_t words,
                              std::byte* data) {
   if (end - code < static_cast<std::ptrdiff_t>(kWordBytes)) return nullptr;
@@ -114,8 +114,9 @@ bool UnpackWords(std::span<const std::byte> code, std::span<std::byte> data) {
 double EstimatePackedShare(std::span<const std::byte> data) {
   const std::size_t pairs = data.size() / (2 * kWordBytes);
   if (pairs == 0) return 1;
-  // Neighbours are sampled together, because gradients and Hessians alternate and may differ in kind. The
-  // step is odd, because features often have a power of two of bins.
+  // The sample consists of pairs of neighbors, because gradients and Hessians alternate and may pack
+  // differently. The step is odd: the number of bins of a feature is often a power of two, and an even step
+  // could then hit the same bins of every feature.
   const std::size_t step = pairs / kSampledPairs | 1;
   std::size_t half_bytes = 0;
   std::size_t words = 0;

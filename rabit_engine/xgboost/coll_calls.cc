@@ -18,7 +18,7 @@ Type* Pointer(Word word) {
   return reinterpret_cast<Type*>(word);  // NOLINT(performance-no-int-to-ptr)
 }
 
-/// Takes the arguments of a call one after the other.
+/// Reads the arguments of a call, one after the other, from registers and the stack.
 class Arguments {
  public:
   Arguments(Convention convention, const Words& words, ArgumentAbi abi, Reading reading)

@@ -42,14 +42,15 @@ class OwnCommunicator {
   const char* (*last_error_)() = nullptr;
 };
 
-/// Thrown on all ranks if any of them objects; all ranks then keep XGBoost's own communication.
+/// Thrown on all ranks if Rounds::Do has failed on any of them; all ranks then keep XGBoost's own
+/// communication.
 class AgreedRefusal : public Refusal {
  public:
   using Refusal::Refusal;
 };
 
-/// Rounds in which all ranks take part and any of them can object, so that no rank waits for another that has
-/// given up.
+/// Rounds in which all ranks take part. In each round, any rank can report a failure to all others, so that
+/// no rank waits for another that has given up.
 class Rounds {
  public:
   explicit Rounds(const OwnCommunicator& own) : own_(own) {}
@@ -57,8 +58,8 @@ class Rounds {
   const OwnCommunicator& own() const { return own_; }
   /// Runs the first round. Throws EngineError if another rank is in another call instead.
   void Meet() const;
-  /// Returns the maximum of `number` over all ranks. Each number must be below 2^63. Throws AgreedRefusal on
-  /// all ranks if one objects.
+  /// Returns the maximum of `number`, which must be below 2^63, over all ranks. Throws AgreedRefusal on all
+  /// ranks if the function that Do runs has thrown on another rank.
   std::uint64_t Greatest(std::uint64_t number);
   /// Runs `something` and informs the other ranks whether it succeeded. If it threw on any rank, throws
   /// AgreedRefusal on all ranks. `something` may itself run rounds.

@@ -1,9 +1,9 @@
-// The rendezvous port of a gang. The agents (scripts/gang.sh) around its processes, started on other hosts by
-// mpirun, srun, qsub and the like, connect here. agent_sessions.h implements the protocol; this file adds the
-// sockets and the clock.
+// The rendezvous port of a gang. On other hosts, launchers such as mpirun, srun and qsub start an agent
+// (scripts/gang.sh) for each process, and the agents connect here. agent_sessions.h implements the protocol;
+// this file adds the sockets and the clock.
 //
-// The output of each process thus arrives separately and unchanged, even under a launcher that merges or
-// edits it; the end of a process is noticed immediately; and no process outlives dmlc-submit, although none
+// With agents, the output of each process arrives separately and unchanged, even if the launcher would merge
+// or edit it; the end of a process is noticed immediately; and no process outlives dmlc-submit, although none
 // of them is its child.
 #pragma once
 

@@ -17,7 +17,8 @@ bool InSlurmAllocation();
 /// The launch with srun if `in_allocation`, otherwise with sbatch.
 Launch SlurmLaunch(const GangPlan& plan, bool in_allocation);
 
-/// The state of a job from the output of `squeue -h -t all -o '%T|%r'`; nullopt if temporarily unknown.
+/// The state of a job from the output of `squeue -h -t all -o '%T|%r'`; nullopt if the output does
+/// not tell whether the job is pending, running or over.
 std::optional<JobReport> ReadSqueue(const std::string& id, std::string_view printed, int exit_code);
 
 /// The nodes of the allocation or, outside an allocation, of the chosen queue or of all of Slurm, by the

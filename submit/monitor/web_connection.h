@@ -76,7 +76,7 @@ class WebConnection : public std::enable_shared_from_this<WebConnection> {
   bool is_stream_ = false;
   bool is_answering_ = false;  ///< the latest request has not been answered in full
   bool keep_alive_ = false;    ///< whether the client may send more requests
-  bool is_head_ = false;       ///< whether it is a HEAD request
+  bool is_head_ = false;       ///< whether the latest request is a HEAD request
   bool closes_behind_answer_ = false;
   bool is_open_ = true;
 };

@@ -108,7 +108,7 @@ class EveryCall(unittest.TestCase):
                     kept = data.copy()
                     got = world.reduce_scatter(data, op, counts)
                     assert got.tobytes() == expected.tobytes() and data.tobytes() == kept.tobytes(), (dtype, op)
-                    # In place, of one's own slice.
+                    # In place: the result replaces this rank's slice of the input.
                     own = data[begin:begin + counts[me]]
                     world.reduce_scatter(data, op, counts, out=own)
                     assert own.tobytes() == expected.tobytes(), (dtype, op)
@@ -215,7 +215,7 @@ class EveryCall(unittest.TestCase):
                     print("told:", type(error).__name__, flush=True)
                     until_all_have_spoken()
             """)
-            # A rank that had received everything it needed before rank 1 failed may return a result, which must be correct.
+            # With 2 elements, a rank that received everything it needs before rank 1 failed may return a result, not an error.
             self.assertRegex(output, r"\[1\] told: ValueError")
             self.assertNotEqual(code, 0, output)
             if count == 60000:
@@ -358,7 +358,7 @@ class EveryCall(unittest.TestCase):
                 calls.append((world.send_async(np.array([7]), 1, **how), None))
             if me == 1:
                 calls.append((world.recv_async(np.zeros(1, int), 0, **how), [7]))
-            # A call that waits comes after all of them.
+            # A blocking call runs after all asynchronous calls before it.
             assert world.allreduce(1) == 3
             assert all(handle.done() for handle, _ in calls)
             for handle, expected in reversed(calls):
@@ -433,7 +433,7 @@ class EveryCall(unittest.TestCase):
             group = world.split(0)
             time.sleep(3 * world.rank)
             first = group.allreduce_async(1, timeout=0)
-            second = group.allreduce_async(1, timeout=2)  # of rank 0 waits behind the first for longer
+            second = group.allreduce_async(1, timeout=2)  # on rank 0, it waits behind the first call for longer than 2 s
             assert (first.wait(), second.wait()) == (2, 2)
             time.sleep(3 * world.rank)
             assert group.allreduce(1) == 2

@@ -20,8 +20,9 @@ Booster MakeBooster(const Parameters& parameters, const std::string& model,
 /// get the same model even if the file differs between their hosts. A collective call.
 std::string ReadModelForAll(const std::string& path, Communicator& job);
 
-/// Returns the bytes of a model file. Throws std::runtime_error if it cannot be read, is empty or is
-/// truncated.
+/// Returns the bytes of a model file. Throws std::runtime_error if the file cannot be read, is empty, or is a
+/// JSON or UBJSON model that does not end with '}'. Truncated models in the old binary format are not
+/// detected.
 std::string ReadModel(const std::string& path);
 
 }  // namespace warren::xgb_train

@@ -11,7 +11,8 @@ namespace warren::xgb_train {
 
 enum class Task { kTrain, kPredict, kDump };
 
-/// Settings with defaults filled in. Paths are empty if unset ("NULL" also means unset).
+/// Settings with defaults filled in. Paths without a default are empty if unset. The value "NULL" makes any
+/// path empty, except name_pred and name_dump.
 struct Parameters {
   Task task = Task::kTrain;
   std::string train_path;

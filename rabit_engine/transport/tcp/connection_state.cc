@@ -29,7 +29,7 @@ bool IsFull(int fd) {
 SendProgress ProgressOf(int fd) {
   tcp_info info{};
   socklen_t length = sizeof info;
-  // Kernels before 4.10 return a shorter structure, and zeros remain.
+  // Kernels before 4.10 return a shorter structure; the fields at its end then stay zero.
   if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) return {};
   const std::uint64_t busy = info.tcpi_busy_time - std::min(info.tcpi_busy_time, info.tcpi_rwnd_limited);
   return {info.tcpi_bytes_acked, std::chrono::microseconds(busy),

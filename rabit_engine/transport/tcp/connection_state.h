@@ -11,7 +11,7 @@ int Unanswered(int fd);
 /// that is still queued here. False if unknown.
 bool IsFull(int fd);
 
-/// Returns zeros if unknown.
+/// Returns the sending progress of this end of the connection; zeros if unknown.
 SendProgress ProgressOf(int fd);
 
 }  // namespace warren::tcp

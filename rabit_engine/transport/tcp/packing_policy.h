@@ -1,5 +1,5 @@
-// Decides from the progress of a link whether packing its messages saves time (word_packing.h). Values in,
-// values out; tcp_link.cc asks the kernel.
+// Decides, from the rate at which a link delivers bytes, whether packing its messages (word_packing.h) saves
+// time. Does no I/O; tcp_link.cc gets the numbers from the kernel.
 #pragma once
 
 #include <algorithm>
@@ -10,47 +10,48 @@
 
 namespace warren::tcp {
 
-/// The progress of the bytes that one end of a connection sends.
+/// The sending progress of one end of a connection since the connection was made.
 struct SendProgress {
-  std::uint64_t bytes = 0;  ///< acknowledged by the peer's kernel
-  /// How long there were bytes to acknowledge, without waiting for the peer to read. A sum of the kernel's
-  /// ticks, of up to 10 ms each.
+  std::uint64_t bytes = 0;  ///< bytes acknowledged by the peer's kernel
+  /// The time during which sent bytes were unacknowledged, except while the peer's receive buffer was full.
+  /// The kernel counts it in ticks of up to 10 ms.
   std::chrono::microseconds busy{0};
-  std::chrono::microseconds round_trip{0};  ///< the shortest so far
+  std::chrono::microseconds round_trip{0};  ///< the kernel's shortest recent round trip
 };
 
 /// Not thread-safe.
 class PackingPolicy {
  public:
-  /// The share of its length below which a packed piece saves time on a slow link. A smaller gain is not
-  /// worth the work of both ends.
+  /// max_share() for slow links: saving less than a tenth of the bytes is not worth the work at both ends.
   static constexpr double kMaxShare = 0.9;
-  /// The bytes per second that are packed at one end and unpacked at the other, one after the other: about
-  /// half of what bench/results/packing.md has for half-empty data, since other work shares the cores and
-  /// caches.
+  /// The assumed rate, in bytes per second, of packing at one end followed by unpacking at the other: about
+  /// half the rate that bench/results/packing.md has for half-empty data, since other work shares the cores
+  /// and caches.
   static constexpr double kPackingRate = 1.5e9;
-  /// How long a link must have been busy for its rate to be known: many ticks of the kernel, and longer than
-  /// the burst that many networks let pass at once before they limit the rate. Until then, and if the kernel
-  /// does not tell, the link counts as slow.
+  /// The busy time from which the rate of a link is computed: several ticks of the kernel, and longer than
+  /// the initial burst that many networks let pass before they limit the rate. Until a link has been busy
+  /// this long, or if the kernel does not report its progress, the link counts as slow.
   static constexpr std::chrono::milliseconds kRateTime{50};
 
-  /// `stays_here`: both ends have the same address.
+  /// `stays_here`: whether both ends have the same address.
   PackingPolicy(Packing packing, bool stays_here)
       : packing_(packing == Packing::kAuto && stays_here ? Packing::kOff : packing) {}
 
-  /// Link::MaxPackedShare.
+  /// See Link::MaxPackedShare.
   double max_share() const {
     if (packing_ == Packing::kOff) return 0;
     return packing_ == Packing::kAlways ? 1 : max_share_;
   }
   bool needs_progress() const { return packing_ == Packing::kAuto; }
 
-  /// Takes the progress after `messages` more messages.
+  /// Takes the progress after `messages` more messages, or frames of long messages. Recomputes max_share()
+  /// each time the link has been busy for kRateTime.
   ///
-  /// A link that delivers R bytes per second takes 1 / R for a byte, and s / R for a packed one whose share
-  /// is s. Packing pays if 1 / R > s / R + 1 / kPackingRate. R is that of the bytes on the wire, whether
-  /// packed or not. A message is on its way for a round trip longer than its bytes need; with messages that
-  /// follow each other closely this is not so, and at most four fifths of the time are taken for round trips.
+  /// If a link delivers R bytes per second, packed or not, and packing reduces data to the share s of their
+  /// length, each byte of data takes 1 / R plain, and s / R + 1 / kPackingRate packed. Packing pays if the
+  /// latter is less. R is computed from the busy time without a round trip for each message, because a
+  /// message stays unacknowledged for a round trip longer than its bytes need. Messages that follow each
+  /// other closely share round trips, so at most four fifths of the busy time are subtracted.
   void Observe(const SendProgress& now, unsigned messages) {
     messages_ += messages;
     const std::chrono::duration<double> busy = now.busy - last_.busy;
@@ -66,8 +67,8 @@ class PackingPolicy {
  private:
   const Packing packing_;
   double max_share_ = kMaxShare;
-  SendProgress last_;      ///< when the rate was last computed
-  unsigned messages_ = 0;  ///< sent since then
+  SendProgress last_;      ///< the progress when the rate was last computed
+  unsigned messages_ = 0;  ///< number of messages since then
 };
 
 }  // namespace warren::tcp

@@ -39,7 +39,7 @@ int MaxUnanswered(std::chrono::seconds timeout) {
   return std::clamp(static_cast<int>(doublings), 2, kMostUnanswered);
 }
 
-// The kernel is asked for the progress of a link once in this many frames, because that takes a system call.
+// The number of frames between two system calls that ask the kernel for the progress of a link.
 constexpr unsigned kFramesPerLook = 16;
 
 }  // namespace

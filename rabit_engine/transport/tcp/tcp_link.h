@@ -81,7 +81,7 @@ class TcpLink final : public Link {
   tcp::Stream stream_;
   std::string address_;
   tcp::PackingPolicy packing_;
-  unsigned frames_ = 0;  ///< begun since the policy was last told the progress
+  unsigned frames_ = 0;  ///< number of frames begun since packing_ was last told the progress
   bool may_send_ = true;
   bool watched_for_room_ = false;
   bool may_receive_ = true;

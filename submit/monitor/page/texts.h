@@ -10,7 +10,7 @@ namespace warren::submit {
 std::string_view PageHtml();
 /// page.css
 std::string_view PageStyle();
-/// All *.js files in this folder, in the order of CMakeLists.txt.
+/// All *.js files in this folder, in the order given in submit/CMakeLists.txt, without comment lines.
 std::string PageScript();
 
 }  // namespace warren::submit

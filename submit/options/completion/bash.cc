@@ -11,7 +11,7 @@ namespace {
 /// --name=value into three words. The argument of _dmlc_submit_from is the index of dmlc-submit's first word,
 /// because completion for `warren submit` calls this function, too.
 constexpr std::string_view kBashWalk = R"bash(
-# Of a value that the word breaks have cut: i goes on behind it.
+# Moves i past the rest of a value that Bash has split at = or :.
 _dmlc_submit_skip_rest() {
   while ((i <= COMP_CWORD)) && [[ ${COMP_WORDS[i]} == [=:]* ]]; do
     ((i += 1))

@@ -1,4 +1,4 @@
-// Byte streams between members on a host, each of which is a thread.
+// Byte streams between the members of one host. Each member is a thread.
 #include "rabit_engine/host/shm_transport.h"
 
 #include <gtest/gtest.h>

@@ -15,7 +15,7 @@ from warren.collectives import Communicator
 
 #: The time between two checks. Calls that end sooner only cost an entry in a table.
 _LOOK_S = 1.0
-#: The size of a worker's message. A worker with more names sends nothing, and no deadlock is reported.
+#: The size of a worker's message. A worker whose names do not fit sends nothing; deadlocks are then not detected.
 _MESSAGE_BYTES = 2048
 
 

@@ -14,7 +14,7 @@ _BASH = r"""
 _warren() {
   local cur=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
   COMPREPLY=()
-  # The word breaks of bash cut --name=value in three.
+  # Bash splits --name=value into three words, because = is in COMP_WORDBREAKS.
   if [[ $cur == = ]]; then cur=''; elif [[ $previous == = ]]; then previous=${COMP_WORDS[COMP_CWORD - 2]}; fi
   if ((COMP_CWORD == 1)); then
     mapfile -t COMPREPLY < <(compgen -W '@NAMES@ --help --version --completion --help-man' -- "$cur")

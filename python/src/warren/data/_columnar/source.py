@@ -465,7 +465,7 @@ class Source:
 
 #: A folder value that is a whole number. Values with leading zeros are words.
 _WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")
-#: The folder name that writers use for rows without a value.
+#: The value in a folder's name if the folder's rows have no value in that column.
 _MISSING = "__HIVE_DEFAULT_PARTITION__"
 
 

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cmath>
 #include <functional>
+#include <iterator>
 #include <numeric>
 #include <optional>
 #include <stdexcept>
@@ -29,7 +30,8 @@ constexpr const char* kDoubleTree = "double_tree";
 constexpr std::size_t kDoubleTreeChunks[] = {std::size_t{16} << 10, std::size_t{64} << 10,
                                              std::size_t{256} << 10};
 
-/// The maximum number of chunks in each tree: more chunks would cost more than they save.
+/// The maximum number of chunks in each tree, except of the largest chunks: more would cost more than they
+/// save.
 constexpr std::size_t kMostChunks = 512;
 
 /// Address space for a vector whose contents are never accessed.
@@ -117,7 +119,8 @@ Outcome Simulate(const Call& call, const Setting& setting, const HostLayout& lay
 Outcome SimulateDoubleTree(const Setting& setting, const HostLayout& layout) {
   std::optional<Outcome> best;
   for (const std::size_t chunk_bytes : kDoubleTreeChunks) {
-    if (setting.bytes / 2 > kMostChunks * chunk_bytes) continue;
+    const bool is_largest = chunk_bytes == *std::rbegin(kDoubleTreeChunks);
+    if (setting.bytes / 2 > kMostChunks * chunk_bytes && !is_largest) continue;
     const Outcome outcome = Simulate(
         [chunk_bytes](PeerGroup& group, void* buffer, std::size_t count, const Reduction& reduction) {
           AllreduceDoubleTree(group, buffer, count, reduction, chunk_bytes);

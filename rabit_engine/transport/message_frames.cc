@@ -46,7 +46,7 @@ bool FrameWriter::Advance(Link& link) {
 
 void FrameWriter::BeginFrame(Link& link) {
   const std::span<const std::byte> left = message_.subspan(frame_begin_);
-  const double most = left.size() < kMinFramedBytes ? 0 : link.MaxPackedShare();
+  const double most = left.size() < kMinFramedBytes ? 0 : link.MaxPackedShare(frame_begin_ == 0);
   FrameHead head;
   if (most <= 0) {
     head.bytes = static_cast<std::uint32_t>(std::min(left.size(), kPlainFrameBytes));

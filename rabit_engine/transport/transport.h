@@ -30,8 +30,8 @@ class Link {
   /// return the same value.
   virtual bool has_frames() const { return false; }
   /// Returns the packed length, as a share of the plain length, below which packing a piece of a message
-  /// saves time; never if 0 or less.
-  virtual double MaxPackedShare() { return 0; }
+  /// saves time; never if 0 or less. `begins_message`: whether the piece is the first one of its message.
+  virtual double MaxPackedShare([[maybe_unused]] bool begins_message) { return 0; }
 };
 
 /// The maximum number of bytes per call to a link, so that sending and receiving take turns.

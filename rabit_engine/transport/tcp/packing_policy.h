@@ -44,8 +44,8 @@ class PackingPolicy {
   }
   bool needs_progress() const { return packing_ == Packing::kAuto; }
 
-  /// Takes the progress after `messages` more messages, or frames of long messages. Recomputes max_share()
-  /// each time the link has been busy for kRateTime.
+  /// Takes the progress after `messages` more messages. Recomputes max_share() each time the link has been
+  /// busy for kRateTime.
   ///
   /// If a link delivers R bytes per second, packed or not, and packing reduces data to the share s of their
   /// length, each byte of data takes 1 / R plain, and s / R + 1 / kPackingRate packed. Packing pays if the

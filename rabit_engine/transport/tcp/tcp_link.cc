@@ -51,10 +51,11 @@ TcpLink::TcpLink(Owner& owner, int peer, tcp::Stream stream, Packing packing)
       address_(tcp::Address::Remote(stream_.fd()).ToString()),
       packing_(packing, tcp::StaysHere(stream_.fd())) {}
 
-double TcpLink::MaxPackedShare() {
-  if (packing_.needs_progress() && ++frames_ == kFramesPerLook) {
-    packing_.Observe(tcp::ProgressOf(stream_.fd()), std::exchange(frames_, 0));
-  }
+double TcpLink::MaxPackedShare(bool begins_message) {
+  if (!packing_.needs_progress()) return packing_.max_share();
+  if (begins_message) ++messages_;
+  if (++frames_ % kFramesPerLook == 0)
+    packing_.Observe(tcp::ProgressOf(stream_.fd()), std::exchange(messages_, 0));
   return packing_.max_share();
 }
 

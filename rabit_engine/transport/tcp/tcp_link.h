@@ -37,7 +37,7 @@ class TcpLink final : public Link {
                               std::size_t bytes) override;
   std::size_t TryReceive(void* data, std::size_t bytes) override;
   bool has_frames() const override { return true; }
-  double MaxPackedShare() override;
+  double MaxPackedShare(bool begins_message) override;
 
   int peer() const { return peer_; }
   int fd() const { return stream_.fd(); }
@@ -81,7 +81,8 @@ class TcpLink final : public Link {
   tcp::Stream stream_;
   std::string address_;
   tcp::PackingPolicy packing_;
-  unsigned frames_ = 0;  ///< number of frames begun since packing_ was last told the progress
+  unsigned frames_ = 0;    ///< number of calls of MaxPackedShare
+  unsigned messages_ = 0;  ///< number of messages begun since the policy last received the progress
   bool may_send_ = true;
   bool watched_for_room_ = false;
   bool may_receive_ = true;

@@ -48,7 +48,7 @@ class MemoryWorld::QueueLink : public Link {
   std::size_t TrySend(const void* data, std::size_t bytes) override;
   std::size_t TryReceive(void* data, std::size_t bytes) override;
   bool has_frames() const override;
-  double MaxPackedShare() override { return 1; }
+  double MaxPackedShare(bool /*begins_message*/) override { return 1; }
   bool CanSend() const { return outgoing_.room() > 0; }
   bool CanReceive() const { return incoming_.used() > 0; }
 

@@ -34,7 +34,7 @@ class Loop : public Link {
     stream.erase(stream.begin(), stream.begin() + static_cast<std::ptrdiff_t>(taken));
     return taken;
   }
-  double MaxPackedShare() override {
+  double MaxPackedShare(bool /*begins_message*/) override {
     ++questions;
     return share_;
   }

@@ -118,7 +118,7 @@ class Results(unittest.TestCase):
 class OnTheWire(unittest.TestCase):
     # In this order: words from a classic worker's messages to its tracker, from the text that rabit-broadcast sends to the other ranks, and
     # from the first message on a link that the tracker did not name (Hello of rabit_engine/transport/tcp/handshake.h).
-    WORDS = {b"shutdown", b"morning", b"WRRN" + struct.pack("@HH", 4, 1)}
+    WORDS = {b"shutdown", b"morning", b"WRRN" + struct.pack("@HH", 5, 1)}
     RANKS = 9
 
     def overheard(self, options, hosts=None, enter=lambda command: command):

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "rabit_engine/base/copy_bytes.h"
 #include "rabit_engine/base/told_number.h"
 #include "rabit_engine/transport/word_packing.h"
 
@@ -22,7 +23,7 @@ void FrameWriter::Begin(std::span<const std::byte> tag, std::span<const std::byt
   message_ = message;
   frame_begin_ = 0;
   frame_bytes_ = 0;
-  std::memcpy(head_.data(), tag.data(), tag.size());
+  CopyBytes(head_.data(), tag.data(), tag.size());
   head_bytes_ = tag.size();
   head_sent_ = 0;
 }

@@ -99,7 +99,8 @@ LineOptions ParseLineOptions(std::istringstream& words, const std::string& host)
 
 bool IsAddressOf(int family, const std::string& text) {
   in6_addr address{};
-  return inet_pton(family, text.c_str(), &address) == 1;
+  const bool ends_early = text.find('\0') != std::string::npos;  // inet_pton would ignore what follows
+  return !ends_early && inet_pton(family, text.c_str(), &address) == 1;
 }
 
 std::runtime_error NoHostName(std::string_view name, std::string_view why) {

@@ -88,7 +88,7 @@ Address::Address(const sockaddr* address, socklen_t length) : length_(length) {
 
 std::optional<Address> Address::Parse(std::string_view text) {
   const std::size_t colon = text.rfind(':');
-  if (colon == std::string_view::npos) return std::nullopt;
+  if (colon == std::string_view::npos || text.find('\0') != std::string_view::npos) return std::nullopt;
   const std::string_view digits = text.substr(colon + 1);
   int port = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), port);

@@ -31,6 +31,7 @@ TEST(Address, NonsenseIsNone) {
                            "host:80", "::1:80", "[::1:80", "[]:80", "1.2.3:80"}) {
     EXPECT_FALSE(Address::Parse(text)) << text;
   }
+  EXPECT_FALSE(Address::Parse(std::string_view("[::1\0x]:5", 10)));
 }
 
 TEST(Address, AMappedAddressIsShownAsWhatItIs) {

@@ -132,6 +132,8 @@ TEST(HostFile, RefusesWhatIsNoHostName) {
   EXPECT_THAT(HostFileError("node{1..3}"), HasSubstr("several hosts are written node[1-3]"));
   EXPECT_THAT(HostFileError(std::string(64, 'a')), HasSubstr("a part of it is too long"));
   EXPECT_THAT(HostFileError("-oProxyCommand=x@node1"), HasSubstr("would be read as an option"));
+  EXPECT_THAT(HostFileError(std::string("[fd00::1\0x]:2222", 16)),
+              HasSubstr("it is not an IPv6 address either"));
   EXPECT_THAT(ParseHosts("Node_1.example.com.\n10.0.0.1\nfe80::1%eth0\nxn--nde-sna\n", "f"),
               testing::SizeIs(4));
 }

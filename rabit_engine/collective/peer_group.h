@@ -112,7 +112,8 @@ class PeerGroup {
   bool has_exchanged_ = false;  ///< Exchange has been called since Begin
   std::vector<bool> sent_tag_;
   std::vector<bool> checked_tag_;
-  std::vector<std::pair<int, std::unique_ptr<FrameReader>>> readers_;  ///< of the current call, by peer
+  /// The readers that the current call uses, with their peers.
+  std::vector<std::pair<int, std::unique_ptr<FrameReader>>> readers_;
   // For the current Exchange; kept so that the next one need not allocate.
   std::vector<Outgoing> outgoing_;
   std::vector<Incoming> incoming_;

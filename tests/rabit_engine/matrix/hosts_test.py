@@ -40,6 +40,14 @@ class HostsCase(unittest.TestCase):
         return errors
 
 
+    def emulate(self, change, what):
+        """Calls the function `change`, which makes the kernel emulate another network. `what` is its argument. Skips the test if the kernel cannot do this."""
+        try:
+            change(what)
+        except OSError as error:
+            self.skipTest(f"SKIPPED: this kernel cannot do this: {error}")
+
+
 class Hosts(HostsCase):
     def check_layouts(self, layouts, ipv6):
         with NetworkNamespaces("warren-test", ipv6=ipv6) as hosts:
@@ -130,10 +138,7 @@ class SlowNetwork(HostsCase):
     def test_histograms_are_packed(self):
         with NetworkNamespaces("warren-test") as hosts:
             hosts.add_hosts(2)
-            try:
-                hosts.limit("1gbit")
-            except OSError as error:
-                self.skipTest(f"SKIPPED: this kernel has no tbf: {error}")
+            self.emulate(hosts.limit, "1gbit")
             plain = self.megabytes_sent(hosts, "off")
             self.assertGreater(plain, 2 * 400 * 65536 / 1e6)
             # A sixteenth of the words is left, with about half of their bytes.
@@ -147,10 +152,7 @@ class BadNetwork(HostsCase):
     def test_delay_and_loss_by_the_kernels_netem(self):
         with NetworkNamespaces("warren-test") as hosts:
             hosts.add_hosts(3)
-            try:
-                hosts.shape("delay 2ms 1ms loss 1%")
-            except OSError as error:
-                self.skipTest(f"SKIPPED: this kernel has no netem: {error}")
+            self.emulate(hosts.shape, "delay 2ms 1ms loss 1%")
             self.compare(hosts, [2, 2, 1], "random", 60)
 
     def test_delay_and_loss_by_a_stand_in_for_netem(self):

@@ -181,7 +181,7 @@ constexpr Variable kVariables[] = {
      "Where the Python package looks for programs and libraries.", "Python"},
     {kOthers, "WARREN_CHECK_DATA", nullptr, "0 or 1", "0; `--check-data` sets 1",
      "1: `load` reports which part of the data set each worker got.", "warren.data"},
-    {kOthers, "WARREN_SIMD", nullptr, "plain, sse4.1, avx2, avx512 or neon", "the fastest here",
+    {kOthers, "WARREN_SIMD", nullptr, "plain, sse4.1, avx2 or neon", "the fastest here",
      "The instruction set used to parse text.", "data reader"},
 
     {kParameters, "rabit_world_size", nullptr,

@@ -235,6 +235,7 @@ void ParseLibSvm(std::string_view text, FirstIndex first, RowBlock<Index>& block
           .qids = block.qids.empty() ? nullptr : block.qids.data(),
           .columns = block.columns,
           .least = block.least_index,
+          .ascending = true,
       };
       run(out);
       const char* const begin = std::exchange(at, out.at);
@@ -246,7 +247,7 @@ void ParseLibSvm(std::string_view text, FirstIndex first, RowBlock<Index>& block
       if (!block.qids.empty()) block.qids.resize(out.rows);
       block.columns = out.columns;
       block.least_index = out.least;
-      if (SomeRowRepeats(block, rows) || SomeLabelIsOdd(block, rows)) {
+      if ((!out.ascending && SomeRowRepeats(block, rows)) || SomeLabelIsOdd(block, rows)) {
         // The plain parser finds and reports the bad row.
         block.Truncate(rows);
         block.columns = columns;

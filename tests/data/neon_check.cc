@@ -46,7 +46,7 @@ bool SameResult(const std::string& text) {
 /// Calls the kernel directly: through the parser, a kernel that reads nothing would go unnoticed.
 bool ReadsOrdinaryRowsItself() {
   std::string text;
-  for (int row = 0; row < 50; ++row) text += "1 1:0.25 20:-13.5 300:7 41:0.1234567890123\n";
+  for (int row = 0; row < 50; ++row) text += "1 1:0.25 20:-13.5 300:7 41:0.1234567890123 5:1\n";
   const std::size_t bytes = text.size();
   text += std::string(kTextPadding, '1');
   constexpr std::size_t kRoom = 1000;
@@ -66,15 +66,17 @@ bool ReadsOrdinaryRowsItself() {
                                        .weights = nullptr,
                                        .qids = nullptr,
                                        .columns = 0,
-                                       .least = 0};
+                                       .least = 0,
+                                       .ascending = true};
   simd::LibSvm<std::uint32_t>(simd::Best())(rows);
-  return rows.at == rows.end && rows.rows == 50 && rows.entries == 200;
+  return rows.at == rows.end && rows.rows == 50 && rows.entries == 250;
 }
 
 class Texts {
  public:
   std::string Next() {
     std::string text = "1 1:1\n";
+    short_values_ = random_() % 3 == 0;
     for (auto rows = random_() % 8; rows > 0; --rows) {
       text += std::to_string(random_() % 3);
       for (auto words = random_() % 12; words > 0; --words) text += " " + Word();
@@ -93,6 +95,7 @@ class Texts {
     return digits;
   }
   std::string Word() {
+    if (short_values_) return Digits(8) + ':' + Digits(1);
     std::string word = Digits(random_() % 9 == 0 ? 10 : 4) + ":";
     if (random_() % 3 == 0) word += '-';
     word += Digits(random_() % 4 == 0 ? 20 : 2);
@@ -102,6 +105,7 @@ class Texts {
   }
 
   std::mt19937 random_{1};
+  bool short_values_ = false;
 };
 
 }  // namespace

@@ -100,7 +100,7 @@ void Compare(std::string_view text, FirstIndex first) {
   const Result<Index> plain = ParsePlainly<Index>(text, first);
   RequireWhole(plain.block);
   using namespace warren::data::simd;
-  for (const Kernels* kernels : {Sse41(), Avx2(), Avx512(), Neon()}) {
+  for (const Kernels* kernels : {Sse41(), Avx2(), Neon()}) {
     if (kernels == nullptr) continue;
     Force(kernels);
     const Result<Index> result = Parse<Index>(text, first);

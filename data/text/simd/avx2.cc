@@ -1,4 +1,4 @@
-// Kernels for AVX2 and BMI. Only this file is compiled for them: see libsvm_kernel.h.
+// Kernels for AVX2, BMI and BMI2. Only this file is compiled for them: see libsvm_kernel.h.
 #include <immintrin.h>
 
 #include "data/text/simd/digits_sse.h"
@@ -16,12 +16,16 @@ struct Avx2Isa : Digits {
       const __m256i blank = _mm256_cmpeq_epi8(_mm256_min_epu8(bytes, _mm256_set1_epi8(' ')), bytes);
       const __m256i colon = _mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(':'));
       const __m256i dot = _mm256_cmpeq_epi8(bytes, _mm256_set1_epi8('.'));
+      const __m256i minus = _mm256_cmpeq_epi8(bytes, _mm256_set1_epi8('-'));
       const __m256i from_zero = _mm256_sub_epi8(bytes, _mm256_set1_epi8('0'));
       const __m256i digit = _mm256_cmpeq_epi8(_mm256_min_epu8(from_zero, _mm256_set1_epi8(9)), from_zero);
-      const __m256i known = _mm256_or_si256(_mm256_or_si256(blank, colon), _mm256_or_si256(dot, digit));
+      const __m256i known =
+          _mm256_or_si256(_mm256_or_si256(blank, colon), _mm256_or_si256(_mm256_or_si256(dot, minus), digit));
       window.blank |= Mask(blank) << shift;
+      window.space |= Mask(_mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(' '))) << shift;
       window.colon |= Mask(colon) << shift;
       window.dot |= Mask(dot) << shift;
+      window.minus |= Mask(minus) << shift;
       window.other |= (Mask(known) ^ 0xFFFFFFFF) << shift;
     }
     return window;

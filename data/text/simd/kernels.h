@@ -27,6 +27,7 @@ struct LibSvmRows {
   std::uint64_t* qids;  ///< null if rows have none
   std::uint64_t columns;
   Index least;
+  bool ascending;  ///< set to false if the indices of a row are not in ascending order
 };
 
 /// Reads rows while they are ordinary: one label, a weight only if `weights` is not null, a qid if and only
@@ -56,9 +57,8 @@ const Kernels& Plain();
 /// Null if the CPU lacks the instruction set or the build is for another architecture.
 const Kernels* Sse41();
 const Kernels* Avx2();
-const Kernels* Avx512();
 const Kernels* Neon();
-/// Returns the kernels that WARREN_SIMD names (plain, sse4.1, avx2, avx512, neon), or else the fastest for
+/// Returns the kernels that WARREN_SIMD names (plain, sse4.1, avx2, neon), or else the fastest for
 /// this CPU. Throws DataError if the named ones are not available.
 const Kernels& Best();
 /// Makes Best() return these kernels, for tests and benchmarks; null restores the default. Thread-safe.

@@ -23,22 +23,28 @@ struct NeonIsa {
 
   static Window Look(const char* at) {
     uint8x16_t blank[4];
+    uint8x16_t space[4];
     uint8x16_t colon[4];
     uint8x16_t dot[4];
+    uint8x16_t minus[4];
     uint8x16_t digit[4];
     for (unsigned part = 0; part < kWindow / kLoad; ++part) {
       const uint8x16_t bytes = Load(at + part * kLoad);
       blank[part] = vcleq_u8(bytes, vdupq_n_u8(' '));
+      space[part] = vceqq_u8(bytes, vdupq_n_u8(' '));
       colon[part] = vceqq_u8(bytes, vdupq_n_u8(':'));
       dot[part] = vceqq_u8(bytes, vdupq_n_u8('.'));
+      minus[part] = vceqq_u8(bytes, vdupq_n_u8('-'));
       digit[part] = vcleq_u8(vsubq_u8(bytes, vdupq_n_u8('0')), vdupq_n_u8(9));
     }
     Window window{};
     window.blank = Mask(blank[0], blank[1], blank[2], blank[3]);
+    window.space = Mask(space[0], space[1], space[2], space[3]);
     window.colon = Mask(colon[0], colon[1], colon[2], colon[3]);
     window.dot = Mask(dot[0], dot[1], dot[2], dot[3]);
+    window.minus = Mask(minus[0], minus[1], minus[2], minus[3]);
     const std::uint64_t known = Mask(digit[0], digit[1], digit[2], digit[3]);
-    window.other = ~(window.blank | window.colon | window.dot | known);
+    window.other = ~(window.blank | window.colon | window.dot | window.minus | known);
     return window;
   }
 

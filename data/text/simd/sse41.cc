@@ -14,12 +14,16 @@ struct Sse41Isa : Digits {
       const __m128i blank = _mm_cmpeq_epi8(_mm_min_epu8(bytes, _mm_set1_epi8(' ')), bytes);
       const __m128i colon = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(':'));
       const __m128i dot = _mm_cmpeq_epi8(bytes, _mm_set1_epi8('.'));
+      const __m128i minus = _mm_cmpeq_epi8(bytes, _mm_set1_epi8('-'));
       const __m128i from_zero = _mm_sub_epi8(bytes, _mm_set1_epi8('0'));
       const __m128i digit = _mm_cmpeq_epi8(_mm_min_epu8(from_zero, _mm_set1_epi8(9)), from_zero);
-      const __m128i known = _mm_or_si128(_mm_or_si128(blank, colon), _mm_or_si128(dot, digit));
+      const __m128i known =
+          _mm_or_si128(_mm_or_si128(blank, colon), _mm_or_si128(_mm_or_si128(dot, minus), digit));
       window.blank |= Mask(blank) << shift;
+      window.space |= Mask(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(' '))) << shift;
       window.colon |= Mask(colon) << shift;
       window.dot |= Mask(dot) << shift;
+      window.minus |= Mask(minus) << shift;
       window.other |= (Mask(known) ^ 0xFFFF) << shift;
     }
     return window;

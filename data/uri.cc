@@ -147,6 +147,11 @@ TextOptions ParseOptions(std::string_view text) {
   for (const TextFormat* const format : TextFormats()) {
     if (format->check != nullptr) format->check(draft.options);
   }
+  if (const TextFormat& format = TextFormatOf(draft.options.format);
+      format.fixed_columns && draft.options.indexing != Indexing::kZero) {
+    throw DataError(fmt::format("indexing_mode={}: {} has no indices; leave indexing_mode out",
+                                static_cast<int>(draft.options.indexing), format.name));
+  }
   return draft.options;
 }
 

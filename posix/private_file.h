@@ -12,9 +12,9 @@
 namespace warren::posix {
 
 /// Opens or creates the file for writing, with O_CREAT and O_CLOEXEC in addition to `flags` (O_TRUNC,
-/// O_APPEND). Whatever the umask, no other user may read or write it; an existing file loses the permissions
-/// of other users. Devices, pipes and files of other owners keep their permissions, which are not ours to
-/// change. Returns an empty descriptor and sets errno on failure.
+/// O_APPEND, O_EXCL). Whatever the umask, no other user may read or write it; an existing file loses the
+/// permissions of other users. Devices, pipes and files of other owners keep their permissions, which are not
+/// ours to change. Returns an empty descriptor and sets errno on failure.
 inline Descriptor OpenPrivate(const char* path, int flags) {
   constexpr mode_t kOthers = S_IRWXG | S_IRWXO;
   Descriptor file(open(path, O_WRONLY | O_CREAT | O_CLOEXEC | flags, S_IRUSR | S_IWUSR));

@@ -425,6 +425,7 @@ void Generations::Tick(TimePoint now) {
   if (finished_) return;
   Evaluate(now);
   if (formed_ || done_ || NumMembers() > 0 || options_.timeout.count() == 0) return;
+  if (Count(State::kWaits) >= options_.min_workers) return;  // they begin after Patience()
   if (now - incomplete_since_ < options_.timeout) return;
   finished_ = true;
   end_ = fmt::format("workers are missing after {:g} s: {}",

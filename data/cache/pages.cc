@@ -214,6 +214,7 @@ class Pages<Index>::Source {
     const std::string identity = Identity(uri_, share_, options_.remote_files);
     std::string why;
     cache_ = Cache<Index>::Open(path, identity, why);
+    if (!cache_) RequireNoOtherFile(path);
     if (!why.empty() && options.on_stale_cache) options.on_stale_cache(why);
     if (cache_) {
       rows_ = cache_->rows();
@@ -232,7 +233,6 @@ class Pages<Index>::Source {
       if (cache_->has_weights() && rows.weights.empty()) rows.weights = std::span(&weight, 1);
       return finder.Add(rows);
     }
-    RequireNoOtherFile(path);
     MakeCache(path, identity, finder);
     cache_ = Cache<Index>::Open(path, identity, why);
     if (!cache_) throw DataError(fmt::format("{}: was just made, but cannot be used: {}", path, why));

@@ -261,6 +261,8 @@ int WriteShards(const Arguments& arguments) {
     }
     file.Commit();
   }
+  if (RowRulesOf(uri.options).header)
+    fmt::print(stderr, "rabit-data: the parts have no header line; read them without header=1\n");
   return 0;
 }
 

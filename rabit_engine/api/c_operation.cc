@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <limits>
+#include <new>
+#include <utility>
 
 #include "rabit_engine/base/error.h"
 #include "rabit_engine/call/slices.h"
@@ -53,7 +55,7 @@ Offsets OffsetsOfRoot(const Session& session, const Call& call, int root, const 
   return are_equal || session.rank() == root ? OffsetsOf(session, call, counts, unit) : Offsets();
 }
 
-void TakeTypedReduction(const Session& session, const Call& call, int type, int op, OwnedOperation& owned) {
+void SetTypedReduction(const Session& session, const Call& call, int type, int op, OwnedOperation& owned) {
   CElementBytes(session, call, type);
   if (op < WARREN_MAX || op > WARREN_AVG) {
     session.Refuse(call, fmt::format("{} is not an operation; see WarrenOp in warren/c_api.h", op));
@@ -76,19 +78,15 @@ void CallCustom(const void* right, void* left, std::size_t count, void* context)
   throw Misuse("the caller's operation reported a failure");
 }
 
-/// Stores in `owned` a reduction by the caller's operation, which is released when the call has ended or is
-/// refused.
-void TakeCustomReduction(const Session& session, const Call& call, const WarrenCustomOp* op,
-                         OwnedOperation& owned) {
-  if (op == nullptr) session.Refuse(call, "the operation is NULL");
-  owned.custom = std::shared_ptr<WarrenCustomOp>(new WarrenCustomOp(*op), [](WarrenCustomOp* ended) {
-    if (ended->release != nullptr) ended->release(ended->context);
-    delete ended;
-  });
+/// Stores in `owned` a reduction by the caller's operation.
+void SetCustomReduction(const Session& session, const Call& call, std::shared_ptr<WarrenCustomOp> op,
+                        OwnedOperation& owned) {
+  if (op == nullptr) session.Refuse(call, "the operation is NULL, or there is no memory for it");
   if (op->function == nullptr || op->element_bytes == 0) {
     session.Refuse(call, "the operation has no function, or its elements have no bytes");
   }
-  owned.reduction = Reduction::Custom(CallCustom, owned.custom.get(), op->element_bytes);
+  owned.reduction = Reduction::Custom(CallCustom, op.get(), op->element_bytes);
+  owned.custom = std::move(op);
 }
 
 }  // namespace
@@ -103,7 +101,28 @@ std::size_t CElementBytes(const Session& session, const Call& call, int type) {
   return SizeOf(static_cast<DataType>(type));
 }
 
-OwnedOperation Prepare(const Session& session, const Call& call, const Arguments& arguments) {
+std::shared_ptr<WarrenCustomOp> TakeCustomOp(const Arguments& arguments) noexcept {
+  const auto* const custom = std::get_if<const WarrenCustomOp*>(&arguments.op);
+  if (custom == nullptr || *custom == nullptr) return nullptr;
+  const WarrenCustomOp& op = **custom;
+  const auto release = [](WarrenCustomOp* ended) {
+    if (ended->release != nullptr) ended->release(ended->context);
+    delete ended;
+  };
+  auto* const copy = new (std::nothrow) WarrenCustomOp(op);
+  if (copy == nullptr) {
+    if (op.release != nullptr) op.release(op.context);
+    return nullptr;
+  }
+  try {
+    return {copy, release};
+  } catch (const std::bad_alloc&) {  // the constructor has called `release`
+    return nullptr;
+  }
+}
+
+OwnedOperation Prepare(const Session& session, const Call& call, const Arguments& arguments,
+                       std::shared_ptr<WarrenCustomOp> custom) {
   OwnedOperation owned;
   Operation& operation = owned.operation;
   operation.kind = arguments.kind;
@@ -112,9 +131,9 @@ OwnedOperation Prepare(const Session& session, const Call& call, const Arguments
   operation.root = arguments.root;
   std::size_t unit = 1;
   if (Reduces(arguments.kind)) {
-    const auto* const custom = std::get_if<const WarrenCustomOp*>(&arguments.op);
-    custom != nullptr ? TakeCustomReduction(session, call, *custom, owned)
-                      : TakeTypedReduction(session, call, arguments.type, std::get<int>(arguments.op), owned);
+    const int* const op = std::get_if<int>(&arguments.op);
+    op != nullptr ? SetTypedReduction(session, call, arguments.type, *op, owned)
+                  : SetCustomReduction(session, call, std::move(custom), owned);
   } else if (arguments.kind != Collective::kBarrier) {
     unit = CElementBytes(session, call, arguments.type);
   }

@@ -143,9 +143,14 @@ struct OwnedOperation {
 /// Returns the size of an element of `type`, a WarrenType. Refuses other codes.
 std::size_t CElementBytes(const Session& session, const Call& call, int type);
 
-/// Makes the operation. Refuses the call if the arguments cannot be converted; Session::Check makes the
-/// remaining checks. The caller's custom operation is released when the call has ended, or immediately if the
-/// call is refused.
-OwnedOperation Prepare(const Session& session, const Call& call, const Arguments& arguments);
+/// Takes over the caller's custom operation in `arguments`, which is released when the last copy of the
+/// result is destroyed. Each function that has such a parameter calls this first, so that the operation is
+/// also released if the call is refused. Returns null if there is no custom operation, or no memory.
+std::shared_ptr<WarrenCustomOp> TakeCustomOp(const Arguments& arguments) noexcept;
+
+/// Makes the operation. `custom` is TakeCustomOp's result. Refuses the call if the arguments cannot be
+/// converted; Session::Check makes the remaining checks.
+OwnedOperation Prepare(const Session& session, const Call& call, const Arguments& arguments,
+                       std::shared_ptr<WarrenCustomOp> custom);
 
 }  // namespace warren::api

@@ -52,8 +52,8 @@ struct CallMode {
   WarrenHandle* handle = nullptr;
 };
 
-WarrenHandle Begin(const std::shared_ptr<Session>& session, const CallMode& mode,
-                   const Arguments& arguments) {
+WarrenHandle Begin(const std::shared_ptr<Session>& session, const CallMode& mode, const Arguments& arguments,
+                   std::shared_ptr<WarrenCustomOp> custom) {
   Call call{mode.name};
   std::shared_ptr<CallOptions> options;
   if (mode.options != nullptr) {
@@ -68,7 +68,7 @@ WarrenHandle Begin(const std::shared_ptr<Session>& session, const CallMode& mode
       call.options = options.get();
     }
   }
-  OwnedOperation operation = Prepare(*session, call, arguments);
+  OwnedOperation operation = Prepare(*session, call, arguments, std::move(custom));
   session->Check(call, operation.View());
   if (mode.handle == nullptr) session->Refuse(call, "`handle` is NULL");
   if (options) options->timeout = session->Timeout(call, mode.options->timeout_seconds);
@@ -79,13 +79,14 @@ WarrenHandle Begin(const std::shared_ptr<Session>& session, const CallMode& mode
 }
 
 int Run(const CallMode& mode, WarrenComm comm, const Arguments& arguments) {
+  std::shared_ptr<WarrenCustomOp> custom = TakeCustomOp(arguments);
   return On(comm, mode.name, [&](Session& session, const Call& call) {
     if (!mode.is_async) {
-      const OwnedOperation operation = Prepare(session, call, arguments);
+      const OwnedOperation operation = Prepare(session, call, arguments, std::move(custom));
       return Perform(session, call, [&] { session.Run(call, operation.View()); });
     }
     if (mode.handle != nullptr) *mode.handle = nullptr;
-    *mode.handle = Begin(comm->session, mode, arguments);
+    *mode.handle = Begin(comm->session, mode, arguments, std::move(custom));
   });
 }
 

@@ -83,7 +83,7 @@ int WarrenMembershipTell(WarrenMembership membership, int word) {
 int WarrenMembershipHear(WarrenMembership membership, double seconds, int* word, int* generation, int* size,
                          char* story, size_t story_bytes) {
   return Attempt([&] {
-    const double patience = std::isfinite(seconds) ? std::clamp(seconds, 0.0, kMostSeconds) : 0;
+    const double patience = std::isnan(seconds) ? 0 : std::clamp(seconds, 0.0, kMostSeconds);
     const auto deadline =
         Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(patience));
     const auto message = Require(membership).connection.HearOfGenerations(deadline);

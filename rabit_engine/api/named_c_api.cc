@@ -90,6 +90,7 @@ std::vector<std::uint64_t> LengthsOf(std::span<const std::size_t> offsets) {
 
 int Enqueue(WarrenCoordinator coordinator, const char* function, const char* name,
             const WarrenEnqueueOptions* options, WarrenHandle* handle, const Arguments& arguments) {
+  std::shared_ptr<WarrenCustomOp> custom = TakeCustomOp(arguments);
   return Attempt([&] {
     const Call call{function};
     if (coordinator == nullptr)
@@ -117,7 +118,7 @@ int Enqueue(WarrenCoordinator coordinator, const char* function, const char* nam
         session.Refuse(call, fmt::format("a group of {} has no name", options->group_size));
       }
     }
-    OwnedOperation owned = Prepare(session, call, arguments);
+    OwnedOperation owned = Prepare(session, call, arguments, std::move(custom));
     session.Check(call, owned.View());
     request.signature = SignatureOf(owned.View());
     if (arguments.kind == Collective::kAllToAll) {

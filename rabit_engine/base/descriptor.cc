@@ -71,6 +71,7 @@ void CloseOnForkDescriptor::Close() {
   Owned& owned = AllOwned();
   const std::lock_guard lock(owned.mutex);
   const int fd = std::exchange(fd_, -1);
+  if (num_forks_ != NumForks()) return;  // its number may belong to another object in this process
   if (owned.Erase(fd)) ::close(fd);
 }
 

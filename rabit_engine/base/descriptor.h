@@ -15,12 +15,14 @@ std::uint64_t NumForks();
 class CloseOnForkDescriptor {
  public:
   CloseOnForkDescriptor() = default;
-  explicit CloseOnForkDescriptor(int fd) : fd_(fd) { Own(fd); }
-  CloseOnForkDescriptor(CloseOnForkDescriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  explicit CloseOnForkDescriptor(int fd) : fd_(fd), num_forks_(NumForks()) { Own(fd); }
+  CloseOnForkDescriptor(CloseOnForkDescriptor&& other) noexcept
+      : fd_(std::exchange(other.fd_, -1)), num_forks_(other.num_forks_) {}
   CloseOnForkDescriptor& operator=(CloseOnForkDescriptor&& other) noexcept {
     if (this != &other) {
       Close();
       fd_ = std::exchange(other.fd_, -1);
+      num_forks_ = other.num_forks_;
     }
     return *this;
   }
@@ -38,6 +40,7 @@ class CloseOnForkDescriptor {
   static void Own(int fd);
 
   int fd_ = -1;
+  std::uint64_t num_forks_ = 0;  ///< NumForks() when the descriptor was taken over
 };
 
 }  // namespace warren

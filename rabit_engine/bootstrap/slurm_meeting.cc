@@ -182,8 +182,16 @@ class Door {
         connection = Attend(*connection) ? pending_.erase(connection) : std::next(connection);
       }
     }
-    for (int rank = 1; rank < step_.world_size; ++rank)
-      seats_[rank].Send(Answer(true, ""), deadline_ + kGrace);
+    for (int rank = 1; rank < step_.world_size; ++rank) {
+      try {
+        seats_[rank].Send(Answer(true, ""), deadline_ + kGrace);
+      } catch (const EngineError& error) {
+        const std::string story =
+            fmt::format("{}: rank {} was lost while the ranks connected: {}", Who(step_), rank, error.what());
+        TellAll(seats_, story);
+        throw LostPeer(rank, story);
+      }
+    }
     return std::move(seats_);
   }
 

@@ -125,7 +125,6 @@ void Participant::Accept(const Answer& answer) {
   settings_ = answer.settings;
   for (const std::string& name : answer.forgotten) Forget(name);
   if (!answer.joined.empty()) {
-    others_have_joined_ = true;
     has_joined_ =
         has_joined_ || std::find(answer.joined.begin(), answer.joined.end(), rank_) != answer.joined.end();
     // A joined rank cannot take part in these operations. Forget them, so that they are reported to rank 0,
@@ -150,7 +149,7 @@ void Participant::Accept(const Answer& answer) {
   }
   if (answer.last_joined >= 0) {
     if (has_joined_) last_joined_ = answer.last_joined;
-    has_joined_ = others_have_joined_ = false;
+    has_joined_ = false;
     joins_ = Said::kNothing;
   }
   if (left_ < 0) left_ = answer.left;

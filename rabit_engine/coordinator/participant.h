@@ -108,7 +108,6 @@ class Participant {
   Said joins_ = Said::kNothing;
   Said leaves_ = Said::kNothing;
   bool has_joined_ = false;  ///< this rank has joined, and rank 0 has announced it to all ranks
-  bool others_have_joined_ = false;
   std::optional<int> last_joined_;
   int left_ = -1;
   bool all_are_idle_ = true;

@@ -232,7 +232,10 @@ void DeviceCollectives::OpenFor(Communicator& links, const Operation& call) {
   linkings_ = communicator_.linkings();
 }
 
+/// Without a group, returns an empty mark, which is reached: the results of calls that have been replayed
+/// were copied to the device before the calls returned.
 DeviceCollectives::Mark DeviceCollectives::SetMark(void* stream) {
+  if (group_ == nullptr) return nullptr;
   void* mark = nullptr;
   Check(devices_->set_mark(group_, stream, &mark));
   return {mark, devices_->drop_mark};
@@ -248,7 +251,7 @@ DeviceCollectives::Mark DeviceCollectives::RunWithMark(const Operation& call) {
 }
 
 bool DeviceCollectives::IsReached(const Mark& mark) {
-  if (has_trouble_) return true;
+  if (has_trouble_ || mark == nullptr) return true;
   std::int32_t reached = 0;
   return devices_->is_reached(mark.get(), &reached) != nullptr || reached != 0;
 }
@@ -257,13 +260,15 @@ void DeviceCollectives::Synchronize(void* stream) {
   ThrowTrouble();
   if (groups_ > 0) throw Refused("a group is open: its calls start at the GroupEnd, which is missing");
   devices_ = &LoadDevices();
-  if (group_ == nullptr) return;  // only the program's own work is on the stream
   Wait(SetMark(stream));
   streams_.erase(stream);
 }
 
 void DeviceCollectives::Wait(const Mark& mark) {
   ThrowTrouble();
+  // A group that a loss has ended is opened again by the next call that runs; with recovery, the work before
+  // the mark is done.
+  if (mark == nullptr || group_ == nullptr) return;
   StartDeadline();
   // With recovery (after LoadCheckPoint), each collective has waited for its own work, so a lost rank cannot
   // delay this wait.

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "posix/cores.h"
+#include "posix/cpu_quota.h"
 #include "rabit_engine/base/error.h"
 #include "rabit_engine/base/tls_context.h"
 #include "rabit_engine/base/told_number.h"
@@ -148,8 +149,9 @@ Membership MeetWorld(Bootstrap& bootstrap, Listening listening, const Settings& 
     offers.push_back(std::move(record.offer));
     addresses.push_back(std::move(record.addresses));
   }
-  job.may_spin = static_cast<int>(cores_here.size()) <= CoresOfQuota() && EachHasACore(cores_here) &&
-                 ranks_on[std::string(MachineOf(own.host_key))] <= own.cores;
+  job.may_spin = static_cast<int>(cores_here.size()) <=
+                     posix::CoresOfQuotas().value_or(std::numeric_limits<int>::max()) &&
+                 EachHasACore(cores_here) && ranks_on[std::string(MachineOf(own.host_key))] <= own.cores;
   // All ranks know whether any rank makes an offer. If so, all of them participate in finding out which ranks
   // share memory.
   const bool any_offer =

@@ -1,10 +1,6 @@
 #include "rabit_engine/host/cores.h"
 
 #include <algorithm>
-#include <fstream>
-#include <limits>
-
-#include "posix/cores.h"
 
 namespace warren {
 namespace {
@@ -78,20 +74,6 @@ bool EachHasACore(std::span<const std::vector<int>> cores_of_ranks) {
     if (!matching.Add(rank)) return false;
   }
   return true;
-}
-
-int CoresOfQuota() {
-  // The file contains "max 100000" or "150000 100000": the microseconds of CPU time allowed in each period,
-  // and the length of the period.
-  std::ifstream quota("/sys/fs/cgroup/cpu.max");
-  long allowed = 0;
-  long period = 0;
-  if (!(quota >> allowed >> period) || period <= 0) return std::numeric_limits<int>::max();
-  return static_cast<int>((allowed + period - 1) / period);
-}
-
-int UsableCores() {
-  return std::max(1, std::min(static_cast<int>(posix::OwnCores().size()), CoresOfQuota()));
 }
 
 }  // namespace warren

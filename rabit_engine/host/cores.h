@@ -17,10 +17,4 @@ std::vector<int> DecodeCores(std::string_view text);
 /// for ranks bound to different single cores, although each of them sees only one core.
 bool EachHasACore(std::span<const std::vector<int>> cores_of_ranks);
 
-/// The number of cores that this process may use: limited by its affinity mask and by its CPU quota (cgroup
-/// v2), if it has one.
-int UsableCores();
-/// The number of cores that the quota allows, rounded up; the largest int if there is no quota.
-int CoresOfQuota();
-
 }  // namespace warren

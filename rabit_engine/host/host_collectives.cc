@@ -575,9 +575,12 @@ class SentRow {
     return length;
   }
   std::size_t total() const { return begin_of(size_); }
-  std::size_t longest() const {
+  /// The length of the longest slice that `sender`, to whom this row belongs, sends to another member.
+  std::size_t LongestSentBy(std::size_t sender) const {
     std::size_t longest = 0;
-    for (std::size_t i = 0; i < size_; ++i) longest = std::max(longest, length(i));
+    for (std::size_t i = 0; i < size_; ++i) {
+      if (i != sender) longest = std::max(longest, length(i));
+    }
     return longest;
   }
   bool has_slices() const { return HasRoomFor(total(), size_); }
@@ -622,7 +625,7 @@ void HostCollectives::AllToAll(const CallTag& tag, const void* from, std::span<c
     const std::size_t expected = received[local + 1] - received[local];
     if (row.length(me_) != expected) ThrowOtherLength(local, row.length(me_), expected);
     if (!row.has_slices()) {
-      longest = std::max(longest, row.longest());
+      longest = std::max(longest, row.LongestSentBy(local));
       if (local != me_) senders.push_back(local);
     } else if (local != me_ && expected > 0) {
       std::memcpy(target + received[local], row.slice(me_), expected);

@@ -13,9 +13,9 @@
 #include <stdexcept>
 #include <utility>
 
+#include "posix/cpu_quota.h"
 #include "rabit_engine/base/error.h"
 #include "rabit_engine/base/shortage.h"
-#include "rabit_engine/host/cores.h"
 #include "rabit_engine/host/kernel.h"
 
 namespace warren {
@@ -133,7 +133,7 @@ HostSegment::HostSegment(Memory memory, std::vector<Member> members, int local_i
   stages_ = base + layout.stages;
   rings_ = base + layout.rings;
   // A new memfd is all zeros, which is the initial state of everything in it.
-  oversubscribed_ = oversubscribed ? *oversubscribed : local_size() > UsableCores();
+  oversubscribed_ = oversubscribed ? *oversubscribed : local_size() > posix::UsableCores();
 }
 
 HostSegment::~HostSegment() {

@@ -183,9 +183,8 @@ void GangController::LauncherExited(GangId id, const ExitStatus& status, TimePoi
   Gang& gang = gangs_[id];
   gang.launcher_runs = false;
   gang.patience.reset();
-  for (auto* const splitter : {&gang.out, &gang.err}) {
-    splitter->Finish([&](std::string_view piece) { TellLauncherLine(gang, Stream::kErr, piece); });
-  }
+  gang.out.Finish([&](std::string_view piece) { TellLauncherLine(gang, Stream::kOut, piece); });
+  gang.err.Finish([&](std::string_view piece) { TellLauncherLine(gang, Stream::kErr, piece); });
   if (!gang.Submits() || !status.ok()) return EndGang(gang, status, now);
   const auto job = gang.queue->id(gang.printed);
   if (!job) {

@@ -41,11 +41,18 @@ TemporaryFiles::TemporaryFiles(const std::vector<std::pair<std::string, std::str
     std::ofstream file(path, std::ios::binary);
     file << content;
     file.close();
-    if (!file) throw std::runtime_error(fmt::format("cannot write {}/{}", directory_, name));
+    if (!file) {
+      RemoveAll();  // the destructor of an object whose constructor throws is not called
+      throw std::runtime_error(fmt::format("cannot write {}", path));
+    }
   }
 }
 
 TemporaryFiles::~TemporaryFiles() {
+  RemoveAll();
+}
+
+void TemporaryFiles::RemoveAll() const {
   std::error_code ignored;
   if (!directory_.empty()) std::filesystem::remove_all(directory_, ignored);
 }

@@ -26,6 +26,8 @@ class TemporaryFiles {
   const std::string& directory() const { return directory_; }
 
  private:
+  void RemoveAll() const;
+
   std::string directory_;  ///< empty if none was made
 };
 

@@ -16,6 +16,7 @@
 #include <variant>
 #include <vector>
 
+#include "posix/cpu_quota.h"
 #include "submit/cluster/clusters.h"
 #include "submit/cluster/core_choice.h"
 #include "submit/cluster/dump_queue.h"
@@ -529,7 +530,7 @@ class JobRun : public JobView {
   LocalCluster scheduler_;
   /// Kept when the whole job is restarted, because a queue's copy of the job contains the token.
   const wire::JobToken token_ = TokenOfJob();
-  const int cores_ = UsableCores();
+  const int cores_ = posix::UsableCores();
   const Binding binding_ = BindingHere(options_, cores_);
   JobHost host_;
   int starts_ = 0;  ///< number of earlier starts of the whole job
@@ -567,7 +568,7 @@ std::string ShowDryRun(const Options& options, const FoundCommand& command) {
   const tracker::JobAddress address =
       AddressOf(options, host.address, host.port != 0 ? host.port : options.port,
                 options.dry_run ? kShownSecret : wire::JobToken::Random().ToHex());
-  const int cores = UsableCores();
+  const int cores = posix::UsableCores();
   const Binding binding = BindingHere(options, cores);
   if (!binding.why_not.empty()) text += fmt::format("# {}\n", NotBoundStory(BindOf(options), binding));
   return text + ClusterOf(options).show(

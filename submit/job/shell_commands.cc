@@ -121,7 +121,8 @@ class ShellReader {
         ++at_;
         target_ = Target::kHereString;
       } else {
-        if (NextIs('-')) ++at_;
+        strips_tabs_ = NextIs('-');
+        if (strips_tabs_) ++at_;
         target_ = Target::kHereDocument;
       }
       return;
@@ -160,25 +161,30 @@ class ShellReader {
       for (SimpleCommand& one : ShellReader(text, depth_ + 1).Read()) commands_.push_back(std::move(one));
       commands_.push_back({Kind::kCloses, {}, {}, {}});
     }
-    if (last_line_) awaited_.emplace_back(commands_.size(), *std::exchange(last_line_, {}));
+    if (last_line_) awaited_.push_back({commands_.size(), *std::exchange(last_line_, {}), strips_tabs_});
     if (!command_.words.empty() || command_.here_document) commands_.push_back(std::move(command_));
     command_ = {};
   }
 
   /// Reads the here-documents that were announced on the previous line.
   void ReadHereDocuments() {
-    for (const auto& [command, last_line] : std::exchange(awaited_, {})) {
+    for (const auto& [command, last_line, strips_tabs] : std::exchange(awaited_, {})) {
       while (at_ + 1 < text_.size()) {
         const std::size_t begin = at_ + 1;
         at_ = std::min(text_.find('\n', begin), text_.size());
         const std::string_view line = text_.substr(begin, at_ - begin);
-        if (WithoutTabs(line) == last_line) break;
+        if ((strips_tabs ? WithoutTabs(line) : line) == last_line) break;
         if (command < commands_.size() && commands_[command].here_document)
           commands_[command].here_document->append(line).push_back('\n');
       }
     }
   }
 
+  struct HereDocument {
+    std::size_t command;    ///< index in commands_
+    std::string last_line;  ///< end mark
+    bool strips_tabs;       ///< before the end mark
+  };
   enum class Target { kNone, kOutput, kInput, kHereString, kHereDocument };
 
   std::string_view text_;
@@ -189,8 +195,8 @@ class ShellReader {
   Target target_ = Target::kNone;  ///< the role of the next word
   SimpleCommand command_;
   std::optional<std::string> last_line_;  ///< the end mark of the command's here-document
-  std::vector<std::pair<std::size_t, std::string>>
-      awaited_;                           ///< command index and end mark of here-documents
+  bool strips_tabs_ = false;              ///< the here-document begins with <<-
+  std::vector<HereDocument> awaited_;     ///< here-documents that begin on the next line
   std::vector<std::string> substituted_;  ///< texts of $(...) in the command
   std::vector<SimpleCommand> commands_;
 };

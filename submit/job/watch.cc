@@ -140,7 +140,7 @@ void JobWatch::WaitToLook() {
 
 /// Logs text that the user has asked for, and shows it even with --quiet.
 void JobWatch::Say(const std::string& text) const {
-  if (options_.quiet) return console_.Message(Severity::kInfo, text);
+  if (options_.quiet) console_.Message(Severity::kInfo, text);
   spdlog::info("{}", text);
 }
 
@@ -297,8 +297,9 @@ std::string JobWatch::KeepPage(const JobSnapshot& job) const {
   // or be open elsewhere.
   std::error_code there_is_none;
   std::filesystem::remove(path, there_is_none);
-  const posix::Descriptor made = posix::OpenPrivate(path.c_str(), O_TRUNC);
-  std::ofstream file(path, std::ios::trunc);
+  const posix::Descriptor made = posix::OpenPrivate(path.c_str(), O_EXCL);
+  std::ofstream file;
+  if (made) file.open(path, std::ios::trunc);
   file << KeptPage(job, output_, usage_);
   if (!file.flush()) {
     spdlog::warn("cannot write the page '{}'", path.string());

@@ -63,7 +63,9 @@ std::string HangWatch::LearnFrom(Duration lasted) {
 }
 
 std::optional<Finding> HangWatch::FindIn(const Signs& signs, TimePoint now) const {
-  const bool silent_host = signs.sampled && now - *signs.sampled >= silent_after_;
+  const bool heard =
+      (signs.reported && now - *signs.reported < silent_after_) || HasPrinted(signs, silent_after_, now);
+  const bool silent_host = signs.sampled && now - *signs.sampled >= silent_after_ && !heard;
   if (silent_host) {
     const long silent = WholeSeconds(now - *signs.sampled);
     const std::string whose = signs.host.empty() ? std::string("its host") : "host " + signs.host;

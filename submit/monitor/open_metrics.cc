@@ -110,7 +110,8 @@ void AddJob(Exposition& out, const JobSnapshot& job) {
               "Time from the loss or the coming of a worker to the next generation, in all.");
     out.Add("", job.seconds_between_generations);
   }
-  out.Begin("warren_round", "gauge", "", "The latest round that has ended; 0: none.");
+  out.Begin("warren_round", "gauge", "",
+            "The latest round that has ended, as the program numbers rounds; 0 until the first one.");
   out.Add("", static_cast<double>(job.round));
   if (job.rounds > 0) {
     out.Begin("warren_rounds", "gauge", "", "Rounds in all.");

@@ -71,6 +71,13 @@ std::vector<CoreList> ReadLists(const std::filesystem::path& folder, std::string
   return Sorted(std::move(lists));
 }
 
+/// Removes the cores that are not online: the mask of allowed cores may contain offline cores, and cores that
+/// the machine does not have. Does nothing if `online` is empty, which means unknown.
+void KeepOnline(CoreList& cores, const CoreList& online) {
+  if (online.empty()) return;
+  std::erase_if(cores, [&](int core) { return !std::binary_search(online.begin(), online.end(), core); });
+}
+
 /// A process that needs cores.
 struct Claim {
   int threads = 1;
@@ -250,6 +257,9 @@ HostCores ReadHostCores(const std::filesystem::path& root) {
     const std::size_t begin = line.find_first_not_of(" \t", kAllowed.size());
     if (begin != std::string::npos) host.allowed = ParseCoreList(line.substr(begin)).value_or(CoreList());
   }
+  std::string online;
+  std::getline(std::ifstream(root / "sys/devices/system/cpu/online"), online);
+  KeepOnline(host.allowed, ParseCoreList(online).value_or(CoreList()));
   host.physical_cores = ReadLists(root / "sys/devices/system/cpu", "cpu", "topology/thread_siblings_list");
   host.numa_nodes = ReadLists(root / "sys/devices/system/node", "node", "cpulist");
   return host;
@@ -267,7 +277,8 @@ std::optional<HostCores> ParseHostCores(std::string_view text) {
     if (!list) return std::nullopt;
     parts.back().push_back(std::move(*list));
   }
-  if (parts.size() != 3 || parts[0].size() != 1) return std::nullopt;
+  if (parts.size() != 4 || parts[0].size() != 1 || parts[3].size() > 1) return std::nullopt;
+  if (!parts[3].empty()) KeepOnline(parts[0][0], parts[3][0]);
   return HostCores{std::move(parts[0][0]), Sorted(std::move(parts[1])), Sorted(std::move(parts[2]))};
 }
 

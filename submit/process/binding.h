@@ -39,7 +39,7 @@ struct HostCores {
 };
 /// Reads the cores of this machine from /proc and /sys under `root`. Offline cores are omitted.
 HostCores ReadHostCores(const std::filesystem::path& root = "/");
-/// Parses a report of the script host_cores about another host, e.g. "0-3 / 0,2 1,3 / 0-3"; nullopt if
+/// Parses a report of the script host_cores about another host, e.g. "0-3 / 0,2 1,3 / 0-3 / 0-3"; nullopt if
 /// malformed.
 std::optional<HostCores> ParseHostCores(std::string_view text);
 

@@ -194,6 +194,13 @@ class Shard(RabitDataTest):
         self.assertEqual("".join(parts), text)
         self.assertGreater(min(map(len, parts)), len(text) // 8)
 
+    def test_parts_of_csv_have_no_header_and_a_line_says_so(self):
+        path = self.write("a", "y,x\n1,2\n3,4\n")
+        done = subprocess.run([RABIT_DATA, "shard", path + "?format=csv&header=1", "1", "out"], capture_output=True, text=True, check=True,
+                              timeout=LIMIT_S, cwd=self.folder)
+        self.assertEqual(done.stderr, "rabit-data: the parts have no header line; read them without header=1\n")
+        self.assertEqual((self.folder / "out.part0-of-1").read_text(), "1,2\n3,4\n")
+
     def test_queries_stay_whole(self):
         text = "".join(f"{i} qid:{i // 10} 1:1\n" for i in range(100))
         self.run_program(0, "shard", self.write("a", text), 3, "out")

@@ -75,6 +75,8 @@ TEST(DataUri, WhatIsWrongIsSaidWithWhatIsRight) {
   EXPECT_THAT(UriError("x?fromat=csv"),
               HasSubstr("'fromat=csv' is not an option of a data set; expected key=value with"));
   EXPECT_THAT(UriError("x?format=csv&header"), HasSubstr("'header' is not an option"));
+  EXPECT_THAT(UriError("x?format=csv&indexing_mode=-1"), HasSubstr("indexing_mode=-1: csv has no indices"));
+  EXPECT_THAT(UriError("x?indexing_mode=1&format=csv"), HasSubstr("indexing_mode=1: csv has no indices"));
   EXPECT_THAT(UriError("x?indexing_mode=2"), HasSubstr("expected a whole number from -1 to 1"));
   EXPECT_THAT(UriError("x?part=1"), HasSubstr("go together"));
   EXPECT_THAT(UriError("x?part=2&n=2"), HasSubstr("parts count from 0"));

@@ -7,6 +7,7 @@ workers. Warren's must pass every check that the library's own pass; otherwise l
 """
 import contextlib
 import io
+import itertools
 import sys
 import time
 import unittest
@@ -48,7 +49,8 @@ def compared(kind, only):
     """Runs the checks named in `only`, or all if it is empty. Prints a line for each check that the library's estimator passes; returns
     whether Warren's passes all of these. Raises RuntimeError if scikit-learn has different checks for the two estimators."""
     library, ours, how = (xgboost, warren.xgboost, HOW["XGB"]) if kind.startswith("XGB") else (lightgbm, warren.lightgbm, HOW["LGB"])
-    pairs = zip(checks_of(getattr(library, kind)(**how)), checks_of(getattr(ours, kind)(**how, num_workers=2)))
+    nothing = ("nothing", None, None)
+    pairs = itertools.zip_longest(checks_of(getattr(library, kind)(**how)), checks_of(getattr(ours, kind)(**how, num_workers=2)), fillvalue=nothing)
     is_same = True
     for (name, alone, check), (other, with_workers, our_check) in pairs:
         if name != other:

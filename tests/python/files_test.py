@@ -23,7 +23,7 @@ import object_stores
 from object_stores import Fault, FaultyProxy, HttpServer, S3Server
 from warren._system import locks as _locks
 from warren.data._files import File, Ranges, Retry, find, listing, open_arrow, open_output, read_whole, remove, shown, stores
-from warren.data._files.names import matches, partition_of, split_uri
+from warren.data._files.names import matches, on_disk, partition_of, split_uri
 from warren.data._files.ranges import pieces
 from warren.data._files.retry import kind_of, persist
 from warren.data._files.stores import interface
@@ -132,7 +132,7 @@ class Policy(unittest.TestCase):
             (urllib.error.URLError(ConnectionRefusedError(111, "refused")), "transient"), (http(503), "transient"),
             (http(429), "transient"), (http(500), "transient"), (http(501), "final"), (http(400), "final"), (http(416), "final"),
             (http(403), "denied"), (http(401), "denied"), (http(404), "missing"), (FileNotFoundError(2, "x"), "missing"),
-            (PermissionError(13, "x"), "denied"), (OSError(28, "No space"), "final"), (IsADirectoryError(21, "x"), "final"),
+            (NotADirectoryError(20, "x"), "missing"), (PermissionError(13, "x"), "denied"), (OSError(28, "No space"), "final"), (IsADirectoryError(21, "x"), "final"),
             (OSError("AWS Error NETWORK_CONNECTION during GetObject operation: curlCode: 56"), "transient"),
             (OSError("AWS Error UNKNOWN (HTTP status 503) during GetObject operation"), "transient"),
             (OSError("AWS Error SLOW_DOWN (HTTP status 503) during GetObject operation"), "transient"),
@@ -178,6 +178,20 @@ class Policy(unittest.TestCase):
 
 
 class Local(Folder):
+    def test_a_local_file_is_the_same_by_its_path_and_by_its_uri(self):
+        path = self.write("rows.csv")
+        for uri in (path, "file://" + path, "file://localhost" + path, "FILE://" + path):
+            self.assertEqual(on_disk(uri), path)
+            self.assertEqual(find(uri)[0].size, 4)
+        self.assertIsNone(on_disk("s3://bucket/rows.csv"))
+        with self.assertRaisesRegex(ValueError, "is a host or a relative path"):
+            on_disk("file://rows.csv")
+
+    def test_a_pattern_below_a_file_finds_nothing(self):
+        path = self.write("rows.csv")
+        with self.assertRaisesRegex(FileNotFoundError, "no file found"):
+            find(path + "/*.txt")
+
     def test_a_folder_is_all_files_below_it_without_hidden_ones_in_the_order_of_bytes(self):
         for name in ("b", "a/z", "a.x", "a/_SUCCESS", "_temporary/0/x", ".crc/x", "é", "a/deep/er/x", "B", "empty"):
             self.write(name, b"" if name == "empty" else b"rows")

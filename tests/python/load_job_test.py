@@ -103,7 +103,6 @@ for kind, how in (warren.xgboost.XGBClassifier, {"enable_categorical": True}), (
         (saved / "other").touch()  # rclone removes a folder along with its last file, and then refuses to create it again
         with object_stores.S3Server(self.folder) as server:
             of_fsspec = {"key": server.key, "secret": server.secret, "endpoint_url": f"http://{server.endpoint}"}
-            of_fsspec = {"key": server.key, "secret": server.secret, "endpoint_url": f"http://{server.endpoint}"}
             found = [self.job(workers, "elastic", "s3://bucket/train", env=server.environment(), label="y", exclude=["q", "w"],
                               checkpoint="s3://bucket/saved", storage_options=options)
                      for workers, options in (("1", None), ("2:2", None), ("2:2", of_fsspec))]

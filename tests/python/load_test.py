@@ -2,6 +2,7 @@
 import arrow_python  # noqa: F401  # pylint: disable=unused-import,wrong-import-order
 import contextlib
 import io
+import linecache
 import os
 import pathlib
 import subprocess
@@ -287,6 +288,36 @@ class SharesOfFiles(Folder):
 
 
 class Other(Folder):
+    def test_only_the_columns_that_are_used_are_read_from_arrow_files(self):
+        whole = pa.table({f"c{i}": np.full(50000, i, "float64") for i in range(20)})
+        path = self.folder / "a.feather"
+        pa.feather.write_feather(whole, path, chunksize=10000, compression="uncompressed")
+        read = []
+
+        class Counting(io.FileIO):
+            def read(self, size=-1):
+                found = super().read(size)
+                read.append(len(found))
+                return found
+
+        with unittest.mock.patch.object(_files, "open_arrow", lambda file, **_: pa.PythonFile(Counting(file.uri), mode="r")):
+            table_of_two = data.load(path, label="c3", features=["c7"])
+        np.testing.assert_array_equal(table_of_two.label, np.full(50000, 3))
+        np.testing.assert_array_equal(table_of_two.features, np.full((50000, 1), 7))
+        # Two columns, the first one for the numbers of rows, and the metadata.
+        self.assertLess(sum(read), 4 * whole["c3"].nbytes)
+
+    def test_a_warning_refers_to_the_line_that_loads(self):
+        path = self.folder / "a.svm"
+        path.write_text("1 1:1\nx\n")
+        uri = f"{path}?format=libsvm&bad_rows=skip"
+        with self.assertWarnsRegex(UserWarning, "1 bad rows .* were skipped") as caught:
+            data.load(uri)
+        self.assertIn("data.load(uri)", linecache.getline(caught.filename, caught.lineno))
+        with self.assertWarnsRegex(UserWarning, "1 bad rows .* were skipped") as caught:
+            list(data.batches(uri))
+        self.assertIn("data.batches(uri)", linecache.getline(caught.filename, caught.lineno))
+
     def test_a_feather_file_of_one_batch_is_shared_out_by_rows(self):
         whole = table(1000)
         pa.feather.write_feather(whole, self.folder / "a.feather", chunksize=100000)

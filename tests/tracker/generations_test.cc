@@ -409,6 +409,18 @@ TEST(Generations, EndTheJobIfTooFewComeInTime) {
       HasSubstr("workers are missing after 10 s: 1 worker waits (task 5), expected 3, and at least 2"));
 }
 
+TEST(Generations, BeginWithEnoughWorkersEvenIfTheTimeIsShorterThanThePatience) {
+  Elastic job(2, 4, 30s, 10s);
+  job.Come("0");
+  job.Wait(5s);
+  job.Come("1");
+  job.Wait(10s);  // the tracker's timer still has the time that was set for one worker
+  EXPECT_FALSE(job.finished);
+  job.Wait(40s);
+  EXPECT_FALSE(job.finished);
+  job.Expect(1);
+}
+
 TEST(Generations, RefuseWorkersOfAnotherOneAndThoseWithoutAny) {
   Elastic job(1, 2, 0s);
   job.Expect(1);

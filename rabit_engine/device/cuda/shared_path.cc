@@ -44,8 +44,6 @@ struct Notice {
   std::int32_t operation = 0;
   std::int32_t root = 0;
   std::uint64_t count = 0;
-  std::int32_t failed = 0;
-  std::int32_t reserved = 0;
   ExportedBuffer send;
   ExportedBuffer receive;
 };

@@ -345,7 +345,9 @@ void KubernetesController::NotFollowed(const std::string& name, const std::strin
 
 void KubernetesController::LogComplained(const std::string& name, std::string_view bytes) {
   const auto found = pods_.find(name);
-  if (found != pods_.end()) found->second.complaint += bytes.substr(0, kComplaintBytes);
+  if (found == pods_.end()) return;
+  std::string& complaint = found->second.complaint;
+  complaint += bytes.substr(0, kComplaintBytes - std::min(complaint.size(), kComplaintBytes));
 }
 
 void KubernetesController::LogRead(const std::string& name, std::string_view bytes, TimePoint now) {

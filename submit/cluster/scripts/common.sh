@@ -71,14 +71,16 @@ tasks_of() {
   echo "${part%%(*}"
 }
 
-# host_cores ROOT: prints "usable cores / hardware threads of each physical core / cores of each NUMA node", read from
-# ROOT/proc and ROOT/sys.
+# host_cores ROOT: prints "allowed cores / hardware threads of each physical core / cores of each NUMA node / cores that
+# are online", read from ROOT/proc and ROOT/sys.
 host_cores() {
   sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' "$1/proc/self/status"
   echo /
   cat "$1"/sys/devices/system/cpu/cpu[0-9]*/topology/thread_siblings_list | sort -u
   echo /
   cat "$1"/sys/devices/system/node/node[0-9]*/cpulist
+  echo /
+  cat "$1"/sys/devices/system/cpu/online
 } 2>/dev/null
 
 # unpack ARCHIVE DIRECTORY: unpacks the archive unless the directory exists. Several processes may do this concurrently.

@@ -16,10 +16,11 @@ case $rank in
     ;;
 esac
 index=$((first + rank))
-# The number of times that Kubernetes has replaced this pod.
-replaced=$((${DMLC_SUBMIT_REPLACED:-0} + ${DMLC_SUBMIT_DISRUPTED:-0}))
+# Kubernetes has replaced this pod `replaced` times because its command failed or was killed, and in an elastic job also
+# `disrupted` times because Kubernetes itself had ended it, which does not count as a restart.
+replaced=${DMLC_SUBMIT_REPLACED:-0} disrupted=${DMLC_SUBMIT_DISRUPTED:-0}
 unset DMLC_SUBMIT_REPLACED DMLC_SUBMIT_DISRUPTED
-attempt=$((attempt + replaced)) restarts=$((restarts - replaced))
+attempt=$((attempt + replaced + disrupted)) restarts=$((restarts - replaced))
 
 # copy FILE NAME [x]: copies under a temporary name first, since other processes may share the directory
 copy() { cp -- "$1" "./$2.$(uname -n)" && { [ -z "$3" ] || chmod +x "./$2.$(uname -n)"; } && mv -f -- "./$2.$(uname -n)" "./$2"; }

@@ -67,6 +67,18 @@ TEST(CloseOnForkDescriptor, OfAForkedProcessLeavesANumberThatIsSomebodyElsesTher
             0);
 }
 
+TEST(CloseOnForkDescriptor, OfAForkedProcessLeavesANumberThatANewOneHasThere) {
+  auto [end, other] = Connection();
+  EXPECT_EQ(ExitCodeOfFork([&end = end] {
+              const int fd = end.fd();
+              if (dup2(STDERR_FILENO, fd) != fd) return 1;
+              const CloseOnForkDescriptor fresh(fd);
+              end.Close();
+              return IsOpen(fd) ? 0 : 2;
+            }),
+            0);
+}
+
 TEST(CloseOnForkDescriptor, ThatWasReleasedStaysWithItsNewOwnerInAForkedProcess) {
   auto [end, other] = Connection();
   const int fd = end.Release();

@@ -430,7 +430,8 @@ void Train(int versions) {
   };
   for (int version = rabit::LoadCheckPoint(&model); version < versions; ++version) {
     const Buffer sum(numbers(1, count));
-    rabit::device::Allreduce(static_cast<std::uint64_t*>(sum.at()), count, RABIT_DEVICE_SUM, stream);
+    auto* const summed = static_cast<std::uint64_t*>(sum.at());
+    warren::World().DeviceAllreduce(summed, summed, count, warren::Op::kSum, stream).Wait();
     learn(sum.Get());
     std::uint64_t most = model.state + rank;
     rabit::Allreduce<rabit::op::Max>(&most, 1);

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "posix/cores.h"
+#include "posix/cpu_quota.h"
 
 namespace warren {
 namespace {
@@ -40,7 +41,7 @@ TEST(Cores, OfThisThreadAreThoseOfItsMask) {
   cpu_set_t mask;
   ASSERT_EQ(sched_getaffinity(0, sizeof mask, &mask), 0);
   EXPECT_EQ(static_cast<int>(posix::OwnCores().size()), CPU_COUNT(&mask));
-  EXPECT_LE(UsableCores(), CPU_COUNT(&mask));
+  EXPECT_LE(posix::UsableCores(), CPU_COUNT(&mask));
 }
 
 TEST(EachHasACore, RanksThatAreNotBoundIfTheyAreNoMoreThanCores) {

@@ -65,14 +65,19 @@ TEST(GangController, WhatTheLauncherSaysIsToldButForItsNoise) {
   controller.Launched(0, launch);
   controller.LauncherWrote(0, Stream::kErr, "noi");
   controller.LauncherWrote(0, Stream::kErr, "se\nno route to host\nnoise at the end");
+  controller.LauncherWrote(0, Stream::kOut, "last words");
   controller.LauncherExited(0, ExitStatus{1, 0, false, {}}, kNow);
   std::vector<std::string> said;
+  std::vector<Stream> streams;
   for (const GangAction& action : controller.TakeActions()) {
     const auto* const event = std::get_if<ClusterEvent>(&action);
     const auto* const one = event != nullptr ? std::get_if<LauncherSaid>(event) : nullptr;
-    if (one != nullptr) said.push_back(one->piece);
+    if (one == nullptr) continue;
+    said.push_back(one->piece);
+    streams.push_back(one->stream);
   }
-  EXPECT_THAT(said, ElementsAre("no route to host\n"));
+  EXPECT_THAT(said, ElementsAre("no route to host\n", testing::StartsWith("last words")));
+  EXPECT_THAT(streams, ElementsAre(Stream::kErr, Stream::kOut));
 }
 
 TEST(GangController, SamplesOfARunningProcessAreHandedOn) {

@@ -64,7 +64,7 @@ class Errors(SubmitCase):
         process = self.submit("--num-workers", 4, "--show-all-errors", *one_raises())
         self.assertEqual(process.err.count(TRACEBACK), 4 + 1, process.err)  # worker 1's traceback is shown again as its last output
         self.assertIn("the last output of worker 1:", process.err)
-        self.assertNotIn("because of it", process.err)
+        self.assertNotIn("as a consequence", process.err)
 
     def test_one_that_is_killed_without_a_word_is_named_and_the_others_folded(self):
         process = self.submit("--num-workers", 3, *one_raises("print('rows: 7', flush=True); os.kill(os.getpid(), 9)"))
@@ -139,6 +139,9 @@ class Errors(SubmitCase):
             self.assertTrue(all(line.startswith("dmlc-submit: warning: ") for line in own))
             self.assertEqual(sorted(process.out.splitlines()), ["[0] out"] * 2 + ["[1] out"] * 2)
             self.assertIn("each worker uses", self.file("log").read_text())
+        process = self.submit("--quiet", "--num-workers", 1, "--log-file", "log", "--metrics-port", 0, "true")
+        self.assertRegex(process.err, "metrics: http")
+        self.assertRegex(self.file("log").read_text(), "metrics: http")
 
     def test_json_has_an_object_for_each_line(self):
         code = (

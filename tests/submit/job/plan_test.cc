@@ -4,9 +4,11 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 
+#include "posix/cpu_quota.h"
 #include "submit/cluster/core_choice.h"
-#include "submit/process/cores.h"
 
 namespace warren::submit {
 namespace {
@@ -226,12 +228,33 @@ TEST(Binding, CountsTheThreadsThatWorkersAreToldToUse) {
 }
 
 TEST(Cores, AQuotaIsRoundedUp) {
-  EXPECT_EQ(CoresOfQuota("150000 100000"), 2);
-  EXPECT_EQ(CoresOfQuota("200000 100000"), 2);
-  EXPECT_EQ(CoresOfQuota("1000 100000"), 1);
-  EXPECT_EQ(CoresOfQuota("max 100000"), std::nullopt);
-  EXPECT_EQ(CoresOfQuota(""), std::nullopt);
-  EXPECT_GE(UsableCores(), 1);
+  EXPECT_EQ(posix::CoresOfQuota("150000 100000"), 2);
+  EXPECT_EQ(posix::CoresOfQuota("200000 100000"), 2);
+  EXPECT_EQ(posix::CoresOfQuota("1000 100000"), 1);
+  EXPECT_EQ(posix::CoresOfQuota("max 100000"), std::nullopt);
+  EXPECT_EQ(posix::CoresOfQuota(""), std::nullopt);
+  EXPECT_GE(posix::UsableCores(), 1);
+}
+
+TEST(Cores, TheSmallestQuotaOfTheOwnGroupAndThoseAboveItCounts) {
+  namespace fs = std::filesystem;
+  std::string name = (fs::temp_directory_path() / "warren-quota-XXXXXX").string();
+  const fs::path root = mkdtemp(name.data());
+  const auto write = [&root](const std::string& file, const std::string& text) {
+    fs::create_directories((root / file).parent_path());
+    std::ofstream(root / file) << text << "\n";
+  };
+  EXPECT_EQ(posix::CoresOfQuotas(root), std::nullopt);
+  write("proc/self/cgroup", "1:cpu:/\n0::/system.slice/train.service");
+  EXPECT_EQ(posix::CoresOfQuotas(root), std::nullopt);
+  write("sys/fs/cgroup/system.slice/cpu.max", "max 100000");
+  write("sys/fs/cgroup/system.slice/train.service/cpu.max", "250000 100000");
+  EXPECT_EQ(posix::CoresOfQuotas(root), 3);
+  write("sys/fs/cgroup/cpu.max", "800000 100000");
+  EXPECT_EQ(posix::CoresOfQuotas(root), 3);
+  write("sys/fs/cgroup/system.slice/cpu.max", "200000 100000");
+  EXPECT_EQ(posix::CoresOfQuotas(root), 2);
+  fs::remove_all(root);
 }
 
 TEST(Plan, ParameterServerJobHasASchedulerServersAndWorkers) {

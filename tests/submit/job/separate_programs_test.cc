@@ -136,6 +136,8 @@ TEST_F(SeparateProgramsTest, WhatTheCommandOnlyReadsIsNotTakenForWhatItRuns) {
   }
   EXPECT_EQ(find({"cat", "train.py", "bin/xgboost"}), std::nullopt);
   EXPECT_EQ(find({"sh", "-c", "cat <<END\nxgboost\nEND\n"}), std::nullopt);
+  EXPECT_EQ(find({"sh", "-c", "cat <<END\n\tEND\nxgboost\nEND\n"}), std::nullopt);
+  EXPECT_NE(find({"sh", "-c", "cat <<-END\n\tEND\nxgboost\nEND\n"}), std::nullopt);
   EXPECT_EQ(find({"sh", "-c", "cat > xgboost < train.py"}), std::nullopt);
   EXPECT_NE(find({"sh", "-c", "cat train.py | xgboost"}), std::nullopt);
 }

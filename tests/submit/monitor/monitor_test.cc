@@ -290,6 +290,24 @@ TEST_F(Hangs, WhatAWorkerDidBeforeTheOthersWaitedIsNotWhatItDoes) {
   EXPECT_THAT(found[0].text, HasSubstr("it runs, and was last in"));
 }
 
+TEST_F(Hangs, AHostWithoutSamplesIsNotSilentWhileItsWorkerReportsOrPrints) {
+  const auto pass = [&](bool reports, bool prints) {
+    found_.clear();
+    for (int i = 0; i < 40; ++i) {
+      if (reports) workers_[0]->reported = now_;
+      if (prints) workers_[0]->printed = now_;
+      Pass(static_cast<int>(kInterval.count()), {0});
+    }
+  };
+  pass(true, false);
+  EXPECT_THAT(found_, IsEmpty());
+  pass(false, true);
+  EXPECT_THAT(found_, IsEmpty());
+  pass(false, false);
+  ASSERT_THAT(found_, SizeIs(1));
+  EXPECT_THAT(found_[0].text, HasSubstr("nothing has been heard from host n0"));
+}
+
 TEST_F(Hangs, LinesThatAWorkerPrintsAreProgress) {
   printing_ = {1};
   BeginWait(8);

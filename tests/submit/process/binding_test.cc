@@ -240,11 +240,14 @@ TEST(BindToCores, OnAnyMachineAllHaveOwnCoresWheneverThereAreAsManyAsThreads) {
 /// A folder with the files in which Linux describes a machine.
 class InventedRoot {
  public:
-  explicit InventedRoot(const HostCores& host) {
+  /// `offline`: a range of cores that the mask allows, such as "8-15", but that are not there; may be empty.
+  explicit InventedRoot(const HostCores& host, const std::string& offline = "") {
     std::string name = (std::filesystem::temp_directory_path() / "warren-binding-XXXXXX").string();
     path_ = mkdtemp(name.data());
     Write("proc/self/status", "Name:\tcat\nCpus_allowed:\tff\nCpus_allowed_list:\t" +
-                                  ShowCoreList(host.allowed) + "\nMems_allowed:\t1\n");
+                                  ShowCoreList(host.allowed) + (offline.empty() ? "" : "," + offline) +
+                                  "\nMems_allowed:\t1\n");
+    if (!offline.empty()) Write("sys/devices/system/cpu/online", ShowCoreList(host.allowed) + "\n");
     for (const CoreList& core : host.physical_cores) {
       for (const int thread : core) {
         Write("sys/devices/system/cpu/cpu" + std::to_string(thread) + "/topology/thread_siblings_list",
@@ -278,7 +281,7 @@ TEST(HostCores, AreWhatLinuxSaysAndTheScriptOfOtherHostsSaysTheSame) {
   for (int run = 0; run < 30; ++run) {
     const HostCores host = SomeMachine(random);
     if (host.allowed.empty()) continue;
-    const InventedRoot root(host);
+    const InventedRoot root(host, run % 2 == 0 ? "200-207" : "");
     EXPECT_EQ(ReadHostCores(root.path()), host);
     const std::string script = std::string(kCommonScript) + "echo $(host_cores \"$1\")";
     const std::string said = Capture({"sh", "-c", script, "sh", root.path()}, SearchPath()).out;
@@ -296,9 +299,9 @@ TEST(HostCores, OfThisMachineAreThoseOfTheAffinityMask) {
 
 TEST(HostCores, OfASystemWithoutAnyFilesAreNone) {
   EXPECT_EQ(ReadHostCores("/nonesuch"), HostCores());
-  for (const char* wrong : {"", "0-3", "0-3 /", "/ / ", "0-3 / x / 0"})
+  for (const char* wrong : {"", "0-3", "0-3 /", "/ / /", "0-3 / /", "0-3 / x / 0 /", "0-3 / / / 0 1"})
     EXPECT_FALSE(ParseHostCores(wrong)) << wrong;
-  EXPECT_EQ(ParseHostCores("0-3 / /"), (HostCores{{0, 1, 2, 3}, {}, {}}));
+  EXPECT_EQ(ParseHostCores("0-3 / / /"), (HostCores{{0, 1, 2, 3}, {}, {}}));
 }
 
 }  // namespace

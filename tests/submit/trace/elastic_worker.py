@@ -11,7 +11,7 @@ from warren import collectives
 from warren._launch.membership import Membership
 from warren._launch.shared_tracker import entered_again
 
-TASK, FIRST = os.environ["DMLC_TASK_ID"], os.environ["DMLC_NUM_ATTEMPT"] == "0"
+TASK = os.environ["DMLC_TASK_ID"]
 
 membership = Membership()
 while True:

@@ -2,12 +2,13 @@
 every worker."""
 import contextlib
 import hashlib
-import sys
 import warnings
 from typing import Any, Callable, List, Optional
 
 import numpy as np
 from numpy.typing import NDArray
+
+from warren._system import callers as _callers
 
 #: For fewer rows than this there is no warning: they may be the same by chance, or be the whole data set.
 _LEAST_ROWS = 10
@@ -17,7 +18,6 @@ _MOST_ROWS = 64
 _MOST_LABELS = 4096
 _FEW_LABELS = 16
 #: Packages whose frames are not part of the user's program.
-_NOT_THE_USERS = ("warren", "xgboost", "lightgbm", "sklearn", "contextlib", "functools")
 _has_warned = False
 
 
@@ -38,14 +38,6 @@ def digest(*pieces: Any) -> int:
         found.update(np.ascontiguousarray(piece).data.cast("B") if plain else repr(piece).encode())
         found.update(b"|")
     return int.from_bytes(found.digest(), "little")
-
-
-def _frames_to_the_user() -> int:
-    """The `stacklevel` that attributes a warning to the nearest line of the user's program."""
-    level, frame = 1, sys._getframe(1)  # pylint: disable=protected-access
-    while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] in _NOT_THE_USERS:
-        level, frame = level + 1, frame.f_back
-    return level
 
 
 def labels_suffice(labels: Any) -> bool:
@@ -74,7 +66,7 @@ def check(greatest: Callable[[NDArray[Any]], NDArray[Any]], rank: int, world: in
     _has_warned = True
     warnings.warn(f"all {world} workers train on the same {rows} rows, so that each row counts {world} times: {advice}; if this is "
                   "intended, use warnings.simplefilter('ignore', warren.data.SameRowsWarning)", SameRowsWarning,
-                  stacklevel=_frames_to_the_user())
+                  stacklevel=_callers.stacklevel())
 
 
 def sample(rows: Any) -> List[Any]:

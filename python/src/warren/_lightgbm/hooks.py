@@ -16,6 +16,7 @@ from warren._frameworks import same_rows as _same_rows
 from warren._frameworks.replacing import alone, replaced, warns_once
 from warren._lightgbm import start as _start
 from warren._rounds import training as _rounds
+from warren._system import callers as _callers
 
 _ADVICE = ("give each worker its own rows, with warren.lightgbm.load_dataset for files, or with warren.data.scatter for a DataFrame "
            "that one worker has")
@@ -66,9 +67,9 @@ def _number_of_machines(given: Dict[str, Any]) -> int:
 def _warn_of_what_trains_alone(given: Dict[str, Any]) -> None:
     if _number_of_machines(given) == 0:
         warnings.warn("trains on this worker's rows alone, without the others: its parameters lack warren.lightgbm.parameters()",
-                      stacklevel=4)
+                      stacklevel=_callers.stacklevel())
     elif any(given.get(name) not in (None, False, "false", "False", 0) for name in ("linear_tree", "linear_trees")):
-        warnings.warn("LightGBM trains linear trees on this worker's rows alone, without the others", stacklevel=4)
+        warnings.warn("LightGBM trains linear trees on this worker's rows alone, without the others", stacklevel=_callers.stacklevel())
 
 
 def _check_classes(labels: Any) -> None:
@@ -240,5 +241,5 @@ def for_all_workers() -> Iterator[None]:
             stack.enter_context(replaced(name, evaluation, lightgbm.Booster))
         else:
             warnings.warn(f"LightGBM {lightgbm.__version__} evaluates in an unknown way: metrics are those of this "
-                          "worker's rows, and early stopping may differ between workers", stacklevel=4)
+                          "worker's rows, and early stopping may differ between workers", stacklevel=_callers.stacklevel())
         yield

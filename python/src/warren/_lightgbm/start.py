@@ -13,6 +13,7 @@ import lightgbm
 import numpy as np
 
 from warren._engine import native as _native
+from warren._system import callers as _callers
 
 #: The smallest fraction of positive labels (LightGBM's kEpsilon).
 _LEAST = 1e-15
@@ -76,5 +77,5 @@ def from_all_rows(booster: "lightgbm.Booster", rows: "lightgbm.Dataset", summed:
         is_corrected = _engine().WarrenLightGBMCorrected() == 1
     if starts and not is_corrected:
         warnings.warn(f"LightGBM {lightgbm.__version__} computes the score that it starts from in an unknown way: it is the mean of what the workers "
-                      "computed from their own rows, and depends on which worker has which rows", stacklevel=4)
+                      "computed from their own rows, and depends on which worker has which rows", stacklevel=_callers.stacklevel())
     return result

@@ -11,6 +11,7 @@ from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Sequence
 import numpy as np
 import xgboost as xgb
 
+from warren._system import callers as _callers
 from warren._system.locks import LockedFolder
 from warren._xgboost.same_model import cuts as _cuts
 from warren._xgboost.versions import VERSION, collective
@@ -369,8 +370,7 @@ def _show_of_pages(source: Source, converter: _converter.Converter) -> None:
 
 
 def warn_of_workers_without_rows(uri: Any, rows: int, weights: int) -> None:
-    """Warns on rank 0 if there are workers without rows. A collective call of all ranks of XGBoost's communicator. To be called directly by
-    the function that the user calls, to which the warning refers."""
+    """Warns on rank 0 if there are workers without rows. A collective call of all ranks of XGBoost's communicator."""
     module = collective()
     without, weighted = (int(count) for count in module.allreduce(np.array([rows == 0, weights > 0], np.int32), module.Op.SUM))
     if without == 0 or int(module.get_rank()) != 0:
@@ -380,4 +380,4 @@ def warn_of_workers_without_rows(uri: Any, rows: int, weights: int) -> None:
     if VERSION < (2, 0):
         consequence = (f"; with tree_method=hist the workers of XGBoost {xgb.__version__} then wait for each other forever: start fewer "
                        "of them, or use approx")
-    warnings.warn(f"{without} of {int(module.get_world_size())} workers have no rows of {uri}{consequence}", stacklevel=4)
+    warnings.warn(f"{without} of {int(module.get_world_size())} workers have no rows of {uri}{consequence}", stacklevel=_callers.stacklevel())

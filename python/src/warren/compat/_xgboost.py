@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 import xgboost as xgb
 
 from warren import xgboost as wxgb
+from warren._system import callers as _callers
 from warren.compat import _training_1x
 
 #: From this version on, XGBoost reads text only if the format is given, or not at all.
@@ -109,7 +110,7 @@ def _text(data: Any) -> Any:
             if file.read(len(_SAVED_MATRIX)) == _SAVED_MATRIX:
                 return None
     if cache:
-        warnings.warn(f"{name} is read into memory; the cache {cache} is not used", stacklevel=4)
+        warnings.warn(f"{name} is read into memory; the cache {cache} is not used", stacklevel=_callers.stacklevel())
     return name
 
 

@@ -9,6 +9,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 import numpy as np
 from numpy.typing import NDArray
 
+from warren._system import callers as _callers
 from warren.data import _check, _files, _peers, _progress, _queries, _table, _text
 from warren.data._columnar import converter as _converter
 from warren.data._columnar import formats as _formats
@@ -146,7 +147,7 @@ class Wanted:
             rows, _ = read(lambda values: np.maximum(values, shape))
         if rows.bad_rows > 0:
             warnings.warn(f"{rows.bad_rows} bad rows of {shown_uri(self.uri)} were skipped, such as {rows.first_bad_row}",
-                          stacklevel=4)
+                          stacklevel=_callers.stacklevel())
         return _table.of_rows(rows)
 
     def table(self, peers: Peers, *, check: Optional[bool], progress: bool, whole: bool = False) -> Table:

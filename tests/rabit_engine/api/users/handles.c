@@ -93,6 +93,28 @@ static void CallAll(WarrenComm world, int rank, int size, const WarrenCallOption
   CHECK(released == 3);
 }
 
+/* A custom operation is released when its call is refused, whatever the reason. */
+static void RefuseCustom(WarrenComm world, int rank) {
+  int own[kMostRanks], result[kMostRanks];
+  WarrenCallOptions options = WARREN_CALL_OPTIONS;
+  WarrenHandle handle = NULL;
+  WarrenCustomOp op;
+  op.function = Lower;
+  op.context = NULL;
+  op.element_bytes = sizeof(int);
+  op.release = Release;
+  released = 0;
+  CHECK(WarrenAllreduceCustom(NULL, own, result, 1, &op) == -1 && released == 1);
+  CHECK(WarrenReduceCustomAsync(world, own, result, 1, &op, 99, NULL, &handle) == -1 && released == 2);
+  CHECK(WarrenAllreduceCustomAsync(world, own, result, 1, &op, NULL, NULL) == -1 && released == 3);
+  options.struct_bytes = 0;
+  CHECK(WarrenAllreduceCustomAsync(world, own, result, 1, &op, &options, &handle) == -1 && released == 4);
+  CHECK(WarrenEnqueueAllreduceCustom(NULL, "sum", own, result, 1, &op, NULL, &handle) == -1 && released == 5);
+  op.function = NULL;
+  CHECK(WarrenAllreduceCustom(world, own, result, 1, &op) == -1 && released == 6);
+  CHECK(WarrenAllreduceCustom(world, own, result, 1, NULL) == -1 && released == 6);
+}
+
 int main(int argc, char* argv[]) {
   WarrenComm world = NULL;
   WarrenHandle handle = NULL;
@@ -107,6 +129,8 @@ int main(int argc, char* argv[]) {
   options.name = name;
   options.timeout_seconds = 60;
   CallAll(world, rank, size, &options);
+
+  RefuseCustom(world, rank);
 
   /* Invalid arguments are refused, and no handle is returned. */
   options.timeout_seconds = -0.5;

@@ -175,7 +175,7 @@ class Parquet(Format):
 
 class Arrow(Format):
     """Arrow IPC files, including Feather. Pieces are record batches, whose row counts are known only once they have been read. If there are
-    few files, the batches of a file are read to find their row counts, unless the file has many batches."""
+    few files, one column of the batches is read to find their row counts, unless the file has many batches."""
 
     name, suffixes, magic = "arrow", (".arrow", ".feather", ".ipc"), b"ARROW1"
 
@@ -186,17 +186,30 @@ class Arrow(Format):
         self._source = _files.open_arrow(file, storage_options=reading.storage_options)
         with _closed_on_error(self._source):
             self._reader = pa.ipc.open_file(self._source)
+        self._columns: Tuple[str, ...] = ()
+        self._reader_of_columns: Any = None
 
     def contents(self, keep: Any) -> Contents:
         count = self._reader.num_record_batches
         rows = [-1] * count
         if self.reading.few_files and count <= _FEW_BATCHES:
-            rows = [self._reader.get_batch(k).num_rows for k in range(count)]  # reads the batches
+            one_column = self._reading_only(self._reader.schema.names[:1])
+            rows = [one_column.get_batch(k).num_rows for k in range(count)]  # reads this column
         ends = [self.file.size * k // count for k in range(count + 1)] if count else []
         return Contents(self._reader.schema, [Piece(self.number, k, rows[k], max(ends[k + 1] - ends[k], 1)) for k in range(count)])
 
     def batches(self, piece: Piece, columns: Sequence[str]) -> Iterator[Any]:
-        yield self._reader.get_batch(piece.place).select(list(columns))
+        yield self._reading_only(columns).get_batch(piece.place).select(list(columns))
+
+    def _reading_only(self, columns: Sequence[str]) -> Any:
+        """A reader that reads only the bytes of these columns. The last one made is kept."""
+        import pyarrow as pa  # pylint: disable=import-outside-toplevel
+
+        if self._reader_of_columns is None or self._columns != tuple(columns):
+            fields = sorted(self._reader.schema.get_field_index(column) for column in columns)
+            options = pa.ipc.IpcReadOptions(included_fields=fields)
+            self._columns, self._reader_of_columns = tuple(columns), pa.ipc.open_file(self._source, options=options)
+        return self._reader_of_columns
 
     @staticmethod
     def place(file: _files.File, piece: Piece) -> str:

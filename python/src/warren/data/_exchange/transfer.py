@@ -94,8 +94,10 @@ class Transfer:
         spec, columns = (self.attempt(_flat_rows, rows) or (None, [])) if rows is not None else (None, [])
         self.agree()
         count = columns[0].rows if columns else 0
-        own = bytes(_sealed.seal((spec, [column.entries(0, count) for column in columns]), _PLAN, peers.rank))
-        told = peers.allgather((count, own))
+        plan = (spec, [column.entries(0, count) for column in columns])
+        own = self.attempt(_sealed.seal, plan, _PLAN, peers.rank)
+        self.agree()
+        told = peers.allgather((count, bytes(own)))
         spec, entries = self.attempt(_merged, [plan for _, plan in told]) or (None, [])
         self.agree()
         if spec is None:

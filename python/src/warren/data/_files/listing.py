@@ -104,7 +104,7 @@ def _expand(store: Store, ask: _Ask, folder: str, pattern: List[str]) -> List[En
     """Expands a pattern level by level, so that folders that do not match are not listed."""
     try:
         listed = ask(store.walk if pattern[:1] in ([], ["**"]) else store.entries, folder)
-    except (FileNotFoundError, NotADirectoryError):
+    except FileNotFoundError:
         ask(store.info, folder)  # a missing folder has no files; a missing bucket raises its own error
         return []
     if not pattern:
@@ -126,7 +126,7 @@ def _instead(store: Store, ask: _Ask, folder: str) -> str:
     place = shown(store.uri(folder))
     try:
         entries = ask(store.entries, folder)
-    except (FileNotFoundError, NotADirectoryError):
+    except FileNotFoundError:
         return f"There is no folder {place or '.'}"
     names = sorted(below(folder, one.name)[-1] + ("/" if one.is_folder else "") for one in entries)
     more = f" and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""

@@ -23,10 +23,9 @@ _MAGIC = re.compile(r"[*?\[]")
 
 
 def on_disk(uri: str) -> Optional[str]:
-    """The local path that a name stands for, or None for a name in a store."""
-    if uri.startswith("file://"):
-        return uri[len("file://"):]
-    return None if "://" in uri else uri
+    """The local path that a name stands for, or None for a name in a store. Raises ValueError as split_uri does."""
+    scheme, _, name, _ = split_uri(uri)
+    return None if scheme else name
 
 
 def split_uri(uri: str) -> Tuple[str, str, str, str]:

@@ -69,8 +69,10 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 def kind_of(error: BaseException) -> str:
     """Classifies a storage error: "missing", "denied", "transient" (a retry may help), "final" (a retry is useless), or "foreign" (not a
     storage error at all, but for example a bug)."""
-    if isinstance(error, (Changed, IsADirectoryError, NotADirectoryError, FileExistsError)):
+    if isinstance(error, (Changed, IsADirectoryError, FileExistsError)):
         return "final"
+    if isinstance(error, NotADirectoryError):  # a file's name stands where the path needs a folder
+        return "missing"
     for one in _causes(error):
         if isinstance(one, FileNotFoundError):
             return "missing"

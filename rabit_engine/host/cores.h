@@ -8,8 +8,8 @@
 
 namespace warren {
 
-/// Encodes core numbers as text for the other ranks, four cores per hexadecimal digit: cores 0, 1 and 5 are
-/// "32".
+/// Encodes core numbers as text for the other ranks, four cores per hexadecimal digit, the lowest cores
+/// first: cores 0, 1 and 5 are "32".
 std::string EncodeCores(std::span<const int> cores);
 std::vector<int> DecodeCores(std::string_view text);
 
@@ -17,10 +17,10 @@ std::vector<int> DecodeCores(std::string_view text);
 /// for ranks bound to different single cores, although each of them sees only one core.
 bool EachHasACore(std::span<const std::vector<int>> cores_of_ranks);
 
-/// The number of cores that this process may use: limited by its affinity mask and by its CPU quota (cgroup
-/// v2), if it has one.
+/// The number of cores that this process may use, limited by its affinity mask and by the CPU quota (cgroup
+/// v2) of its container, if there is one. At least 1.
 int UsableCores();
-/// The number of cores that the quota allows, rounded up; the largest int if there is no quota.
+/// The number of cores that the container's quota allows, rounded up; the largest int if there is no quota.
 int CoresOfQuota();
 
 }  // namespace warren

@@ -12,7 +12,8 @@ namespace {
 
 constexpr char kControlGroups[] = "/sys/fs/cgroup";
 
-/// The control group of this process, such as "/user.slice/session-1.scope"; usually "/" in a container.
+/// The control group of this process, relative to kControlGroups: "user.slice/session-1.scope"; usually empty
+/// in a container.
 std::filesystem::path OwnControlGroup() {
   std::ifstream groups("/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {

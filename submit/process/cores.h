@@ -1,4 +1,4 @@
-// Divides the cores of a machine among its workers. Otherwise OpenMP would use all cores in each worker.
+// Divides the cores of a machine among its workers. Without this, OpenMP would use all cores in each worker.
 #pragma once
 
 #include <optional>
@@ -10,11 +10,11 @@ namespace warren::submit {
 int ThreadsOfWorker(int cores, int workers);
 
 /// The number of cores that a CPU quota allows, rounded up: 2 for "150000 100000" (the format of cgroup v2's
-/// cpu.max). nullopt if there is no limit.
+/// cpu.max). nullopt if there is no limit or the text is malformed.
 std::optional<int> CoresOfQuota(const std::string& cpu_max);
 
-/// The number of cores this process may use: the cores of its affinity mask, or fewer if the smallest CPU
-/// quota (cgroup v2) of its control group and of the groups above it allows fewer.
+/// The number of cores that this process may use, at least 1: the cores of its affinity mask, or fewer if a
+/// CPU quota (cgroup v2) of its control group or of a group above that allows fewer.
 int UsableCores();
 
 }  // namespace warren::submit

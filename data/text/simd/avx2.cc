@@ -1,4 +1,4 @@
-// Kernels for AVX2 and BMI. Only this file is compiled for them: see libsvm_kernel.h.
+// Kernels for AVX2 and BMI. This file is compiled for these instruction sets: see libsvm_kernel.h.
 #include <immintrin.h>
 
 #include "data/text/simd/digits_sse.h"

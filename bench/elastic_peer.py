@@ -2,9 +2,9 @@
 
     elastic_peer.py dask|ray WORKERS FOLDER ROUNDS NOTES
 
-`dask`: xgboost.dask on a LocalCluster, which restarts a killed worker; training continues from a checkpoint, which is saved after each round. `ray`:
-Ray Train's XGBoostTrainer with max_failures=1, which restarts all workers from a checkpoint, which is saved after every fourth round. The process of
-each rank appends lines to NOTES/RANK: its process ID, the round, and the time."""
+`dask`: xgboost.dask on a LocalCluster, which restarts a killed worker; training continues from a checkpoint, which is saved after each
+round. `ray`: Ray Train's XGBoostTrainer with max_failures=1, which restarts all workers from a checkpoint, which is saved after every
+fourth round. The process of each rank appends lines to NOTES/RANK: its process ID, the round, and the time."""
 import logging
 import os
 import pathlib
@@ -17,7 +17,7 @@ SOFTWARE, WORKERS, FOLDER, ROUNDS, NOTES = sys.argv[1], int(sys.argv[2]), sys.ar
 THREADS = max(1, len(os.sched_getaffinity(0)) // WORKERS)
 PARAMS = {"objective": "binary:logistic", "tree_method": "hist", "max_depth": 8, "nthread": THREADS}
 SAVED = NOTES / "checkpoint.ubj"
-#: Ray Train's reports, even those without a checkpoint, take longer than a round.
+#: Only every fourth round is reported to Ray Train, because a report takes longer than a round, even without a checkpoint.
 ROUNDS_PER_REPORT = 4
 #: The number of attempts at training, including the first.
 ATTEMPTS = 3
@@ -47,7 +47,7 @@ def rounds_of(model):
 
 
 def with_dask():
-    """Trains with xgboost.dask."""
+    """Returns the model that xgboost.dask has trained."""
     import dask.dataframe
     import xgboost.collective
     import xgboost.dask
@@ -73,7 +73,7 @@ def with_dask():
 
 
 def with_ray():
-    """Trains with Ray Train."""
+    """Returns the model that Ray Train has trained."""
     import ray
     import ray.data
     import ray.train

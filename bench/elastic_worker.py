@@ -2,8 +2,8 @@
 
     elastic_worker.py WAY FOLDER ROUNDS NOTES
 
-WAY: `elastic` and `reproducible` call warren.xgboost.train, `checkpoints` calls train_with_checkpoints on a reproducible matrix. Each process
-appends lines to NOTES/TASK: its process ID, the round, and the time."""
+WAY: `elastic` and `reproducible` call warren.xgboost.train, `checkpoints` calls train_with_checkpoints on a reproducible matrix. Each
+process appends lines to NOTES/TASK: its process ID, the round, and the time."""
 import os
 import pathlib
 import sys
@@ -26,14 +26,14 @@ class Notes(xgboost.callback.TrainingCallback):
         self.file = (NOTES / os.environ["DMLC_TASK_ID"]).open("a", encoding="ascii")
 
     def after_iteration(self, model, epoch, evals_log):
-        """Writes a line."""
+        """Writes the process ID, the round and the time. Returns False, so that training continues."""
         self.file.write(f"{os.getpid()} {model.num_boosted_rounds()} {time.time()}\n")
         self.file.flush()
         return False
 
 
 def main():
-    """Trains."""
+    """Trains in the way that WAY names."""
     with warren.xgboost.communicator():
         how = {"callbacks": [Notes()], "verbose_eval": False}
         data = warren.xgboost.Data(FOLDER, label="y", progress=False)

@@ -2,8 +2,9 @@
 
     reproducible_worker.py WAY FOLDER ROUNDS [MODEL]
 
-WAY: `usual` trains with xgboost.train, `reproducible` and `exact` with warren.xgboost.train(..., reproducible=True or "exact"). Without MODEL, the rounds after the
-first are timed twice, without and with an evaluation of the training rows. With MODEL, the model is written there."""
+WAY: `usual` trains with xgboost.train, `reproducible` and `exact` with warren.xgboost.train(..., reproducible=True or "exact"). Without
+MODEL, the rounds after the first are timed twice, without and with an evaluation of the training rows. With MODEL, the model is written
+there."""
 import json
 import os
 import resource

@@ -23,7 +23,8 @@ bool BeginsAsNumber(std::string_view text) {
   return !text.empty() && text[0] >= '0' && text[0] <= '9';
 }
 
-/// The number of insertions, deletions and replacements that turn `a` into `b` (Levenshtein distance).
+/// The smallest number of insertions, deletions and replacements of characters that turn `a` into `b`
+/// (Levenshtein distance).
 std::size_t EditDistance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
@@ -147,7 +148,7 @@ const OptionForm* ArgumentReader::FindAbbreviation(std::string_view name) const 
 
 std::string_view ArgumentReader::Nearest(std::string_view name) const {
   const std::string_view typed = WithoutDashes(name);
-  // Long names without their dashes, each with the first name of its option.
+  // The long names without their dashes, each with the first name of its option.
   std::vector<std::pair<std::string_view, std::string_view>> names;
   for (const OptionForm& form : forms_) {
     for (const std::string& one : form.names) {
@@ -163,7 +164,7 @@ std::string_view ArgumentReader::Nearest(std::string_view name) const {
     return EditDistance(a.first, typed) < EditDistance(b.first, typed);
   };
   const auto nearest = std::min_element(names.begin(), names.end(), nearer);
-  // If more than half of the letters would have to change, the name would be a mere guess.
+  // A name that differs in more than about half of the typed letters would be a mere guess.
   const bool is_near =
       nearest != names.end() && EditDistance(nearest->first, typed) <= (typed.size() + 1) / 2;
   return is_near ? nearest->second : std::string_view();

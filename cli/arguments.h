@@ -1,6 +1,6 @@
-// Reads the options of a command line in the forms that Python's argparse also accepts: whole names,
-// unambiguous abbreviations of long names, values after a blank, after "=" or directly after a letter, and
-// several flag letters in one word. All programs read their options this way, so that all accept the same
+// Reads the options of a command line in these forms: whole names, unambiguous abbreviations of long names,
+// values after a blank, after "=" or directly after a short name, and several flag letters in one word.
+// dmlc-submit, rabit-tracker and others read their options here, so that all of them accept the same
 // forms and report mistakes in the same way. Does no I/O.
 #pragma once
 
@@ -19,7 +19,7 @@ class UsageError : public std::runtime_error {
 
 enum class ValueUse {
   kNone,      ///< a flag
-  kRequired,  ///< a value after a blank, after "=", or directly after a letter
+  kRequired,  ///< a value after a blank, after "=", or directly after a short name
   kOptional,  ///< a value, only after "="; empty if omitted
 };
 
@@ -29,13 +29,14 @@ struct OptionForm {
   std::vector<std::string> names;
   ValueUse value = ValueUse::kNone;
   std::string value_name;  ///< the placeholder for the value in messages, e.g. "N"
-  /// Whether the text after a letter in the same word ("-n2") is the value only if it begins like a number.
+  /// Whether text directly after a short name ("-n2") is the value only if it begins like a number. Only such
+  /// options can have a value directly after a name of several letters ("-np2").
   bool is_number = false;
 };
 
 /// An option that was given. `form`: the option's index in ArgumentReader::forms(). `value`: empty for flags
-/// and for omitted optional values. `source`: where it was given, for messages about the value, such as
-/// "job.yaml:3:9: port"; empty on command lines.
+/// and for omitted optional values. `source`: the place of an option in a job file, for messages about its
+/// value, such as "job.yaml:3:9: port"; empty for options on command lines.
 struct GivenOption {
   std::size_t form = 0;
   std::string value;
@@ -56,8 +57,8 @@ class ArgumentReader {
 
   const std::vector<OptionForm>& forms() const { return forms_; }
   /// Returns the first name of the option that the user most likely meant by `name`: an option that `name`
-  /// abbreviates, otherwise the option with the same letter, otherwise the one whose long name needs the
-  /// fewest edits. Empty if none is close enough.
+  /// abbreviates; otherwise, if `name` has a single dash, the option with the same letter; otherwise the
+  /// option whose long name needs the fewest edits. Empty if no name is close enough.
   std::string_view Nearest(std::string_view name) const;
 
  private:

@@ -9,14 +9,16 @@
 
 namespace warren::cli {
 
-/// Parses the command line with `app`, after rewriting each option as CLI11 needs it. After the name of a
-/// subcommand, its options are accepted too. `other_names` maps names that CLI11 does not accept to the
-/// names they stand for: {"-np", "--num-workers"}. Throws UsageError, and what App::parse throws.
+/// Parses the command line with `app`, after rewriting each option in the form that CLI11 accepts. After the
+/// name of a subcommand, the options of the subcommand are accepted, too. `other_names` maps names that CLI11
+/// does not accept to the names they stand for: {"-np", "--num-workers"}. Throws UsageError, and what
+/// App::parse throws.
 void Parse(CLI::App& app, int argc, const char* const* argv,
            const std::vector<std::pair<std::string, std::string>>& other_names = {});
 
-/// Like Parse, but prints errors on standard error with the program's name. Returns the exit code if the
-/// program should end (2 for an invalid command line, 0 after --help and --version), otherwise -1.
+/// Like Parse, but handles the exceptions: prints errors on standard error, and the texts of --help and
+/// --version. Returns the exit code if the program should end (2 for an invalid command line, 0 after --help
+/// and --version), otherwise -1.
 int ParseOrExplain(CLI::App& app, const std::string& program, int argc, const char* const* argv,
                    const std::vector<std::pair<std::string, std::string>>& other_names = {});
 

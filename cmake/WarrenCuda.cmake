@@ -1,4 +1,4 @@
-# CUDA and NCCL's header, for librabit_cuda. WARREN_HAVE_CUDA says whether both were found; everything else builds without them.
+# CUDA and NCCL's header, for librabit_cuda and histgbt. WARREN_HAVE_CUDA is ON if both were found; everything else builds without them.
 option(WARREN_CUDA "build what runs on GPUs, where the CUDA toolkit and NCCL's header are installed" ON)
 set(WARREN_HAVE_CUDA OFF)
 if(WARREN_CUDA)
@@ -10,10 +10,10 @@ if(WARREN_CUDA)
       set(CMAKE_CUDA_COMPILER ${CUDAToolkit_NVCC_EXECUTABLE})
     endif()
     if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
-      # For Turing and later. Kernels are compiled for the most common GPUs; for the others, the driver compiles them
+      # For Turing and later. Kernels are compiled for Ampere, Ada and Hopper; for other GPUs, the driver compiles them
       # when it first loads the library.
       set(CMAKE_CUDA_ARCHITECTURES 75-virtual 80-real 90-real)
-      if(NOT "$ENV{CUDAARCHS}" STREQUAL "")  # CMake's own variable, which CMake reads in a new build folder only
+      if(NOT "$ENV{CUDAARCHS}" STREQUAL "")  # this variable is CMake's, but CMake reads it in a new build folder only
         set(CMAKE_CUDA_ARCHITECTURES $ENV{CUDAARCHS})
       endif()
     endif()
@@ -21,7 +21,7 @@ if(WARREN_CUDA)
     check_language(CUDA)
     if(CMAKE_CUDA_COMPILER)
       enable_language(CUDA)
-      # CMake 3.25 does not know this compiler's option for C++20.
+      # CMake 3.25 does not define nvcc's option for C++20.
       if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
         set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
         set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)

@@ -1,6 +1,6 @@
 # Debian packages by `cpack -G DEB`, for scripts/package: one package for each component of the install rules, the dependencies that
-# dpkg-shlibdeps does not find, and files that `cmake --install` does not install: the Python package, and manual pages of the programs that
-# cannot write their own.
+# dpkg-shlibdeps does not find, and two kinds of files that `cmake --install` does not install: the Python package, and manual pages of the
+# programs that cannot write their own.
 set(CPACK_COMPONENTS_ALL programs libraries development python3)
 set(WARREN_DEBIAN_VERSION ${PROJECT_VERSION} CACHE STRING "upstream version of the Debian packages")
 set(WARREN_DEBIAN_REVISION 1)
@@ -20,7 +20,7 @@ warren_man_by_help(make_libsvm "write LibSVM text of any size, the same for the 
 warren_man_by_help(histgbt "gradient boosted trees over the rabit API")
 warren_man_by_help(xgb-train "train with XGBoost from a configuration file")
 
-# The Python package. Its warren/_native has the same contents as in the wheel, but with links into the other packages.
+# The Python package. Its warren/_native has the same contents as in the wheel, but the files of other packages are links.
 set(python lib/python3/dist-packages)
 set(native ${python}/warren/_native)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/python/src/warren DESTINATION ${python} COMPONENT python3 EXCLUDE_FROM_ALL

@@ -1,7 +1,7 @@
 # Libraries that are fetched if the machine lacks them, one row each. Only their headers and sources are used, not their build files:
 # nothing is built that is not needed, and nothing is installed.
 #   WARREN_FETCH                        OFF: a missing library is an error
-#   WARREN_FETCH_MIRROR                 where to look for the archives first
+#   WARREN_FETCH_MIRROR                 a folder or URL from which archives are taken first
 #   FETCHCONTENT_SOURCE_DIR_<PACKAGE>   a folder with an unpacked library
 include(FetchContent)
 option(WARREN_FETCH "fetch libraries that are missing" ON)
@@ -129,7 +129,7 @@ function(warren_fetched_targets package folder)
     set(scope PUBLIC)
     target_include_directories(${library} PRIVATE ${ROW_OWN_HEADERS})
     target_compile_options(${library} PRIVATE -w)
-    # Adds the options of the sanitizers.
+    # For the options of the sanitizers.
     target_link_libraries(${library} PRIVATE warren_compile_options)
   else()
     add_library(${library} INTERFACE)
@@ -139,8 +139,8 @@ function(warren_fetched_targets package folder)
   target_compile_definitions(${library} ${scope} ${ROW_DEFINE})
   target_link_libraries(${library} ${scope} ${ROW_LINK})
   foreach(target IN LISTS ROW_TARGETS)
-    # Not ALIAS targets, which install(EXPORT) would require to be exported, too. install(EXPORT) refers to imported
-    # targets by name.
+    # An imported target, because install(EXPORT) refers to such targets by name. The library behind an ALIAS target would
+    # have to be exported, too.
     add_library(${target} INTERFACE IMPORTED GLOBAL)
     target_link_libraries(${target} INTERFACE ${library})
   endforeach()

@@ -1,4 +1,5 @@
-# The install rules: programs, libraries, headers, a CMake package, pkg-config files, manual pages and shell completions.
+# The install rules for files that belong to no single target: the CMake package, pkg-config files, the license, manual pages and shell
+# completions.
 include(CMakePackageConfigHelpers)
 
 # Users of our libraries need the libraries that these were compiled with, except those that were fetched and compiled in.
@@ -29,7 +30,8 @@ install(FILES ${PROJECT_BINARY_DIR}/warrenConfig.cmake ${PROJECT_BINARY_DIR}/war
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT programs)
 include(cmake/WarrenShellFiles.cmake)
 
-# The pkg-config files use paths relative to themselves, so that a tree can be installed in, or moved to, any folder.
+# The pkg-config files use paths relative to themselves, so that a tree can be installed in, or moved to, any folder, unless
+# CMAKE_INSTALL_LIBDIR is absolute.
 set(warren_pc_run_path "")
 set(warren_pc_prefix ${CMAKE_INSTALL_PREFIX})
 set(warren_pc_libdir ${CMAKE_INSTALL_FULL_LIBDIR})
@@ -44,7 +46,7 @@ if(NOT IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
   endif()
 endif()
 
-# warren_install_package(<export> <name.pc>): installs the targets of an export set, and a pkg-config file.
+# warren_install_package(<export> <name.pc>): installs the CMake file that defines the targets of an export set, and a pkg-config file.
 function(warren_install_package export pc)
   install(EXPORT ${export} NAMESPACE warren:: DESTINATION ${WARREN_CMAKE_DIR} COMPONENT development)
   configure_file(${CMAKE_CURRENT_FUNCTION_LIST_DIR}/${pc}.in ${PROJECT_BINARY_DIR}/${pc} @ONLY)

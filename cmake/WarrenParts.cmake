@@ -20,7 +20,7 @@ macro(warren_find package version)
   set(warren_least_${package} ${version})
 endmacro()
 
-# warren_missing(<library> <Debian package> <Homebrew package>): stops with an error that says which package to install.
+# warren_missing(<library> <Debian package> <Homebrew package>): stops with an error that names the package to install.
 function(warren_missing library debian homebrew)
   string(REGEX REPLACE " .*" "" package "${library}")
   get_property(row GLOBAL PROPERTY WARREN_FETCHABLE_${package})
@@ -43,7 +43,7 @@ endmacro()
 
 set_property(GLOBAL PROPERTY WARREN_PART_LINES "")
 
-# warren_part(<name> <on?> <what it provides> <package that would enable it>)
+# warren_part(<name> <on?> <what it provides> <package that would enable it>): adds a row to the table of optional parts.
 function(warren_part name on gives package)
   if(${on})
     set(line "  ${name}: on — ${gives}")

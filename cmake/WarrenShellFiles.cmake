@@ -1,5 +1,5 @@
-# Manual pages and shell completions, which the programs write themselves from the tables of their options. The files of
-# `warren` go into the wheel and into python3-warren, which contain that command.
+# Manual pages and shell completions, which the programs print from the tables of their options. The files of `warren` go
+# into the wheel and into the package python3-warren, which contain that command.
 if(CMAKE_CROSSCOMPILING AND NOT CMAKE_CROSSCOMPILING_EMULATOR)
   return()
 endif()
@@ -10,9 +10,9 @@ add_custom_target(warren_shell_files ALL)
 function(warren_shell_file path)
   cmake_parse_arguments(ARG "OF_PYTHON" "" "COMMAND;DEPENDS" ${ARGN})
   set(file ${PROJECT_BINARY_DIR}/share/${path})
-  get_filename_component(folder ${path} DIRECTORY)  # since cmake_path of CMake 3.22.1 returns the whole path
+  get_filename_component(folder ${path} DIRECTORY)  # cmake_path of CMake 3.22.1 would return the whole path
   file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/share/${folder})
-  # Written under another name first, so that a failed command does not leave an incomplete file of this name.
+  # The output is first written under another name, so that a failed command does not leave an incomplete file.
   add_custom_command(OUTPUT ${file}
     COMMAND ${ARG_COMMAND} > ${file}.new
     COMMAND ${CMAKE_COMMAND} -E rename ${file}.new ${file}

@@ -1,9 +1,9 @@
-# The compile options of all targets of this tree: warnings, which are errors in the presets only; sanitizers, selected
-# by one cache variable.
+# The compile options of all targets of this tree, and functions that define libraries and programs. Warnings are errors
+# only with WARREN_WERROR, as in the presets. WARREN_SANITIZE selects sanitizers.
 
 # The files of a target are compiled in groups, so that shared headers are parsed once per group; a build from scratch
 # takes a third of the time. Each file still includes what it uses (scripts/lint --deep checks each file by itself), and
-# no two files of a target use the same name for different things in their unnamed namespaces. -DCMAKE_UNITY_BUILD=OFF
+# no two files of a group use the same name for different things in their unnamed namespaces. -DCMAKE_UNITY_BUILD=OFF
 # compiles each file separately.
 if(NOT DEFINED CMAKE_UNITY_BUILD)
   set(CMAKE_UNITY_BUILD ON)
@@ -48,9 +48,9 @@ if(APPLE)
   set(WARREN_ORIGIN @loader_path)
 endif()
 
-# warren_library(<folder> SOURCES ... HEADERS ... [LINK ...] [INSTALL])
-# A static library warren_<folder>. With INSTALL, users of the CMake package have it as warren::<folder>.
-# Its headers are included as "<folder>/name.h", both in the tree and from the installed package.
+# warren_library(<folder> SOURCES ... HEADERS ... [LINK ...] [INSTALL]): defines the static library warren_<folder>. With
+# INSTALL, users of the CMake package have it as warren::<folder>. Its headers are included as "<folder>/name.h", both in
+# the tree and from the installed package.
 function(warren_library folder)
   cmake_parse_arguments(ARG "INSTALL" "" "SOURCES;HEADERS;LINK" ${ARGN})
   set(target warren_${folder})
@@ -76,8 +76,8 @@ function(warren_library folder)
   endif()
 endfunction()
 
-# warren_program(<name> SOURCES ... [LINK ...] [INSTALL]): with INSTALL, the program is installed, and compiled with
-# WARREN_VERSION, for --version.
+# warren_program(<name> SOURCES ... [LINK ...] [INSTALL]): defines a program. With INSTALL, it is installed, and compiled
+# with the macro WARREN_VERSION, for --version.
 function(warren_program name)
   cmake_parse_arguments(ARG "INSTALL" "" "SOURCES;LINK" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})

@@ -1,6 +1,6 @@
-// Lets the workers of a job, after each has read its part, agree on the shape of the whole data set: the
-// number of columns, whether columns count from 0 or from 1, and whether rows have several labels, weights or
-// queries.
+// After each worker of a job has read its part, the workers agree on the shape of the whole data set: the
+// number of columns, whether columns count from 0 or from 1, the number of labels per row, and whether rows
+// have weights or queries.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@
 
 namespace warren::data {
 
-/// Replaces each of `count` values with its maximum over all workers:
+/// Replaces each of `count` values with its maximum over all workers, for example by
 /// rabit::Allreduce<rabit::op::Max>(values, count).
 using AllreduceMax = std::function<void(std::uint64_t* values, std::size_t count)>;
 
@@ -26,9 +26,9 @@ inline void NobodyElse(std::uint64_t* /*values*/, std::size_t /*count*/) {}
 struct Shape {
   std::uint64_t columns = 0;         ///< greater than every index
   std::uint64_t labels_per_row = 1;  ///< 0 if the rows differ in this number; 1 if there are no rows
-  bool has_weights = false;          ///< some row has a weight; rows without one weigh 1
-  bool has_queries = false;          ///< the rows have query ids
-  bool counted_from_one = false;     ///< Indexing::kDetect only: the text counts from 1
+  bool has_weights = false;          ///< whether any row has a weight; rows without one weigh 1
+  bool has_queries = false;          ///< whether the rows have query ids
+  bool counted_from_one = false;     ///< whether the text counts from 1; true only with Indexing::kDetect
 };
 
 /// Determines the shape of a data set from its rows. The result does not depend on the division of the rows
@@ -54,18 +54,19 @@ class ShapeFinder {
 extern template void ShapeFinder::Add(const RowView<std::uint32_t>&);
 extern template void ShapeFinder::Add(const RowView<std::uint64_t>&);
 
-/// Makes the rows conform to the shape of the whole data set, using one allreduce: `columns` becomes the
-/// number of columns of the whole data set; if any worker's rows have weights, all rows get weights. With
-/// Indexing::kDetect, indices (and libfm's fields) are changed to count from 0 if no worker has an entry in
-/// column 0 (or field 0). Throws like ShapeFinder::Agree.
+/// Makes the rows conform to the shape of the whole data set, using one allreduce, and returns the shape:
+/// `columns` becomes the number of columns of the whole data set; if any worker's rows have weights, all rows
+/// get weights. With Indexing::kDetect, indices and libfm's fields are reduced by 1 unless any of them, on
+/// any worker, is 0. Throws like ShapeFinder::Agree.
 template <typename Index>
 Shape Agree(RowBlock<Index>& block, Indexing indexing, const AllreduceMax& allreduce_max = NobodyElse);
 
 extern template Shape Agree(RowBlock<std::uint32_t>&, Indexing, const AllreduceMax&);
 extern template Shape Agree(RowBlock<std::uint64_t>&, Indexing, const AllreduceMax&);
 
-/// Reads the whole data set, whichever part `uri` names, for a worker that cannot communicate with the
-/// others. Throws DataError like Reader, and if an input is a stream, which can be read only once.
+/// Reads the whole data set, whichever part `uri` names, and returns a finder with all its rows. For a worker
+/// that cannot communicate with the others. Throws DataError like Reader, and for standard input, pipes and
+/// devices, which can be read only once.
 ShapeFinder FindShape(const DataUri& uri, const ReaderOptions& options = {});
 
 }  // namespace warren::data

@@ -5,7 +5,8 @@
 namespace warren::data::internal {
 namespace {
 
-// Arrays of at least this size are mapped instead of allocated: growing them copies nothing.
+// Arrays of at least this size are mapped instead of allocated with malloc, so that growing them copies
+// nothing.
 constexpr std::size_t kMappedBytes = std::size_t{4} << 20;
 constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
 
@@ -51,9 +52,9 @@ void* Reallocate(void* old, std::size_t old_bytes, std::size_t new_bytes) {
     madvise(old, new_size, MADV_HUGEPAGE);
     return old;
   }
-  // Moves and grows in one call. Pages moved into a part of a larger mapping would remain a separate mapping,
-  // so the next mremap would span two mappings; Linux before 6.17 rejects that, after it has unmapped
-  // `memory`.
+  // One call moves and grows the mapping. Pages moved into a part of a larger mapping would remain a separate
+  // mapping, so the next mremap would span two mappings; Linux before 6.17 rejects that, after it has
+  // unmapped `memory`.
   void* memory = Map(new_bytes);
   if (mremap(old, old_size, new_size, MREMAP_MAYMOVE | MREMAP_FIXED, memory) == MAP_FAILED)
     throw std::bad_alloc();

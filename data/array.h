@@ -1,5 +1,5 @@
-// A growable array of plain values that does not initialize memory. On Linux, large arrays request huge pages
-// and grow by moving pages instead of copying bytes.
+// A growable array of plain values that does not initialize memory. On Linux, arrays of 4 MiB or more request
+// huge pages and grow by moving pages instead of copying bytes.
 #pragma once
 
 #include <algorithm>
@@ -14,12 +14,12 @@
 namespace warren::data {
 
 namespace internal {
-/// Like realloc. On Linux, large arrays are aligned to huge pages and request them. Throws std::bad_alloc.
+/// Like realloc, but only for growing: `new_bytes` must be greater than `old_bytes`. Throws std::bad_alloc.
 void* Reallocate(void* old, std::size_t old_bytes, std::size_t new_bytes);
 void Free(void* memory, std::size_t bytes) noexcept;
 }  // namespace internal
 
-/// Like std::vector, but resize() leaves new elements uninitialized. Not thread-safe.
+/// Like std::vector, but resize(size) leaves new elements uninitialized. Not thread-safe.
 template <typename T>
 class Array {
   static_assert(std::is_trivially_copyable_v<T>);

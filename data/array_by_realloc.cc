@@ -1,4 +1,5 @@
-// For systems other than Linux: the C library grows memory and copies it if necessary.
+// Reallocate and Free for systems other than Linux: the C library's realloc grows memory, and copies it if
+// necessary.
 #include <cstdlib>
 #include <new>
 

@@ -1,5 +1,5 @@
-// Errors in data, thrown as exceptions. Messages name the file, line and column, what was found there and
-// what was expected.
+// Errors in data, thrown as exceptions. The message about a bad row names the file, line and column, what was
+// found there and what was expected.
 #pragma once
 
 #include <cstddef>
@@ -17,13 +17,13 @@ class DataError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// A fault in a row. It names no file, because parsers only know the text.
+/// A fault in a row. It names no file, because parsers receive only the text.
 struct Fault {
   std::size_t position = 0;  ///< byte offset of the word in the text
-  std::string expected;      ///< expected instead of the word
+  std::string expected;      ///< description of what was expected instead of the word
 };
 
-/// Called for each bad row; the row is skipped if the handler returns.
+/// Called for each bad row. If the handler returns instead of throwing, the row is skipped.
 using FaultHandler = std::function<void(const Fault&)>;
 
 /// Returns the word of `text` at `position`, quoted, shortened and printable (binary data must not reach a

@@ -9,8 +9,8 @@
 
 namespace warren::data {
 
-/// Shows a reader's progress on standard error if that is a terminal, from one second after the start, a few
-/// times per second. The destructor removes the line. For ReaderOptions::on_progress.
+/// Shows a reader's progress on standard error if that is a terminal, from one second after construction, at
+/// most five times per second. The destructor removes the line. For use in ReaderOptions::on_progress.
 class ProgressBar {
  public:
   /// `what` is e.g. "reading train.svm".
@@ -31,8 +31,8 @@ class ProgressBar {
   bool shown_ = false;
 };
 
-/// Returns the line: "reading x: [=====>    ] 48 %, 1.9 GB/s, 3 s to go". If the total is unknown, it shows
-/// the bytes read instead of the bar. At most `width` characters.
+/// Returns the line, e.g. "reading x: [=====     ] 48 %, 1.9 GB/s, 3 s to go", of at most `width` characters.
+/// If the total is unknown or has been exceeded, it shows the bytes and rows read instead of the bar.
 std::string DescribeProgress(const std::string& what, const Progress& progress, double seconds,
                              std::size_t width);
 

@@ -29,7 +29,7 @@ namespace {
 constexpr int kMostThreads = 16;
 constexpr int kMostThreadsAskedFor = 1024;
 /// The minimum of the default number of threads if there are remote files: a thread waits about 100 ms for
-/// its chunk, far longer than parsing takes.
+/// the text of a chunk, which is far longer than parsing takes.
 constexpr int kLeastRemoteThreads = 8;
 
 int Cores() {
@@ -293,8 +293,8 @@ class Reader<Index>::Work {
     progress_.bytes += result.bytes;
     progress_.rows += rows;
     bad_rows_.count += result.bad_rows.count;
-    // Results arrive in text order, so the descriptions stay in text order, although several threads made
-    // them.
+    // This function is called in text order, so the descriptions are in text order, too, although several
+    // threads make them.
     for (std::string& text : result.bad_rows.first) {
       if (bad_rows_.first.size() < most_described_) bad_rows_.first.push_back(std::move(text));
     }

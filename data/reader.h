@@ -19,7 +19,7 @@ class RemoteFiles;
 /// The progress of a reader.
 struct Progress {
   std::uint64_t bytes = 0;        ///< bytes of text read so far
-  std::uint64_t bytes_total = 0;  ///< as far as known in advance; too small for compressed streams
+  std::uint64_t bytes_total = 0;  ///< as far as known in advance; stored bytes for compressed streams
   std::uint64_t rows = 0;
 };
 
@@ -42,15 +42,15 @@ struct ReaderOptions {
 /// The rows skipped with bad_rows=skip.
 struct BadRows {
   std::uint64_t count = 0;
-  std::vector<std::string> first;  ///< descriptions: file, line, column, what was found, what was expected
+  std::vector<std::string> first;  ///< descriptions of the first most_described rows (Describe in error.h)
 };
 
 /// For each file, by path, the queries of the part's rows in increasing order. Files may number their queries
 /// independently.
 using QueriesByFile = std::map<std::string, std::vector<std::uint64_t>>;
 
-/// Delivers blocks in text order, for any number of threads. At most 2 * threads + 2 chunks of text are read
-/// ahead of delivery.
+/// Delivers blocks in text order, or in the shuffled order, whatever the number of threads. Several threads
+/// read at most 2 * threads + 2 chunks of text ahead of delivery.
 ///
 /// With Indexing::kDetect, indices are returned as written in the text: see agreement.h.
 ///
@@ -58,24 +58,24 @@ using QueriesByFile = std::map<std::string, std::vector<std::uint64_t>>;
 template <typename Index>
 class Reader {
  public:
-  /// Reads the part given in `uri`, or else `share`. Throws DataError if there is nothing to read or a path
-  /// does not exist.
+  /// Starts to read the part given in `uri`, or else `share`. Throws DataError, e.g. if a path leads to no
+  /// file or the part is invalid.
   explicit Reader(const DataUri& uri, Share share = {}, const ReaderOptions& options = {});
   ~Reader();
   Reader(const Reader&) = delete;
   Reader& operator=(const Reader&) = delete;
 
-  /// Replaces the contents of `block` with the next block, with at least one row, reusing its memory. Returns
-  /// false at the end. Throws DataError for a bad row (unless bad rows are skipped), for an unreadable file,
-  /// and at the end if the rows of a query are not contiguous in a file; the reader cannot be used after
-  /// that.
+  /// Replaces the contents of `block` with the next block, which has at least one row, reusing its memory.
+  /// Returns false at the end. Throws DataError for a bad row (unless bad rows are skipped), for an
+  /// unreadable file, if only some rows have a qid, and at the end if the rows of a query are not contiguous
+  /// in a file. Later calls throw the same error.
   bool Next(RowBlock<Index>& block);
   /// Like Next, but appends to `block`.
   bool AppendNext(RowBlock<Index>& block);
 
   const BadRows& bad_rows() const;
-  /// Complete after the last row. Queries that also occur in other parts of the data set are not detected
-  /// here.
+  /// Complete and sorted once Next has returned false. Queries that also occur in other parts of the data set
+  /// are not detected here.
   const QueriesByFile& queries() const;
   const Progress& progress() const;
 

@@ -27,7 +27,7 @@ RowView<Index> RowView<Index>::Part(std::size_t begin, std::size_t end) const {
   const auto offsets_of = [=](auto array) {
     return array.empty() ? array : array.subspan(begin, end - begin + 1);
   };
-  // The arrays of a part begin at its first row, but its offsets do not start at 0.
+  // This view may itself be a part: its arrays then begin with its first row, but its offsets not with 0.
   const auto some_of = [](auto array, std::span<const std::uint64_t> all,
                           std::span<const std::uint64_t> places) {
     return array.empty() ? array

@@ -10,8 +10,8 @@
 
 namespace warren::data {
 
-/// The rows of a block, or of a cache mapped into memory; the members have the same meaning as RowBlock's.
-/// Valid until the block changes or the cache is unmapped.
+/// The rows of a block, or of a page of a cache; the members have the same meaning as RowBlock's. Valid until
+/// the block changes or the page is unmapped.
 template <typename Index>
 struct RowView {
   std::span<const std::uint64_t> offsets;
@@ -38,18 +38,18 @@ struct RowView {
 /// Plain data: safe for concurrent reads, or for a single writer.
 template <typename Index>
 struct RowBlock {
-  Array<std::uint64_t> offsets;  ///< rows() + 1 values; empty if nothing was ever added
+  Array<std::uint64_t> offsets;  ///< rows() + 1 values; may be empty if there are no rows
   Array<Index> indices;          ///< zero-based columns, in text order, not sorted
   Array<float> values;           ///< one per entry
   Array<float> labels;           ///< one per row, unless label_offsets is set
-  /// Empty if every row has exactly one label. Otherwise rows() + 1 values: the labels of row r are
-  /// label_offsets[r] <= l < label_offsets[r + 1].
+  /// If empty, every row has exactly one label. Otherwise rows() + 1 values: the labels of row r are
+  /// labels[l] for label_offsets[r] <= l < label_offsets[r + 1].
   Array<std::uint64_t> label_offsets;
   Array<float> weights;           ///< one per row; empty if no row has a weight (all weigh 1)
   Array<std::uint64_t> qids;      ///< the query of each row; empty if no row has one
   Array<Index> fields;            ///< libfm's fields, one per entry; empty for other formats
   std::uint64_t columns = 0;      ///< greater than every index; 0 without columns
-  Index least_index = Index(-1);  ///< minimum over all entries
+  Index least_index = Index(-1);  ///< minimum over all entries; the maximum of Index without entries
 
   std::size_t rows() const { return offsets.empty() ? 0 : offsets.size() - 1; }
   std::size_t entries() const { return indices.size(); }

@@ -3,8 +3,8 @@
 
 namespace warren::data {
 
-/// Part `index` of `count`. Parts have about the same number of bytes, are disjoint, and together contain all
-/// rows.
+/// Part `index` of `count`, counted from 0. Parts are disjoint, together contain all rows, and have about the
+/// same number of bytes, as far as the inputs can be divided.
 struct Share {
   int index = 0;
   int count = 1;

@@ -130,7 +130,7 @@ TextOptions ParseOptions(std::string_view text) {
   std::vector<Argument> arguments;
   for (const std::string_view argument : Split(text, '&')) arguments.push_back(SplitArgument(argument));
   Draft draft;
-  // The format is set first, wherever it is written: it decides which options apply.
+  // The format is set first, wherever it is written, because formats can define the same key differently.
   for (const Argument& argument : arguments) {
     if (argument.key == kFormatKey) Set(draft, argument);
   }

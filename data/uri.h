@@ -13,15 +13,15 @@
 
 namespace warren::data {
 
-/// Options: format=NAME (libsvm, libfm, csv, or another registered format), indexing_mode=0|1|-1, part and n
-/// (together), shuffle=SEED, bad_rows=strict|skip, and the formats' own options: for CSV label_column,
-/// weight_column, qid_column, delimiter, header=0|1. Options of formats other than the chosen one are
-/// checked, but have no effect.
+/// A data set name after parsing. The options are format=NAME (libsvm, libfm, csv, or another registered
+/// format), indexing_mode=0|1|-1, part and n (together), shuffle=SEED, bad_rows=strict|skip, and the formats'
+/// own options: for CSV label_column, weight_column, qid_column, delimiter, header=0|1. Options of formats
+/// other than the chosen one are checked, but have no effect.
 struct DataUri {
   std::vector<std::string> paths;
   Paths paths_are = Paths::kWritten;
   TextOptions options;
-  std::string cache;  ///< prefix of the cache's name; empty: no cache
+  std::string cache;  ///< prefix of the cache's path (CachePath in cache/pages.h); empty: no cache
 };
 
 /// Throws DataError if `uri` is malformed; for an unknown option, the message lists the known ones.

@@ -1,5 +1,5 @@
-// The cores that this process may run on. Define WARREN_PORTABLE to get the code for systems that, unlike
-// Linux, cannot bind a process to cores. Depends on nothing else in the tree.
+// The cores of this machine and those that this process may use. Define WARREN_PORTABLE to get the code for
+// systems that, unlike Linux, cannot bind a process to cores. Depends on nothing else in the tree.
 #pragma once
 
 #include <sched.h>
@@ -11,14 +11,14 @@
 
 namespace warren::posix {
 
-/// The number of cores of this machine, at least 1.
+/// The number of online cores of this machine, at least 1. A core here is a hardware thread.
 inline int NumCores() {
   return std::max(1, static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)));
 }
 
 #if defined(__linux__) && !defined(WARREN_PORTABLE)
 
-/// The numbers of the cores that this process may use, each below CPU_SETSIZE; empty if they are unknown.
+/// The numbers of the cores that the calling thread may use, in ascending order; empty if they are unknown.
 inline std::vector<int> OwnCores() {
   std::vector<int> cores;
   cpu_set_t set;

@@ -1,5 +1,5 @@
-// A file descriptor with one owner, for all folders except rabit_engine, whose descriptors also close in a
-// forked process (rabit_engine/base/descriptor.h). Depends on nothing else in the tree.
+// A file descriptor with one owner. rabit_engine has another class, whose descriptors are also closed in
+// forked processes (rabit_engine/base/descriptor.h). Depends on nothing else in the tree.
 #pragma once
 
 #include <unistd.h>

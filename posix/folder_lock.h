@@ -13,9 +13,9 @@
 
 namespace warren::posix {
 
-/// Locks the folder until the descriptor is closed or the process exits. Returns nullopt if another process
-/// holds the lock, and an empty descriptor if the folder cannot be opened. On file systems without locks for
-/// folders, such as NFS, the folder is not locked and other processes are not noticed.
+/// Locks the folder until the returned descriptor is closed or the process exits. Returns nullopt if another
+/// process holds the lock, and an empty descriptor if the folder cannot be opened. File systems that cannot
+/// lock folders, such as NFS, leave the folder unlocked, and other processes are not noticed.
 inline std::optional<Descriptor> LockFolder(const std::string& path) {
   Descriptor folder(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder && flock(folder.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return std::nullopt;

@@ -11,10 +11,10 @@
 
 namespace warren::posix {
 
-/// Opens or creates the file for writing, with O_CREAT and O_CLOEXEC in addition to `flags` (O_TRUNC,
-/// O_APPEND, O_EXCL). Whatever the umask, no other user may read or write it; an existing file loses the
-/// permissions of other users. Devices, pipes and files of other owners keep their permissions, which are not
-/// ours to change. Returns an empty descriptor and sets errno on failure.
+/// Opens or creates the file for writing, with O_CREAT and O_CLOEXEC in addition to `flags` (such as O_TRUNC
+/// or O_APPEND). Whatever the umask is, the file's group and other users may neither read nor write it: an
+/// existing regular file loses their permissions. Devices, pipes, and files of other owners keep their
+/// permissions. Returns an empty descriptor and sets errno on failure.
 inline Descriptor OpenPrivate(const char* path, int flags) {
   constexpr mode_t kOthers = S_IRWXG | S_IRWXO;
   Descriptor file(open(path, O_WRONLY | O_CREAT | O_CLOEXEC | flags, S_IRUSR | S_IWUSR));

@@ -13,7 +13,7 @@
 
 namespace warren::posix {
 
-/// Whether the error comes from this host: a lack of descriptors, memory, ports or permission.
+/// Whether the cause of the error is on this host: a lack of descriptors, memory, ports or permission.
 inline bool IsLocalShortage(int error) {
   switch (error) {
     case EMFILE:
@@ -29,7 +29,8 @@ inline bool IsLocalShortage(int error) {
   }
 }
 
-/// Whether such an error concerns one address only: another address of the same peer may work.
+/// Whether an error that IsLocalShortage accepts concerns one address only: connecting to another address of
+/// the same peer may succeed.
 inline bool ConcernsAddress(int error) {
   return error == EADDRNOTAVAIL || error == EACCES || error == EPERM;
 }
@@ -45,7 +46,8 @@ inline int DescriptorShortage() {
 
 /// Returns text such as "64 of the 64 files that this process may open (ulimit -n) are open".
 inline std::string DescribeOpenFiles() {
-  // Counting this many takes a few ms. Listing /proc/self/fd instead would need a free descriptor.
+  // Counting this many descriptors takes a few ms. Listing /proc/self/fd instead would need a free
+  // descriptor.
   constexpr rlim_t kMostCounted = 65'536;
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return "its limit of open files (ulimit -n) is unknown";
@@ -56,7 +58,8 @@ inline std::string DescribeOpenFiles() {
          " files that this process may open (ulimit -n) are open";
 }
 
-/// Returns a sentence that says what this host or process lacks and how to fix that; empty for other errors.
+/// Returns text that says what this host or process lacks and how to fix that; empty for errors that indicate
+/// no shortage.
 inline std::string ShortageAdvice(int error) {
   switch (error) {
     case EMFILE:

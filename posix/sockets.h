@@ -30,7 +30,8 @@ inline constexpr int kKeepIdle = TCP_KEEPIDLE;
 inline constexpr int kKeepIdle = TCP_KEEPALIVE;
 #endif
 
-/// Whether this error of accept concerns a single connection, which is lost; the next accept may succeed.
+/// Whether accept may succeed if called again at once after this error: the error concerns a single
+/// connection, which is lost, or a signal interrupted the call.
 inline bool ConcernsOneConnection(int error) {
   switch (error) {
     case EINTR:
@@ -49,15 +50,15 @@ inline bool ConcernsOneConnection(int error) {
   }
 }
 
-/// Whether a connection is pending on this listener. If the process has no free descriptor, accept cannot
-/// tell: it fails in either case.
+/// Whether a connection is pending on this listener. If the process has no free descriptor, the result of
+/// accept does not show this: accept then fails in either case.
 inline bool HasConnection(int listener) {
   pollfd ready{listener, POLLIN, 0};
   return poll(&ready, 1, 0) > 0;
 }
 
 /// Has the kernel break the connection once sent bytes have been unacknowledged for this many seconds. 0
-/// means the kernel's default.
+/// means the kernel's default. Failures are ignored.
 inline void SetUserTimeout(int fd, int seconds) {
 #ifdef TCP_USER_TIMEOUT
   const int name = TCP_USER_TIMEOUT;
@@ -96,7 +97,7 @@ inline bool NewPipe(std::array<int, 2>& ends) {
 inline int Prepared(int fd, Blocking blocking) {
   if (fd < 0) return fd;
   fcntl(fd, F_SETFD, FD_CLOEXEC);
-  // On some systems an accepted socket inherits the listener's flags, on others it does not.
+  // On some systems, an accepted socket inherits the listener's flags; on others, it does not.
   const int flags = fcntl(fd, F_GETFL) & ~O_NONBLOCK;
   fcntl(fd, F_SETFL, blocking == Blocking::kYes ? flags : flags | O_NONBLOCK);
 #ifdef SO_NOSIGPIPE

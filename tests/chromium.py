@@ -17,7 +17,7 @@ LIMIT_S = 60
 
 
 class Page:
-    """One tab. `complaints`: errors and warnings on its console, exceptions, and failed loads. `requests`: the requested URLs."""
+    """One tab. `complaints`: errors and warnings in its console, uncaught exceptions, and failed loads. `requests`: the requested URLs."""
 
     def __init__(self, browser: "Browser", session: str) -> None:
         self.browser = browser
@@ -32,7 +32,7 @@ class Page:
         return self.browser.call(method, self.session, **parameters)
 
     def take(self, method: str, parameters: Dict[str, Any]) -> None:
-        """Records the complaint or the request that an event of this tab reports."""
+        """Handles an event of this tab: records the complaint or request that it reports, if any."""
         if method == "Runtime.exceptionThrown":
             details = parameters["exceptionDetails"]
             self.complaints.append(details.get("exception", {}).get("description", details["text"]))
@@ -57,7 +57,7 @@ class Page:
         return answer["result"].get("value")
 
     def wait_for(self, expression: str, limit_s: float = LIMIT_S) -> None:
-        """Waits until the expression is true."""
+        """Waits until the JavaScript expression is true. Raises AssertionError after `limit_s` seconds."""
         end = time.monotonic() + limit_s
         while True:
             if self.value(f"Boolean({expression})"):
@@ -87,7 +87,7 @@ class Browser:
         assert PROGRAM, "no Chromium found; apt-get install chromium"
         there, self.out = os.pipe()
         self.incoming, back = os.pipe()
-        # Chromium reads from descriptor 3 and writes to 4.
+        # With --remote-debugging-pipe, Chromium reads from descriptor 3 and writes to 4.
         command = f'exec "$0" "$@" 3<&{there} 4>&{back}'
         self.process = subprocess.Popen(
             ["bash", "-c", command, PROGRAM, "--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe", "--no-first-run",
@@ -119,7 +119,7 @@ class Browser:
         end = time.monotonic() + LIMIT_S
         while True:
             answer = self.receive()
-            if time.monotonic() > end:  # events of other pages keep receive() from timing out
+            if time.monotonic() > end:  # receive() does not time out while events arrive
                 raise AssertionError(f"Chromium does not answer {method} {parameters}")
             if answer.get("id") == self.calls:
                 if "error" in answer:
@@ -130,7 +130,7 @@ class Browser:
                 page.take(answer["method"], answer["params"])
 
     def new_page(self) -> Page:
-        # A separate context has separate cookies.
+        # A separate browser context for each page, so that pages do not share cookies.
         context = self.call("Target.createBrowserContext")["browserContextId"]
         target = self.call("Target.createTarget", url="about:blank", browserContextId=context)["targetId"]
         session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]

@@ -1,4 +1,4 @@
-"""Shared code for the servers of a real cluster on this machine."""
+"""The base class of slurm_cluster.py and tests/submit/cluster/sge_cluster.py: a real cluster whose servers all run on this machine."""
 
 import os
 import pathlib
@@ -10,8 +10,8 @@ import time
 class ClusterOfDaemons:
     """The servers of a cluster, started as root, with all files in one directory. A derived class calls `_begin` at the end of its
     constructor, and defines `environment()`, the variables that the cluster's clients and servers need in addition to the usual
-    environment; `_end_jobs()`; `_logs()`, the paths of the logs; and `_is_of_a_job(entry)`, whether a folder of /proc is that of a job's
-    process."""
+    environment; `_end_jobs()`, which cancels all jobs; `_logs()`, the paths of the logs; and `_is_of_a_job(entry)`, whether a process,
+    given by its folder in /proc, belongs to a job."""
 
     def __init__(self, directory, timeout):
         self.directory = pathlib.Path(directory).resolve()
@@ -34,12 +34,12 @@ class ClusterOfDaemons:
         self.close()
 
     def run(self, *words, **more):
-        """Runs a client: subprocess.run with the cluster's environment."""
+        """Runs a client program in the cluster's environment. Returns subprocess.run's result; does not raise if the program fails."""
         environment = {**os.environ, **self.environment(), **more.pop("env", {})}
         return subprocess.run([str(word) for word in words], env=environment, check=False, **more)
 
     def close(self):
-        """Stops everything: first the jobs, so that none of their processes outlives the servers."""
+        """Cancels the jobs, kills the servers, and then kills all processes of jobs that still run."""
         if self.processes:
             try:
                 self._end_jobs()
@@ -79,7 +79,7 @@ class ClusterOfDaemons:
         return "".join(f"\n{path}: {path.read_text(errors='replace')[-1500:]}" for path in self._logs() if path.exists())
 
     def _kill_jobs(self):
-        """Kills all processes of jobs, even those that are no longer descendants of a server."""
+        """Kills all processes of jobs and their descendants, even processes that are no longer descendants of a server."""
         for entry in pathlib.Path("/proc").iterdir():
             if entry.name.isdigit():
                 try:

@@ -1,4 +1,4 @@
-"""Tests the README and the docs: required content, working links, and code blocks that say whether they are run."""
+"""Tests the README and the docs: required content, working links, names that exist, and code blocks that are marked as run or not run."""
 
 import ast
 import os
@@ -40,7 +40,7 @@ def tables(text):
 
 
 def has_figures(rows):
-    """Whether at least half of the table's cells are numbers, not counting the first cell of each row."""
+    """Whether at least half of the table's cells are numbers, not counting the header and the first cell of each row."""
     cells = [cell.strip() for row in rows[2:] for cell in row.strip("|").split("|")[1:]]
     return 2 * sum(bool(FIGURE.fullmatch(cell)) for cell in cells) >= len(cells)
 
@@ -62,13 +62,13 @@ def tracked(*patterns):
 
 
 def options_of_dmlc_submit():
-    """Maps each option to whether it takes the next word as its value."""
+    """Maps each option in docs/reference/options.md to whether it takes the next word as its value."""
     rows = re.findall(r"^\| `(-[^`]*)` \|", read(SOURCE / "docs/reference/options.md"), re.MULTILINE)
     return {name: "[=" not in row and " " in row.split(", ")[-1] for row in rows for name in re.findall(r"(?:^|, )(--?[a-zA-Z-]+)", row)}
 
 
 def commands_of_dmlc_submit(text):
-    """Yields the words after `dmlc-submit` for each command in a code block or in inline code."""
+    """Yields the words after `dmlc-submit` for each command, in a code block or in inline code, that begins with an option."""
     lines = text.replace("\\\n", " ")
     for found in re.findall(r"^[^`\n]*?(?<![-\w./:{])dmlc-submit (-[^`\n]*)", lines, re.MULTILINE) + re.findall(r"`dmlc-submit (-[^`]*)`", lines):
         try:
@@ -157,10 +157,10 @@ class Docs(unittest.TestCase):
 
 
 class Reference(unittest.TestCase):
-    """Checks the pages' statements about the sources."""
+    """Checks that the names, messages and options mentioned in the pages are in the sources."""
 
     def sources(self, *folders):
-        """The text of the sources, with adjacent string literals joined."""
+        """The text of all source files in the folders, with string literals that span lines joined."""
         files = (path for folder in folders for path in sorted((SOURCE / folder).rglob("*")) if path.suffix in (".cc", ".h", ".py", ".sh"))
         return re.sub(r'"\s*\n\s*f?"', "", "\n".join(map(read, files)))
 
@@ -169,7 +169,7 @@ class Reference(unittest.TestCase):
         rows = [rows for _, rows in tables(read(SOURCE / "docs/troubleshooting.md").split("## Other libraries say")[0])]
         messages = [row.split("`")[1] for table in rows for row in table[2:]]
         self.assertGreater(len(messages), 20)
-        for message in messages:  # assertIn would show all sources
+        for message in messages:  # not with assertIn, whose message would contain all sources
             parts = [part.strip() for part in message.split("...") if len(part.strip()) > 8]
             self.assertTrue(parts, message)
             for part in parts:
@@ -178,7 +178,7 @@ class Reference(unittest.TestCase):
     def test_python_names_exist(self):
         names = {(page.name, name) for page in documents() for name in re.findall(r"(?<![\w./-])warren\.([a-z_]\w*(?:\.\w+)*)", read(page))}
         self.assertGreater(len(names), 100)
-        # Names in other systems: the attributes of traces, and the tag of MLflow's runs.
+        # Names that are not Python's: the attributes of traces, and the tag of MLflow's runs.
         elsewhere = {name.rstrip(".") for name in re.findall(r'"warren\.([a-z_.]+)', self.sources("submit", "python/src"))}
         for page, name in sorted(names):
             self.assertTrue(name.split(".")[-1] == "md" or python_name_exists(name) or name in elsewhere, f"{page}: warren.{name}")
@@ -190,7 +190,7 @@ class Reference(unittest.TestCase):
             for words in commands_of_dmlc_submit(read(page)):
                 while words and re.match("--?[a-zA-Z]", words[0]):
                     name, given, _ = words.pop(0).partition("=")
-                    # exit-codes.md shows the effect of a wrong option.
+                    # exit-codes.md shows the effect of the misspelled option --num-wokers.
                     self.assertTrue(name in known or name == "--num-wokers", f"{page}: dmlc-submit {name}")
                     count += 1
                     if known.get(name) and not given:
@@ -198,7 +198,7 @@ class Reference(unittest.TestCase):
         self.assertGreater(count, 200)
 
     def test_what_is_named_elsewhere_exists(self):
-        """Checks that the files, environment variables and options mentioned in the text exist. Options may belong to another program."""
+        """Checks that the files, environment variables and options mentioned in the pages exist. Options may be those of any program."""
         files = tracked("*.cc", "*.h", "*.py", "*.sh", "*CMakeLists.txt", "*.cmake", "CMakePresets.json", ".ci", "scripts", "bench",
                         ":!bench/results", ":!tests/docs_test.py")
         sources = "\n".join(read(SOURCE / file) for file in files if not file.endswith(".md"))
@@ -242,7 +242,7 @@ class Reference(unittest.TestCase):
 
 
 class Marked(unittest.TestCase):
-    """The differences that the comparison of outputs accepts."""
+    """Tests marked.py: its comparison of a command's output with a page, and its parsing of marked code blocks."""
 
     def test_a_number_is_an_equal_number_however_it_is_written(self):
         for page, printed in (("[0]\ttrain-rmse:0.00001", "[0] train-rmse:1e-05"), ("1,000 rows", "1000 rows"),

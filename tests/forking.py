@@ -3,7 +3,7 @@ arguments of PYTHON (-c CODE, -m MODULE or a file, possibly after -W) and runs t
 these packages. This takes a few milliseconds instead of half a second for the imports. Warren's own packages are not imported in
 advance. With WARREN_NIGHTLY=1, python() returns PYTHON itself.
 
-The forked process has the environment, folder and standard streams of the started program. The program ends with the exit
+The forked process has the environment, working directory and standard streams of the started program. The program ends with the exit
 code or signal of the process; if the program ends first, the process is killed. Their process ids differ, and all forked processes begin
 with the same state of NumPy's global random generator."""
 import ast
@@ -26,7 +26,7 @@ import warnings
 
 import warren_testing
 
-#: Modules of the standard library that our own packages import.
+#: Modules of the standard library that Warren's own packages import.
 STANDARD = ("contextlib", "csv", "ctypes", "dataclasses", "hashlib", "hmac", "http.client", "inspect", "json", "pickle", "secrets",
             "typing", "urllib.request", "uuid")
 PROGRAM = """#!{python} -IS
@@ -48,8 +48,8 @@ os._exit(code)
 
 @functools.lru_cache(maxsize=None)
 def python(interpreter, *packages, path=""):
-    """Returns the path of the program described above, which exists until this process ends. `path`: a folder to search for packages
-    first."""
+    """Returns the path of the program described above, which exists until this process ends. `path`: a folder that is searched for packages
+    before the interpreter's own folders. Raises RuntimeError if a package cannot be imported."""
     if warren_testing.AT_NIGHT:
         return interpreter
     folder = pathlib.Path(tempfile.mkdtemp(prefix="warren-forking-"))
@@ -79,8 +79,8 @@ def receive(connection):
 
 
 def serve(listener):
-    """Forks a process for each request. In the forked process, returns the request and its streams. In the
-    server, returns None once the test that started it has ended."""
+    """Forks a process for each request. In the forked process, returns the request and its streams. In the server, kills the forked
+    processes and returns None once the test that started the server has ended."""
     found = selectors.DefaultSelector()
     found.register(listener, selectors.EVENT_READ, None)
     found.register(sys.stdin, selectors.EVENT_READ, None)
@@ -157,11 +157,11 @@ def become(request, streams):
             print(end.code, file=sys.stderr)
     except BaseException as error:  # pylint: disable=broad-except
         error.__traceback__ = error.__traceback__.tb_next.tb_next
-        # As Python does; functions that run at exit may read these.
+        # Python sets these for an uncaught exception, and functions that run at exit may read them.
         sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__
         sys.excepthook(type(error), error, error.__traceback__)
         code = 1
-    # Does what Python does at exit, except for tearing down modules, which takes longer than all the rest.
+    # These are Python's own steps at exit, except for tearing down modules, which takes longer than all the rest.
     threading._shutdown()  # pylint: disable=protected-access
     atexit._run_exitfuncs()  # pylint: disable=protected-access
     sys.stdout.flush()
@@ -191,7 +191,7 @@ def run(words):
 def main():
     address, path, *packages = sys.argv[1:]
     folder = os.path.dirname(address)
-    # The first process that imports one of our own packages compiles it for all others.
+    # The first process that imports one of Warren's own packages compiles it for all later ones.
     sys.dont_write_bytecode, sys.pycache_prefix = False, os.path.join(folder, "bytecode")
     if path:
         sys.path.insert(1, path)

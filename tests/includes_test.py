@@ -1,4 +1,4 @@
-"""Includes point in one direction: no folder includes files of a folder above it."""
+"""The source folders form layers: no folder includes files of a folder above it. Also, no two headers define a type of the same name."""
 
 import os
 import re
@@ -20,7 +20,8 @@ TOP = {
 
 
 def includes(folder):
-    """Yields (file, included file) for each include of one of our files in this folder. Both are relative to the top of the tree."""
+    """Yields (file, included path) for each quoted include with a folder in its path, in all files of this folder. The file is relative to
+    the top of the tree."""
     for path in sorted((SOURCE / folder).rglob("*")):
         if path.suffix in (".h", ".cc", ".cu"):
             for include in re.findall(r'^#include "([^"]+/[^"]+)"', path.read_text(), re.MULTILINE):
@@ -92,7 +93,7 @@ class IncludesTest(unittest.TestCase):
         self.assertGreater(seen, 300)
 
     def test_no_two_headers_define_a_type_of_one_name(self):
-        """The linker would silently use one of the definitions for both."""
+        """If two headers defined the same type differently, the linker would silently use the inline functions of one for both."""
         where = {}
         for folder in TOP:
             for path, name in definitions(folder):
@@ -100,7 +101,7 @@ class IncludesTest(unittest.TestCase):
         self.assertGreater(len(where), 300)
 
     def test_a_folder_does_not_include_the_folders_in_it(self):
-        """Only the reverse is allowed: transport/tcp includes transport, but transport does not include its tcp."""
+        """Only the reverse is allowed: for example, transport/tcp includes transport, but transport does not include transport/tcp."""
         for path, include in includes("rabit_engine"):
             self.assertFalse(
                 include.parts[0] == "rabit_engine"

@@ -1,4 +1,4 @@
-"""Each test has exactly one of the labels that say what it needs, so that selecting tests by these labels leaves out none."""
+"""Each test has exactly one of the labels unit, process, interop and cluster, so running the tests of each label runs every test once."""
 
 import collections
 import json

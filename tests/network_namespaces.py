@@ -1,5 +1,5 @@
 """Network namespaces that are connected to one network. They act as separate hosts on one machine, with separate addresses, routes, host
-names and abstract sockets. Needs root and iproute2. Used by tests and by bench/compare."""
+names and abstract sockets. Needs root and iproute2. Used by tests and by bench/training."""
 
 import json
 import os

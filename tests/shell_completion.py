@@ -83,8 +83,8 @@ class Terminal:
         self.wait_for(f"{mark}\r\n")
 
     def wait_for(self, expected):
-        """Waits until the output since the last call contains this text. Blanks and control sequences are ignored,
-        since the terminal may show the text in pieces and move them."""
+        """Waits until the output since the last call contains this text. Blanks and control sequences are ignored, since the shell may
+        draw the text in pieces and move the cursor between them. Raises AssertionError after LIMIT_S seconds."""
         end = time.monotonic() + LIMIT_S
         squeezed = "".join(expected.split(" "))
         while squeezed not in "".join(re.sub("\x1b\\[[0-9;?]*[a-zA-Z]|\x07", "", self.seen).split(" ")):

@@ -4,7 +4,7 @@ drops some.
     slow_wire.py --ports 3 --delay-ms 2 --loss 0.01
 
 makes port0, port1, port2 in the network namespace it runs in (they may be moved to others), prints a line, and forwards
-until it is killed. Every run drops the same frames."""
+until it is killed or a port disappears. Every run drops the same frames, counted in the order in which they arrive."""
 
 import argparse
 import fcntl
@@ -38,7 +38,7 @@ class Switch:
         self.taken = 0
 
     def take(self, port):
-        """Takes all frames that have arrived at a port."""
+        """Reads all frames that have arrived at a port, and queues those that are not dropped."""
         while True:
             try:
                 frame = os.read(port, MOST_BYTES)

@@ -98,7 +98,7 @@ class SlurmCluster(ClusterOfDaemons):
         node_lines = "\n".join(f"NodeName={name} NodeHostname={host} NodeAddr={address} Port={port}"
                                for name, port in zip(self.nodes, ports[1:]))
         if gpus:
-            # Copies of /dev/null (1, 3) stand for the GPUs: they must be devices, but without cgroups no process opens them.
+            # Copies of /dev/null (device 1, 3) stand in for the GPUs. Slurm requires devices, but opens none unless it uses cgroups.
             for index in range(gpus):
                 os.mknod(self.directory / f"nvidia{index}", 0o666 | stat.S_IFCHR, os.makedev(1, 3))
             (self.directory / "gres.conf").write_text(f"Name=gpu File={self.directory}/nvidia[0-{gpus - 1}]\n")
@@ -121,24 +121,25 @@ class SlurmCluster(ClusterOfDaemons):
         self._await(self._all_idle, "all nodes are idle")
 
     def set_down(self, node):
-        """Makes Slurm consider a node failed: Slurm ends the processes that run there."""
+        """Marks a node as failed; Slurm then kills the job processes that run there."""
         self.run("scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=test")
 
     def bring_back(self, node):
-        """Makes a node that has failed usable again, and waits until all are idle."""
-        self.run("scontrol", "update", f"NodeName={node}", "State=RESUME", capture_output=True)  # Slurm may have done so by itself
+        """Makes a failed node usable again, and waits until all nodes are idle."""
+        self.run("scontrol", "update", f"NodeName={node}", "State=RESUME", capture_output=True)  # fails if Slurm already resumed it
         self._await(self._all_idle, "all nodes are idle")
 
     def _all_idle(self):
         done = self.run("sinfo", "--noheader", "--Node", "--format=%N %T", capture_output=True, text=True, timeout=30)
-        # sinfo prints a line for each partition of a node.
+        # A set, because sinfo prints a line for each partition that a node is in.
         return set(done.stdout.split("\n")[:-1]) == {f"{name} idle" for name in self.nodes}
 
     def _running(self):
         return self.run("squeue", "--noheader", capture_output=True, text=True, timeout=5).stdout.strip()
 
     def _is_of_a_job(self, entry):
-        """Whether the process is slurmstepd, which leaves slurmd's process group, or a task, even one whose slurmstepd is gone."""
+        """Whether the process is a slurmstepd, which leaves slurmd's process group, or a task, even one whose slurmstepd has ended.
+        `entry`: its folder in /proc."""
         environment = (entry / "environ").read_bytes().split(b"\0")
         if f"SLURM_CONF={self.configuration}".encode() in environment and any(one.startswith(b"SLURMD_NODENAME=") for one in environment):
             return True

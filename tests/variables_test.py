@@ -1,4 +1,5 @@
-"""The table of environment variables (wire/variables.cc) lists exactly the variables that occur in the sources."""
+"""The table of environment variables (wire/variables.cc) lists exactly the WARREN_ variables that occur in the sources, and the sources do
+not use the variables' former names."""
 
 import os
 import re
@@ -8,7 +9,7 @@ from pathlib import Path
 SOURCE = Path(os.environ["WARREN_SOURCE"])
 TABLE = SOURCE / "wire/variables.cc"
 NAME = re.compile(r"\b(?:WARREN|RABIT)_[A-Z_]+\b")
-# (old name, file that also sets the variable under it), for workers whose librabit supports only the old name.
+# The exceptions: (old name, file that sets the variable under both names), for workers whose librabit supports only the old name.
 SET_TWICE = {("RABIT_TLS", "tracker/environment.cc"), ("RABIT_TLS", "python/src/warren/tracker.py")}
 
 

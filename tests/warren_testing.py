@@ -19,12 +19,12 @@ BIN = pathlib.Path(os.environ["WARREN_BIN"])
 SOURCE = pathlib.Path(os.environ["WARREN_SOURCE"])
 MAGIC = 0xFF99
 INTRODUCTION_MAGIC = 0x494A5257
-HELD, RELEASED, NOTED = 2, 3, 4  # our tracker's answers to a worker: wire/classic.h
+HELD, RELEASED, NOTED = 2, 3, 4  # our tracker's answers to Warren's workers: wire/classic.h
 #: at_night marks a test that only scripts/nightly runs, because a shorter test finds the same kind of fault or because the tested code
 #: rarely changes.
 AT_NIGHT = os.environ.get("WARREN_NIGHTLY") == "1"
 at_night = unittest.skipUnless(AT_NIGHT, "runs at night: WARREN_NIGHTLY=1")
-#: Marks tests that load librabit into Python, where a sanitizer's runtime would have to be loaded before Python.
+#: Marks tests that load librabit into Python. They are skipped with a sanitizer, whose runtime would have to be loaded before Python.
 without_sanitizers = unittest.skipIf(os.environ.get("WARREN_SANITIZE"), "SKIPPED: Python cannot load a library with a sanitizer")
 
 
@@ -38,7 +38,7 @@ def memory_bound(limit_bytes):
 
 
 def wait_for(condition, seconds=30.0, what="the condition", interval_s=0.01):
-    """Polls until `condition()` is true, and returns its value. Fails with `what` after `seconds`."""
+    """Polls until `condition()` is true, and returns its value. Raises AssertionError, naming `what`, after `seconds`."""
     end = time.monotonic() + seconds
     while not (value := condition()):
         if time.monotonic() > end:
@@ -61,7 +61,8 @@ class Tracker:
     """A running rabit-tracker, with the environment that it printed."""
 
     def __init__(self, *options, max_files=None, enter=None):
-        """`enter` turns the command into one that runs it elsewhere."""
+        """`max_files`: the tracker's limit of open files. `enter`: a function that turns the command into one that runs it elsewhere,
+        e.g. in a network namespace."""
         limit = (lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (max_files, max_files))) if max_files else None
         # A pipe makes the tracker end when this process ends, for whatever reason.
         gone, self.alive = os.pipe()

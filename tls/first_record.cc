@@ -15,7 +15,7 @@ namespace warren::tls {
 namespace {
 
 constexpr std::size_t kHeadBytes = 5;     // RFC 8446, 5.1: type, version, length
-constexpr std::size_t kMostBytes = 4096;  // Warren's first records have 250 bytes
+constexpr std::size_t kMostBytes = 4096;  // the first records of Warren's clients have about 250 bytes
 
 }  // namespace
 

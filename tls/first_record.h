@@ -5,15 +5,16 @@
 namespace warren::tls {
 
 enum class FirstRecord {
-  /// Not TLS, or the first record is too long for a Warren hello, or the connection ends within it.
+  /// The bytes are not TLS, or the first record is too long for a Warren hello, or the connection has ended
+  /// or failed before the record was complete.
   kNone,
   kIncomplete,  ///< nothing has arrived yet, or only part of a TLS record
-  kWhole
+  kWhole        ///< the first record has arrived completely
 };
 
-/// Looks at the first record without consuming it. A session takes about 50 KiB, so servers create a session
-/// only for pending connections that have sent a whole record. Sets SO_RCVLOWAT, so that the socket becomes
-/// readable when the record's header has arrived, and then only when the whole record has.
+/// Reads the first record without consuming it. A session takes about 50 KiB, so servers create a session
+/// only for connections that have sent a whole record. If the record is incomplete, sets SO_RCVLOWAT, so that
+/// the socket becomes readable only when more of the record has arrived: first its header, then all of it.
 FirstRecord LookAtFirstRecord(int fd);
 
 }  // namespace warren::tls

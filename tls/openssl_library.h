@@ -1,5 +1,5 @@
-// OpenSSL, loaded when TLS is first needed. Thus Warren's programs and libraries also run on machines without
-// OpenSSL, and a process that has already loaded a copy (such as Python's) uses that copy.
+// OpenSSL, loaded when TLS is first needed. Warren's programs and libraries therefore also run on machines
+// without OpenSSL, and a process that has already loaded libssl.so.3, as Python may, uses that copy.
 #pragma once
 
 // OpenSSL 3.5 deprecates BIO_meth_get_*; 3.0 has no alternative.
@@ -9,7 +9,8 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 
-// All functions used. (Functions that OpenSSL's headers wrap in macros are listed under their real names.)
+// All functions of OpenSSL that are used. Those that OpenSSL's headers wrap in macros are listed under their
+// real names.
 #define WARREN_OPENSSL_FUNCTIONS(F)        \
   F(TLS_method)                            \
   F(SSL_CTX_new)                           \
@@ -75,15 +76,15 @@
 namespace warren::tls {
 
 struct OpenSsl {
-// NOLINTNEXTLINE(bugprone-macro-parentheses): the name of a member stands in no parentheses.
+// NOLINTNEXTLINE(bugprone-macro-parentheses): a member's name cannot be put in parentheses.
 #define WARREN_DECLARE(name) decltype(&::name) name = nullptr;
   WARREN_OPENSSL_FUNCTIONS(WARREN_DECLARE)
 #undef WARREN_DECLARE
 };
 
-/// Returns the functions of OpenSSL, which is loaded once and never unloaded. If loading failed, every call
-/// throws std::runtime_error, whose message names the missing file or function and the package that contains
-/// it.
+/// Returns the functions of OpenSSL. The first call loads it; it is never unloaded. If loading failed, every
+/// call throws std::runtime_error, whose message names the missing file or function and the package that
+/// contains OpenSSL.
 const OpenSsl& LoadOpenSsl();
 
 }  // namespace warren::tls

@@ -17,10 +17,9 @@
 namespace warren::tls {
 namespace {
 
-// The maximum number of data bytes in one record.
+// The maximum number of data bytes in a record.
 constexpr std::size_t kRecordBytes = SSL3_RT_MAX_PLAIN_LENGTH;
-// The size of the read buffer once the peer is authenticated: one call then reads several records from the
-// socket.
+// The size of the read buffer once the peer is authenticated. One system call can then read several records.
 constexpr std::size_t kReadBufferBytes = std::size_t{64} << 10;
 constexpr unsigned char kAes128GcmSha256[] = {0x13, 0x01};
 constexpr char kSuites[] = "TLS_AES_128_GCM_SHA256";
@@ -30,7 +29,7 @@ constexpr char kSuites[] = "TLS_AES_128_GCM_SHA256";
 /// The socket of one connection, for both directions.
 struct Socket {
   int fd = -1;
-  bool keeps_silent = false;  ///< whether to suppress alerts: unauthenticated peers get no bytes
+  bool keeps_silent = false;  ///< whether alerts are suppressed: an unauthenticated client gets no bytes
   bool ended = false;
   std::size_t bytes_read = 0;
 };
@@ -59,8 +58,8 @@ int WithRetryFlag(BIO* bio, int flag, const Call& call) {
   return static_cast<int>(count);
 }
 
-// Replaces OpenSSL's own function, which raises SIGPIPE if the peer has closed the connection; that would end
-// the program that uses this library.
+// Replaces OpenSSL's own function. That one would raise SIGPIPE if the peer has closed the connection, and so
+// end a program that uses this library.
 int Write(BIO* bio, const char* data, int bytes) {
   const OpenSsl& ssl = LoadOpenSsl();
   // With kernel TLS, records other than data need a control message, which OpenSSL's own function creates.
@@ -83,9 +82,9 @@ int Read(BIO* bio, char* data, int bytes) {
   return count;
 }
 
-// Refuses all operations except a flush and the query for the end of the stream. In particular it refuses
-// kernel TLS for receiving: before Linux 6.14 the kernel cannot handle a key change by the peer, and would
-// end the connection. For sending, the kernel only needs the current key.
+// Refuses all operations on the reading side except a flush and the query for the end of the stream. In
+// particular it refuses kernel TLS for receiving: before Linux 6.14 the kernel cannot handle a key change by
+// the peer, and would end the connection. For sending, one key suffices, because the kernel never changes it.
 long ControlReading(BIO* bio, int command, long, void*) {
   if (command == BIO_CTRL_FLUSH) return 1;
   return command == BIO_CTRL_EOF && static_cast<const Socket*>(LoadOpenSsl().BIO_get_ex_data(bio, 0))->ended;
@@ -118,7 +117,8 @@ struct PreSharedKey {
   std::string purpose;
   Secret secret;
 
-  /// Returns the key as a session, the form in which OpenSSL takes external keys; null on failure.
+  /// Returns the key as a new session, the form in which OpenSSL takes external keys; null on failure.
+  /// OpenSSL takes ownership.
   SSL_SESSION* AsSession(SSL* connection) const {
     const OpenSsl& ssl = LoadOpenSsl();
     SSL_SESSION* session = ssl.SSL_SESSION_new();
@@ -183,7 +183,7 @@ struct Context::Impl {
     ssl.SSL_CTX_set_psk_use_session_callback(context, &OfferKey);
     ssl.SSL_CTX_set_psk_find_session_callback(context, &FindKey);
   }
-  /// For web clients.
+  /// See ForWebClients.
   explicit Impl(const std::string& authorities)
       : key{}, records_per_key(kRecordsPerKey), context(ssl.SSL_CTX_new(ssl.TLS_method())), is_web(true) {
     if (context == nullptr) throw std::bad_alloc();
@@ -235,11 +235,11 @@ struct Session::Impl {
   int failure = 0;  ///< errno of a permanent failure, or 0
   std::string error;
   std::uint64_t records = 0;  ///< number of records sent under the current key
-  /// Data to be sent: pieces joined together, or a record that must be written again because there was no
-  /// space.
+  /// The content of a record that consists of both pieces of a Send, or that must be written again because
+  /// there was no space.
   std::vector<char> staged;
   bool has_to_repeat = false;
-  /// The number of bytes already sent that Send has not yet reported as taken.
+  /// The number of bytes that have been sent although Send has not reported them as taken yet.
   std::size_t ahead = 0;
 
   Impl(std::shared_ptr<const Context::Impl> of, Role role, int fd)
@@ -256,8 +256,8 @@ struct Session::Impl {
       ssl.SSL_set_accept_state(connection);
     } else {
       ssl.SSL_set_connect_state(connection);
-      // Except for web clients, no certificate authority is trusted, so a server that presents a certificate
-      // is rejected: it does not belong to this job.
+      // Except for web clients, no certificate authority is trusted: a server that presents a certificate
+      // does not belong to this job and is rejected.
       ssl.SSL_set_verify(connection, SSL_VERIFY_PEER, nullptr);
     }
   }
@@ -265,7 +265,8 @@ struct Session::Impl {
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
-  // Converts the return value of a failed call to an errno; 0 means the end of the stream.
+  // Converts the return value of a failed call to an errno; 0 means the end of the stream. Permanent failures
+  // are also stored in `failure` and `error`.
   int Classify(int returned) {
     const int seen = errno;
     switch (ssl.SSL_get_error(connection, returned)) {
@@ -297,8 +298,8 @@ struct Session::Impl {
     return why == 0 ? 0 : -1;
   }
 
-  // Continues the handshake. Returns 0 when it is complete, kEnded at the end of the stream, otherwise like
-  // Classify.
+  // Continues the handshake. Returns 0 if it is complete, kEnded at the end of the stream, otherwise an
+  // errno.
   static constexpr int kEnded = -1;
   int Shake() {
     if (established) return 0;

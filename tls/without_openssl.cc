@@ -1,4 +1,4 @@
-// For builds without OpenSSL's headers: no Context can be constructed, so nothing else is ever called.
+// For builds without OpenSSL's headers: no Context can be constructed, so no Session is ever made or used.
 #include <cstdlib>
 #include <stdexcept>
 

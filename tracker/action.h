@@ -1,4 +1,5 @@
-// Actions requested and events reported by a job, as plain values. The server (server.cc) processes them.
+// The actions that a job requests and the events that it reports, as plain values. The server (server.cc)
+// carries them out.
 #pragma once
 
 #include <chrono>
@@ -22,8 +23,8 @@ struct Send {
 struct Close {
   ConnectionId connection;  ///< closed once all bytes to send have been written
 };
-/// Connects to a peer; Job::Connected or Job::Closed follows. Bytes that are sent before then are written
-/// once the connection is established.
+/// Connects to a peer; Job::Connected or Job::Closed is called afterwards. Bytes that are sent before then
+/// are written once the connection is established.
 struct Connect {
   ConnectionId connection;
   std::string host;
@@ -46,7 +47,9 @@ struct Linked {};
 /// A new generation of an elastic job has begun: from now on, its members train together.
 struct GenerationBegan {
   int number, size;
-  double seconds;    ///< since the event that ended the previous generation
+  /// The time since a member of the previous generation was lost or, without a loss, since the first worker
+  /// waited for this generation.
+  double seconds;
   std::string text;  ///< "generation 2 begins with 1 worker (task 0), 0.2 s after task 1 (host n1) was lost"
 };
 /// A worker of an elastic job has reported that the job's work is done (`is_done`), or a worker that had
@@ -54,12 +57,12 @@ struct GenerationBegan {
 struct WorkDone {
   bool is_done;
 };
-/// The workers cannot continue together. All remaining workers were told to stop, and all workers may start
-/// again.
+/// The workers cannot continue together. Those that the tracker could reach were told to stop, and all
+/// workers may start again. Not reported for elastic jobs, in which Job handles the loss.
 struct Broken {
   std::string task_id;  ///< the first worker that failed
   int rank;
-  std::string story;  ///< which worker failed, and how
+  std::string story;  ///< which worker failed, and how, for people
 };
 /// A status report from a worker of either dialect, even from a worker that has not joined.
 struct WorkerReported {
@@ -70,7 +73,7 @@ struct Print {
   int rank;  ///< the worker that printed it, or -1 if unknown
 };
 struct Finished {
-  std::string failure;  ///< empty: every worker has shut down
+  std::string failure;  ///< why the job failed; empty if it succeeded
 };
 using Action = std::variant<Send, Close, Connect, Report, Joined, Assigned, Linked, GenerationBegan, WorkDone,
                             Broken, WorkerReported, Print, Note, Finished>;

@@ -12,7 +12,7 @@
 namespace warren::tracker {
 namespace {
 
-/// Maximum number of hosts listed in a refusal.
+/// The maximum number of hosts listed in a refusal.
 constexpr std::ptrdiff_t kMostHostsShown = 4;
 
 }  // namespace

@@ -15,19 +15,19 @@
 
 namespace warren::tracker {
 
-/// Which workers are admitted without proving the token or being vouched for. Such workers use the plain
-/// protocol of XGBoost or rabit. Workers that prove the token are always admitted.
+/// The workers that are admitted although they neither prove the token nor were vouched for. They use the
+/// plain protocol of XGBoost or rabit. Workers that prove the token are always admitted.
 enum class Admit {
   kToken,  ///< none
   kUser,   ///< processes of the tracker's user on the tracker's machine; they can read the token anyway
-  kHosts,  ///< workers on the hosts of the job
+  kHosts,  ///< workers on AdmissionOptions::hosts
   kAny
 };
 
 struct AdmissionOptions {
-  /// The job's token; without one, workers need not and cannot prove anything.
+  /// The job's token. Without one, all workers are admitted, and none can prove anything.
   std::optional<wire::JobToken> token;
-  /// Source of the nonces: random, and different for each tracker.
+  /// The source of the nonces: random, and different for each tracker.
   wire::Nonce seed{};
   Admit admit = Admit::kUser;
   /// Host addresses, in the form in which connections report them: "10.0.0.7", "fd00::7".
@@ -40,14 +40,14 @@ class Admission {
  public:
   explicit Admission(AdmissionOptions options);
 
-  /// std::nullopt without a token.
+  /// The keys of the job's token; std::nullopt without a token.
   const std::optional<wire::AuthenticationKeys>& keys() const { return keys_; }
   bool requires_tls() const { return options_.tls; }
-  /// Returns a nonce that was never used before.
+  /// Returns a nonce that has never been used before.
   wire::Nonce NextNonce();
 
   /// The reason for refusing an unauthenticated peer at this address; std::nullopt if it is admitted.
-  /// `is_own_user`: whether the peer is a process of the tracker's user on this machine; only matters if
+  /// `is_own_user`: whether the peer is a process of the tracker's user on this machine; matters only if
   /// AsksForUser().
   std::optional<std::string> Refusal(const std::string& host, bool is_own_user) const;
   bool AsksForUser() const { return options_.token && !closed_ && options_.admit == Admit::kUser; }
@@ -56,15 +56,15 @@ class Admission {
   void Vouch(const wire::Vouch& vouch, const std::string& host);
   /// Whether a worker at `host` has been vouched for.
   bool ExpectsFrom(const std::string& host) const { return hosts_with_tickets_.contains(host); }
-  /// Returns the task id of a peer at `host`. `shown`: the task id field of the peer's hello, which should
-  /// hold a ticket and a task id. `starts`: whether the peer is joining, which a ticket permits only once.
-  /// Throws wire::ProtocolError if the ticket was not issued for this task at this host, or if `starts` and
-  /// the ticket was used before. If `shown` holds no ticket, the message is `refusal`.
+  /// Returns the task id of a peer at `host`. `shown`: the task id in the peer's hello, which should have the
+  /// form TASK#TICKET. `starts`: whether the peer is joining, for which a ticket is valid only once. Throws
+  /// wire::ProtocolError if the ticket was not issued for this task at this host, or if `starts` and the
+  /// ticket was used before. If `shown` holds no ticket, the error's message is `refusal`.
   std::string TaskOf(std::string_view shown, const std::string& host, bool starts,
                      const std::string& refusal);
 
-  /// Whether a worker with the token has asked to join. From then on only such workers are admitted: a job
-  /// never mixes authenticated and unauthenticated workers.
+  /// Whether a worker with the token has asked to join, or a worker has been vouched for. From then on, only
+  /// such workers are admitted: a job never mixes authenticated and unauthenticated workers.
   bool closed() const { return closed_; }
   void Close() { closed_ = true; }
 

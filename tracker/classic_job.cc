@@ -15,7 +15,7 @@ namespace classic = wire::classic;
 
 namespace {
 
-/// Time after the last shutdown during which text to print is still accepted.
+/// The maximum time for which the job waits for text to print after the last shutdown.
 constexpr std::chrono::milliseconds kLastWords{200};
 
 }  // namespace
@@ -89,8 +89,8 @@ void ClassicJob::Drop(ConnectionId connection, const std::string& reason) {
   Forget(connection);
 }
 
-// Frees a rank to which no other rank has a link yet. It can then be given to the next worker: to the same
-// task again or, if the peer was not a worker, to the worker whose place the peer took.
+// Frees the rank of a worker that has not completed an exchange. It can then be given to the next worker: to
+// the same task again or, if the peer was not a worker, to the worker whose rank the peer took.
 void ClassicJob::Unassign(int rank) {
   const auto task = task_ranks_.find(members_[rank].task_id);
   if (task != task_ranks_.end() && task->second == rank) task_ranks_.erase(task);
@@ -145,8 +145,8 @@ void ClassicJob::HandleHello(ConnectionId connection, Peer& peer, const classic:
   }
 }
 
-// The number of workers of the job. While no rank is assigned, it is the number that the waiting workers ask
-// for or, if they do not ask for one, the tracker's own setting.
+// The number of workers of the job. While no rank is assigned, this is the number that the waiting workers
+// request or, if they request none, the number with which the tracker was started.
 int ClassicJob::ExpectedWorldSize() const {
   if (num_assigned_ > 0) return options_.num_workers;
   if (!asking_.empty()) return peers_.at(*asking_.begin()).hello.world_size;
@@ -177,10 +177,10 @@ void ClassicJob::SetWorldSize(int world_size) {
   members_.assign(world_size, {});
 }
 
-// A rank belongs to the task it was given to. A task may be restarted on another host, but messages from a
-// running worker are accepted only from the host it joined from, unless the peer has proved the token:
-// otherwise a worker of another job whose tracker used the same port could be mistaken for a worker of this
-// job.
+// Throws ProtocolError unless the peer may act for this rank. A rank belongs to the task that it was given
+// to. The task may be restarted on another host, but other messages are accepted only from the host that the
+// rank joined from, unless the peer is authenticated: otherwise a worker of another job whose tracker used
+// the same port could be mistaken for a worker of this job.
 void ClassicJob::RequireOwner(ConnectionId connection, int rank, const classic::Hello& hello) const {
   const std::string& owner = members_[rank].task_id;
   const bool anonymous = owner == classic::kNoTaskId || hello.task_id == classic::kNoTaskId;
@@ -210,7 +210,7 @@ void ClassicJob::HandleStart(ConnectionId connection, Peer& peer, TimePoint now)
   }
   if (rank < 0) return AddPending(connection, peer, now);
   const Member& member = members_[rank];
-  if (member.waits != 0 || member.shut_down_before) ReturnToJob(rank);  // its exit has not been reported yet
+  if (member.waits != 0 || member.shut_down_before) ReturnToJob(rank);  // its previous process has gone
   if (member.shut_down) {
     throw wire::ProtocolError(fmt::format("rank {} has already shut down and cannot start again", rank));
   }
@@ -227,7 +227,7 @@ void ClassicJob::HandleRecover(ConnectionId connection, Peer& peer, TimePoint no
         fmt::format("it wants to recover as rank {}, which has not been assigned", rank));
   }
   RequireOwner(connection, rank, peer.hello);
-  if (members_[rank].shut_down_before) ReturnToJob(rank);  // called back by the previous tracker
+  if (members_[rank].shut_down_before) ReturnToJob(rank);  // the previous tracker called it back
   if (members_[rank].shut_down) {
     throw wire::ProtocolError(fmt::format("rank {} has already shut down and cannot recover", rank));
   }
@@ -242,8 +242,8 @@ void ClassicJob::HandleShutdown(ConnectionId connection, Peer& peer, TimePoint n
   }
   RequireOwner(connection, rank, peer.hello);
   Member& member = members_[rank];
-  // Whether the worker was waiting for the others when the previous tracker died, and now repeats its
-  // shutdown.
+  // Whether the worker announced its shutdown to the previous tracker, and now repeats it because that
+  // tracker died before releasing it.
   const bool again = member.shut_down && std::exchange(member.shut_down_before, false);
   if (member.shut_down && !again) {
     throw wire::ProtocolError(fmt::format("rank {} has already shut down", rank));
@@ -277,10 +277,10 @@ void ClassicJob::HandlePrint(ConnectionId connection, const Peer& peer, const cl
 void ClassicJob::HandleWait(ConnectionId connection, Peer& peer) {
   members_[peer.rank].waits = connection;
   connections_.Send(connection, classic::Encode(classic::TrackerWord::kHeld));
-  if (!linked_) CallBackThoseWhoWait();  // the lost worker is already back
+  if (!linked_) CallBackThoseWhoWait();  // a lost worker has returned and needs their state
 }
 
-/// Reverts the shutdown of a rank: its worker was lost while waiting for the others, or must rejoin.
+/// Reverts the shutdown of a rank, whose worker was lost while waiting for the others, or is needed again.
 void ClassicJob::ReturnToJob(int rank) {
   members_[rank].waits = 0;
   members_[rank].shut_down = members_[rank].shut_down_before = false;
@@ -288,7 +288,8 @@ void ClassicJob::ReturnToJob(int rank) {
   Write({.kind = Note::Kind::kReturned, .rank = rank});
 }
 
-/// Calls waiting workers back: a lost worker has returned and needs their state.
+/// Calls back the workers that wait for the others to shut down: a lost worker has returned and needs their
+/// state.
 void ClassicJob::CallBackThoseWhoWait() {
   if (num_shut_down_ == 0) return;
   for (int rank = 0; rank < options_.num_workers; ++rank) {
@@ -316,7 +317,8 @@ void ClassicJob::FinishWhenAllHaveShutDown(TimePoint now) {
   for (const auto& [connection, peer] : peers_) {
     if (peer.phase == Phase::kLeaves) leaving.push_back(connection);
   }
-  // This includes workers that have not asked to wait yet. All others have closed their connections.
+  // This includes workers that have not sent WaitForOthers yet. The other workers have closed their
+  // connections.
   for (const ConnectionId connection : leaving) {
     connections_.Send(connection, classic::Encode(classic::TrackerWord::kReleased));
     Forget(connection);
@@ -346,7 +348,7 @@ void ClassicJob::AssignPending(TimePoint now) {
   for (const UnrankedWorkers::Worker& worker : unranked_.TakeSorted(options_.sort_by)) {
     while (rank < options_.num_workers && members_[rank].assigned) ++rank;
     if (rank == options_.num_workers) {
-      // More workers waited than there are ranks: the worker that had asked for a larger world is gone.
+      // More workers waited than there are ranks: the worker that had requested a larger world has gone.
       Drop(worker.connection, fmt::format("all {} ranks are taken", options_.num_workers));
       continue;
     }

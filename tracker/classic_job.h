@@ -1,6 +1,6 @@
 // A job of rabit workers (the classic dialect): which workers have joined, their ranks and links, and which
-// are done. A state machine without I/O, so that it can be tested, fuzzed and simulated: connections are
-// numbers, the time is an argument, and actions go to the connection table.
+// workers have shut down. A state machine without I/O, so that it can be tested, fuzzed and simulated:
+// connections are numbers, the time is an argument, and actions go to the connection table.
 #pragma once
 
 #include <chrono>
@@ -21,14 +21,14 @@
 
 namespace warren::tracker {
 
-/// Time limit of each step of linking. Connecting to peers can take as long as TCP's own connect timeout
-/// (about two minutes on Linux).
+/// The time limit of each step of linking that the worker itself must take. Connecting to peers can take as
+/// long as TCP's own connect timeout (about two minutes on Linux).
 inline constexpr std::chrono::seconds kLinkTimeout{300};
 class ClassicJob final : public DialectJob {
  public:
   ClassicJob(ConnectionTable& connections, const JobOptions& options, TimePoint now);
 
-  /// Workers that were being linked are expected to reconnect.
+  /// Expects the workers that were being linked to reconnect.
   void TakeOver(const std::vector<Note>& notes, TimePoint now) override;
 
   void Opened(ConnectionId connection) override { peers_[connection]; }
@@ -52,26 +52,26 @@ class ClassicJob final : public DialectJob {
   std::string DescribeMissing() const override;
 
  private:
-  /// Progress of a connection.
+  /// The progress of a connection.
   enum class Phase { kHello, kPrint, kWaitsForRank, kAssigned, kWaitsForPlan, kPlanned, kLinked, kLeaves };
   struct Peer {
     Phase phase = Phase::kHello;
     wire::classic::WorkerStream stream;
     wire::classic::Hello hello;
-    int rank = -1;         ///< the rank this exchange is about, once assigned
+    int rank = -1;         ///< the rank that it was given or is shutting down; -1 before
     bool retries = false;  ///< whether connections of its last plan failed
   };
   struct Member {
     bool assigned = false;
     bool shut_down = false;
-    /// Whether the worker announced its shutdown to the previous tracker. It may announce the shutdown again.
+    /// Whether the worker announced its shutdown to the previous tracker. It may do so once more.
     bool shut_down_before = false;
     bool has_linked = false;  ///< whether the worker has completed an exchange
     std::string task_id;
     std::string host;
     std::int32_t listen_port = 0;
-    ConnectionId exchange = 0;  ///< open start or recover exchange; 0 if none
-    ConnectionId waits = 0;     ///< connection on which it waits for the others after its shutdown; 0 if none
+    ConnectionId exchange = 0;  ///< connection on which the worker starts or recovers; 0 if none
+    ConnectionId waits = 0;     ///< connection on which the worker sent WaitForOthers; 0 if none
   };
 
   Peer* Find(ConnectionId connection);
@@ -108,13 +108,14 @@ class ClassicJob final : public DialectJob {
   void Assign(ConnectionId connection, Peer& peer, int rank, TimePoint now);
   void SendReadyPlans(TimePoint now);
   void Fail(std::string reason);
-  /// Whether the timeout is running: workers are missing, or were about to end when this tracker took over.
+  /// Whether the timeout is running: workers are missing, or some workers had shut down already when this
+  /// tracker took over.
   bool HasDeadline() const { return options_.timeout.count() > 0 && (!linked_ || awaits_end_); }
   void Write(Note note);
 
   ConnectionTable& connections_;
-  JobOptions options_;      ///< num_workers is the number the first worker asked for, if any
-  int configured_workers_;  ///< the number the tracker was started with
+  JobOptions options_;      ///< num_workers is the number that the first worker requested, if any
+  int configured_workers_;  ///< the number with which the tracker was started
   std::unordered_map<ConnectionId, Peer> peers_;
   UnrankedWorkers unranked_{wire::classic::kNoTaskId};
   std::set<ConnectionId> asking_;  ///< the unranked workers that requested a world size
@@ -124,11 +125,11 @@ class ClassicJob final : public DialectJob {
   std::optional<LinkBroker> broker_;
   int num_assigned_ = 0;
   int num_shut_down_ = 0;
-  bool begun_ = false;  ///< whether a worker has made all of its links
+  bool begun_ = false;  ///< whether any worker has made all of its links
   bool linked_ = false;
   bool awaits_end_ = false;
   bool finished_ = false;
-  std::optional<TimePoint> finish_by_;  ///< set once all workers have shut down
+  std::optional<TimePoint> finish_by_;  ///< kLastWords after the last shutdown
   TimePoint incomplete_since_;
 };
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* kLost = "was lost: it ended without a shutdown";
 
-/// The first line of a worker's error text, which may be a stack trace; at most kMostBytes of it.
+/// The first line of a worker's error text, which may include a stack trace; at most kMostBytes of it.
 std::string FirstLine(const std::string& text) {
   constexpr std::size_t kMostBytes = 400;
   return wire::PrintableLines(text.substr(0, std::min(text.find('\n'), kMostBytes)));
@@ -47,11 +47,11 @@ void CollectiveJob::Connected(ConnectionId connection) {
 void CollectiveJob::Closed(ConnectionId connection, std::string_view why, TimePoint now) {
   if (error_ports_.contains(connection)) return ErrorConnectionClosed(connection, why, now);
   const auto peer = peers_.find(connection);
-  // The connection leads to the error port of a worker that is leaving or has failed.
+  // The connection belongs to the error port of a worker that is leaving or has failed.
   if (peer == peers_.end()) return connections_.Close(connection);
   if (peer->second.leaves_run > 0) return Left(connection);
-  // If a member fails before it has sent its message, such as its shutdown, its error port or its launcher
-  // reveals this.
+  // The peer may be a member that has failed before it could send its message, such as its shutdown. Then its
+  // error port or its launcher reveals this.
   if (RankOf(connection) >= 0) {
     connections_.Log(Severity::kDebug, fmt::format("{}: {}", connections_.Name(connection), why));
     return Forget(connection);
@@ -131,7 +131,8 @@ void CollectiveJob::HandleStart(ConnectionId connection, const collective::Start
           fmt::format("it wants to start, but all {} workers of the job have already joined: {}",
                       options_.num_workers, DescribeMissing()));
     }
-    // While the member's error port is open, the member is still running on the host it joined from.
+    // While the connection to the member's error port is open, the member is still running on the host it
+    // joined from.
     const Member& member = members_[*rank];
     if (member.error_connection != 0 && error_ports_.at(member.error_connection).reached &&
         !connections_.MaySpeakFor(connection, member.host)) {
@@ -171,7 +172,7 @@ void CollectiveJob::CallErrorPort(ConnectionId connection) {
   error_ports_[peer.error_connection] = {.waiting = connection};
 }
 
-/// All workers have joined: assigns ranks and tells each worker which worker to connect to.
+/// Assigns ranks, after all workers have joined, and tells each worker which worker to connect to.
 void CollectiveJob::Bootstrap() {
   const std::vector<UnrankedWorkers::Worker> order = unranked_.TakeSorted(options_.sort_by);
   members_.clear();
@@ -191,7 +192,7 @@ void CollectiveJob::Bootstrap() {
     Member& member = members_.emplace_back();
     member.task_id = task_id;
     member.host = host;
-    CallErrorPort(connection);  // retry if it could not be reached
+    CallErrorPort(connection);  // once more, if it could not be reached before
     member.error_connection = std::exchange(peers_.at(connection).error_connection, 0);
     if (member.error_connection != 0) {
       error_ports_.at(member.error_connection).rank = number;
@@ -233,8 +234,8 @@ void CollectiveJob::HandleShutdown(ConnectionId connection, TimePoint now) {
   if (std::exchange(member.lost_since, {})) --num_lost_;
   ++num_shut_down_;
   ++num_leaving_;
-  // The worker now tells its error port to end, over a connection queued after ours, and treats it as an
-  // error if the port has closed by then. The worker closes this connection once that is done.
+  // The worker now ends its error port through a connection that is queued after the tracker's, and treats it
+  // as an error if the port has closed by then. Afterwards it closes this connection.
   error_ports_.erase(member.error_connection);
   peer.error_connection = std::exchange(member.error_connection, 0);
   peer.leaves_run = run_;
@@ -246,7 +247,7 @@ void CollectiveJob::HandleShutdown(ConnectionId connection, TimePoint now) {
 }
 
 void CollectiveJob::HandlePrint(ConnectionId connection, const collective::Print& print) {
-  // Workers of a failed job may still print.
+  // Workers may still print after the run has broken.
   const bool of_broken_job =
       stage_ == Stage::kBroken && std::any_of(members_.begin(), members_.end(), [&](const Member& member) {
         return connections_.MaySpeakFor(connection, member.host);
@@ -291,13 +292,13 @@ void CollectiveJob::ErrorConnectionClosed(ConnectionId error_connection, std::st
   connections_.Log(Severity::kDebug, fmt::format("{}: {}", connections_.Name(error_connection), why));
   error_ports_.erase(error_connection);
   connections_.Close(error_connection);
-  if (port.rank < 0) {  // if the worker has exited, its start connection shows that
+  if (port.rank < 0) {  // the worker still waits; if it has exited, port.waiting closes, too
     peers_.at(port.waiting).error_connection = 0;
     return;
   }
   Member& member = members_[port.rank];
   member.error_connection = 0;
-  // A port that was never reached says nothing about its worker.
+  // The end of a connection that was never established does not mean that the worker was lost.
   if (stage_ != Stage::kRunning || !port.reached || member.shut_down || member.reported_error) return;
   member.lost_since = now;
   ++num_lost_;
@@ -313,7 +314,8 @@ void CollectiveJob::TaskFailed(const std::string& task_id, const std::string& ho
   if (stage_ != Stage::kRunning || finished_) return;
   const auto rank = RankOfTask(task_id);
   if (!rank || members_[*rank].shut_down) return;
-  // The failure is already known; whether it came first will be known soon.
+  // The worker has reported the failure itself. Whether another worker failed first is decided after
+  // kSilentFailureGrace.
   if (suspected_ && members_[*rank].reported_error) return;
   Break(*rank, how, now);
 }
@@ -333,8 +335,8 @@ void CollectiveJob::Confirm(TimePoint now) {
   Break(first.rank, first.what, now);
 }
 
-/// Ends the current run, which cannot continue without this rank or without a rank that was lost earlier, and
-/// tells all other workers to stop. In an elastic job, only reports the loss.
+/// Breaks the current run, which cannot continue without this rank or without a rank that was lost earlier,
+/// and tells all other workers to stop. In an elastic job, only reports the loss.
 void CollectiveJob::Break(int rank, std::string what, TimePoint now) {
   if (const auto first = LostBefore(rank)) {
     connections_.Log(Severity::kDebug, fmt::format("{} {}", Describe(rank), what));
@@ -344,7 +346,8 @@ void CollectiveJob::Break(int rank, std::string what, TimePoint now) {
   suspected_.reset();
   const std::string story = fmt::format("{} {}", Describe(rank), what);
   if (options_.elastic) {
-    // The members leave as usual and rejoin in another generation. XGBoost's error signal would end them.
+    // The members leave the run as usual and join another generation. XGBoost's error signal would end their
+    // processes.
     if (!std::exchange(was_broken_, true)) connections_.Add(Broken{members_[rank].task_id, rank, story});
     num_lost_ = 0;
     for (Member& member : members_) member.lost_since.reset();
@@ -360,8 +363,8 @@ void CollectiveJob::Break(int rank, std::string what, TimePoint now) {
     const ConnectionId error_connection = std::exchange(member.error_connection, 0);
     if (error_connection == 0) continue;
     error_ports_.erase(error_connection);
-    // The failed rank's own connection stays open: the worker is exiting and would fail on a closed
-    // connection.
+    // The failed rank's connection stays open: its worker is exiting, and would report another error if the
+    // connection were closed.
     if (other == rank) continue;
     connections_.Send(error_connection, collective::Encode(collective::Signal::kError));
     connections_.Close(error_connection);
@@ -372,7 +375,7 @@ void CollectiveJob::Break(int rank, std::string what, TimePoint now) {
   connections_.Add(Broken{members_[rank].task_id, rank, story});
 }
 
-/// Tells the error port that nothing more follows, so that it may close.
+/// Tells a worker that nothing more will arrive at its error port, and closes the connection.
 void CollectiveJob::CloseErrorConnection(ConnectionId error_connection) {
   error_ports_.erase(error_connection);
   if (error_connection == 0 || !connections_.Has(error_connection)) return;
@@ -465,7 +468,7 @@ void CollectiveJob::TakeOver(const std::vector<Note>& notes, TimePoint now) {
     }
   }
   incomplete_since_ = now;
-  // If the tracker died before it had written down all members, the job is treated as broken: all workers
+  // If the previous tracker died before it had noted all members, the run is treated as broken: all workers
   // must join again.
   if (stage_ == Stage::kRunning && static_cast<int>(members_.size()) < options_.num_workers)
     stage_ = Stage::kBroken;

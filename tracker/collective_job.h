@@ -1,11 +1,11 @@
-// A job of XGBoost 2.1 and later (the collective dialect): gathers all workers, tells each worker its
-// successor in the ring, counts the workers that are done and, if one fails, tells all others to stop. A
-// state machine without I/O, like classic_job.h.
+// A job of XGBoost 2.1 or later (the collective dialect): gathers all workers, tells each worker its
+// successor in the ring, counts the workers that have shut down and, if one fails, tells all others to stop.
+// A state machine without I/O, like classic_job.h.
 //
-// Workers keep no connection to their tracker. This tracker connects to each worker's error port, where the
-// worker can be told to stop. The connection stays open, so that a worker's death is noticed immediately,
-// however the worker was started. The tracker connects as soon as the worker has joined, since the
-// port accepts only one connection, from any peer.
+// Workers keep no connection to their tracker. Therefore this tracker connects to each worker's error port,
+// through which the worker can be told to stop. The connection stays open, so that a worker's death is
+// noticed immediately, however the worker was started. The tracker connects as soon as the worker has joined,
+// because the port accepts only one connection, from any peer.
 #pragma once
 
 #include <chrono>
@@ -22,25 +22,25 @@
 
 namespace warren::tracker {
 
-/// Maximum time between the close of a worker's error connection and the arrival of its shutdown
-/// announcement, which uses a different connection.
+/// The maximum time between the end of a worker's error connection and the arrival of its shutdown, which
+/// uses a different connection.
 inline constexpr std::chrono::milliseconds kShutdownGrace{250};
 
-/// When a worker dies, the other workers may notice and report an error slightly before the tracker does. A
-/// worker that reports an error is taken for the first to fail only if no other worker is lost within this
-/// time.
+/// When a worker dies, the other workers may notice this and report errors slightly before the tracker
+/// notices it. A worker that reports an error is therefore taken for the first to fail only if no other
+/// worker is lost within this time.
 inline constexpr std::chrono::milliseconds kSilentFailureGrace{50};
 
-/// Time limit for a worker to close its connection after its shutdown. Until then, the worker only has to end
-/// the thread that serves its error port, which is quick.
+/// The time that a worker has to close its connection after its shutdown. Before that, it only has to end the
+/// thread that serves its error port, which is quick.
 inline constexpr std::chrono::seconds kLeaveTimeout{5};
 
 class CollectiveJob final : public DialectJob {
  public:
   CollectiveJob(ConnectionTable& connections, const JobOptions& options, TimePoint now);
 
-  /// Takes over a job. The new tracker cannot signal the running workers, because the connections to their
-  /// error ports closed with the previous tracker; it only counts the workers as they end.
+  /// Cannot signal the running workers, because the connections to their error ports closed with the previous
+  /// tracker; only counts the workers as they shut down.
   void TakeOver(const std::vector<Note>& notes, TimePoint now) override;
 
   void Opened(ConnectionId connection) override { peers_[connection]; }
@@ -54,7 +54,7 @@ class CollectiveJob final : public DialectJob {
   void Tick(TimePoint now) override;
   std::optional<TimePoint> NextDeadline() const override;
   void WaitAnew(TimePoint now) override { incomplete_since_ = now; }
-  /// Ends the current run if the task is one of its members and has not shut down.
+  /// Breaks the current run if the task is one of its members and has not shut down.
   void TaskFailed(const std::string& task_id, const std::string& how, TimePoint now) override;
   std::vector<Send> FinalMessages() const override;
 
@@ -62,7 +62,7 @@ class CollectiveJob final : public DialectJob {
   bool begun() const override { return stage_ != Stage::kGathering; }
   bool finished() const override { return finished_; }
   int world_size() const override { return options_.num_workers; }
-  /// True from the time all workers have been told their successors until one of them fails.
+  /// True from the time when all workers have been told their successors until the run breaks.
   bool linked() const override { return stage_ == Stage::kRunning; }
   bool all_assigned() const override { return stage_ == Stage::kRunning; }
   std::optional<int> RankOfTask(const std::string& task_id) const override;
@@ -75,9 +75,9 @@ class CollectiveJob final : public DialectJob {
 
  private:
   enum class Stage {
-    kGathering,  ///< until all have joined
-    kRunning,    ///< until all have shut down, or one fails
-    kBroken      ///< until all have joined again
+    kGathering,  ///< until all workers have joined
+    kRunning,    ///< until one worker fails, or to the end of the job
+    kBroken      ///< until all workers have joined again
   };
   /// A peer that has connected to the tracker.
   struct Peer {
@@ -87,14 +87,14 @@ class CollectiveJob final : public DialectJob {
     std::int32_t error_port = 0;
     int leaves_run = 0;  ///< the run in which it announced its shutdown; 0 if it has not
     /// The tracker's connection to the worker's error port while the worker waits for the others, and again
-    /// while it leaves. A leaving worker closes this Peer's connection first.
+    /// while it leaves. It is closed once the leaving worker has closed this Peer's connection.
     ConnectionId error_connection = 0;
   };
   /// An error port that the tracker has connected to.
   struct ErrorPort {
     int rank = -1;             ///< the member that owns the port; -1 while the worker waits for the others
     ConnectionId waiting = 0;  ///< the connection on which the worker waits for the others
-    bool reached = false;      ///< the connection was established
+    bool reached = false;      ///< whether the connection was established
   };
   struct Member {
     std::string task_id;
@@ -148,7 +148,7 @@ class CollectiveJob final : public DialectJob {
   int num_lost_ = 0;
   int num_gone_ = 0;
   std::optional<SuspectedFailure> suspected_;
-  bool was_broken_ = false;  ///< in an elastic job: the loss of a member has been reported
+  bool was_broken_ = false;  ///< in an elastic job: whether the loss of a member has been reported
   bool finished_ = false;
   TimePoint incomplete_since_;
 };

@@ -1,5 +1,6 @@
-// The connections of a job, by number: the peer of each, which connections are pending (no hello yet), how
-// long each may stay silent, and the list of actions for them. Does no I/O.
+// The connections of a job, by number: the peer of each, which connections are pending (no hello yet), and
+// how long each may stay silent. Also the list of the job's actions that have not been carried out yet. Does
+// no I/O.
 #pragma once
 
 #include <cstddef>
@@ -18,23 +19,24 @@ namespace warren::tracker {
 
 class ConnectionTable {
  public:
-  /// A peer has connected: the connection is pending until SetIdentified, at most until `deadline`.
+  /// Adds a connection that a peer has made. It is pending until SetIdentified, for which it has until
+  /// `deadline`.
   void Open(ConnectionId connection, std::string host, std::uint16_t port, TimePoint deadline);
-  /// Opens a connection from the tracker to a peer. Returns its number, which is unique.
+  /// Requests a connection from the tracker to a peer. Returns its number, which is unique.
   ConnectionId Connect(const std::string& host, std::uint16_t port);
   bool Has(ConnectionId connection) const { return connections_.contains(connection); }
 
   const std::string& host(ConnectionId connection) const { return connections_.at(connection).host; }
   /// Sets the description shown after the peer's address: "task 3, rank 2".
   void SetName(ConnectionId connection, std::string name);
-  /// "10.0.0.1:40123, task 3, rank 2"
+  /// The peer's address and description, for the log: "10.0.0.1:40123, task 3, rank 2".
   std::string Name(ConnectionId connection) const;
 
-  /// Records that the peer has proved the job's token.
+  /// Records that the peer has proved the job's token or shown a valid ticket.
   void SetAuthenticated(ConnectionId connection) { connections_.at(connection).authenticated = true; }
   bool authenticated(ConnectionId connection) const { return connections_.at(connection).authenticated; }
-  /// Whether the peer may speak for a worker that joined from `host`: the peer knows the token or is at that
-  /// host.
+  /// Whether messages from this peer are accepted for a worker that joined from `host`: the peer is
+  /// authenticated or is at that host.
   bool MaySpeakFor(ConnectionId connection, const std::string& host) const;
 
   /// Records that the peer has identified itself: the connection is no longer pending and has no deadline.
@@ -45,11 +47,11 @@ class ConnectionTable {
 
   void SetDeadline(ConnectionId connection, std::optional<TimePoint> deadline);
   std::optional<TimePoint> NextDeadline() const;
-  /// A connection whose deadline has passed, if any.
+  /// The connection whose deadline passed first, if any deadline has passed.
   std::optional<ConnectionId> FirstLate(TimePoint now) const;
 
   void Send(ConnectionId connection, std::string bytes);
-  /// Forgets the connection, and closes it once all bytes to send have been written.
+  /// Removes the connection from the table, and closes it once all bytes to send have been written.
   void Close(ConnectionId connection);
   void Log(Severity severity, std::string text);
   void Add(Action action) { actions_.push_back(std::move(action)); }

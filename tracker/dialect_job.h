@@ -16,27 +16,30 @@
 
 namespace warren::tracker {
 
-/// Long enough for a batch queue to start the last worker, short enough not to waste a day.
+/// The default of JobOptions::timeout: long enough for a batch queue to start the last worker, but not so
+/// long that a job that cannot start wastes a day.
 inline constexpr std::chrono::seconds kDefaultTimeout{1800};
 
 struct JobOptions {
   int num_workers = 1;
   SortBy sort_by = SortBy::kHost;
-  /// False if the first worker may request a different number of workers, as the classic protocol allows. A
-  /// launcher that determines the number of workers sets this to true.
+  /// Whether all workers must expect `num_workers`. If false, the first worker may request another number, as
+  /// the classic protocol allows. Launchers that determine the number of workers set this to true.
   bool world_size_is_fixed = false;
-  /// Time limit for missing workers, counted from the start of the job, from the return of a worker that must
-  /// be linked again, or from the failure of a run; zero: none.
+  /// Time limit for missing workers, counted from the latest of these events: the start of the job, the
+  /// return of a worker that must be linked again, the failure of a run, the take-over by another tracker,
+  /// and WaitAnew. Zero: none.
   std::chrono::milliseconds timeout = kDefaultTimeout;
-  /// Whether notes are written, from which another tracker can take the job over.
+  /// Whether the job adds notes to its actions, with which another tracker can take the job over.
   bool takes_notes = false;
   AdmissionOptions admission = {};
   /// Set if workers may join and leave; num_workers is then the number of members of the current generation,
-  /// and `generation` its number.
+  /// and `generation` its number, or 0 while no generation can be joined.
   std::optional<ElasticOptions> elastic = {};
   int generation = 0;
-  /// Whether the peer of a connection is a process of the tracker's own user on this machine; empty: never.
-  /// Called for peers that prove nothing, if the answer decides their admission. Set by the server.
+  /// Returns whether the peer of a connection is a process of the tracker's own user on this machine. Called
+  /// for peers that prove nothing, if the answer decides their admission; an empty function means that none
+  /// is. Set by the server.
   std::function<bool(ConnectionId)> is_own_user = {};
 };
 
@@ -55,13 +58,14 @@ class DialectJob {
   /// invalid.
   virtual void TakeOver(const std::vector<Note>& notes, TimePoint now) = 0;
 
-  /// A peer that speaks this dialect has connected.
+  /// Called when a peer of this dialect has connected.
   virtual void Opened(ConnectionId connection) = 0;
-  /// Throws wire::ProtocolError if the bytes cannot be a worker's; the caller then drops the connection.
+  /// Throws wire::ProtocolError if no worker would send these bytes; the caller then drops the connection.
   virtual void Received(ConnectionId connection, std::string_view bytes, TimePoint now) = 0;
-  /// A connection made by this job is established.
+  /// Called when a connection that this job has requested is established.
   virtual void Connected(ConnectionId /*connection*/) {}
-  /// The peer closed or the connection broke; `why` is for the log.
+  /// Called when the peer has closed the connection, or the connection has failed or was silent for too long;
+  /// `why` is for the log.
   virtual void Closed(ConnectionId connection, std::string_view why, TimePoint now) = 0;
   /// Ends a connection whose peer misbehaves.
   virtual void Drop(ConnectionId connection, const std::string& reason) = 0;
@@ -69,15 +73,15 @@ class DialectJob {
   virtual std::optional<TimePoint> NextDeadline() const = 0;
   /// Restarts the time limit for missing workers.
   virtual void WaitAnew(TimePoint now) = 0;
-  /// The launcher, which sees the processes, reports that this task has failed.
+  /// Called when a launcher reports that this task has failed.
   virtual void TaskFailed(const std::string& /*task_id*/, const std::string& /*how*/, TimePoint /*now*/) {}
-  /// Messages to send before the server ends.
+  /// Messages that the server sends before it ends.
   virtual std::vector<Send> FinalMessages() const { return {}; }
 
-  /// True once a worker has asked to be linked.
+  /// Whether a worker waits for a rank or has been given one.
   virtual bool engaged() const = 0;
-  /// True once a worker has made its links (classic dialect) or all have been told their successors
-  /// (collective).
+  /// True once a worker has made its links (classic dialect), or all workers have been told their successors
+  /// (collective dialect).
   virtual bool begun() const = 0;
   virtual bool finished() const = 0;
   virtual int world_size() const = 0;

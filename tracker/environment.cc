@@ -27,7 +27,7 @@ Environment JobEnvironment(const JobAddress& address) {
     environment.emplace_back("DMLC_TRACKER_PORT", std::to_string(address.tracker_port));
   }
   if (!address.token.empty()) environment.emplace_back(wire::kTokenVariable, address.token);
-  // Both names, since a worker may use a librabit that knows only the old name.
+  // Both names are set, since a worker may use a librabit that knows only the old one.
   for (const char* name : {"WARREN_TLS", "RABIT_TLS"}) {
     if (address.tls) environment.emplace_back(name, "1");
   }

@@ -1,4 +1,5 @@
-// The environment variables that tell a worker where its tracker is.
+// The environment variables of a job's processes: the address of the tracker, the job's size and token, and
+// the role of each process.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@ namespace warren::tracker {
 using Environment = std::vector<std::pair<std::string, std::string>>;
 
 enum class Role { kScheduler, kServer, kWorker };
-/// "scheduler", "server" or "worker": the value of DMLC_ROLE.
+/// The value of DMLC_ROLE: "scheduler", "server" or "worker".
 std::string RoleName(Role role);
 
 /// Settings shared by all processes of a job.
@@ -27,7 +28,7 @@ struct JobAddress {
   std::string ps_root_host;  ///< parameter-server jobs only
   std::uint16_t ps_root_port = 0;
   std::string token = {};  ///< the job's token, as JobToken::ToHex; empty: none
-  bool tls = false;        ///< connections are encrypted, with the token as the key
+  bool tls = false;        ///< whether connections are encrypted, with the token as the key
   /// Set in an elastic job: the job continues while at least this many workers are left.
   std::optional<int> min_workers = {};
 };
@@ -46,8 +47,8 @@ Environment JobEnvironment(const JobAddress& address);
 /// JobEnvironment plus DMLC_ROLE, DMLC_TASK_ID, DMLC_NUM_ATTEMPT, DMLC_JOB_CLUSTER.
 Environment TaskEnvironment(const JobAddress& address, const TaskIdentity& task);
 
-/// The token in DMLC_JOB_TOKEN, with which the process that starts a tracker can choose its token;
-/// std::nullopt if the variable is unset or empty. Throws std::runtime_error if it is malformed.
+/// The token in DMLC_JOB_TOKEN, the variable with which the process that starts a tracker can choose the
+/// job's token; std::nullopt if it is unset or empty. Throws std::runtime_error if it is malformed.
 std::optional<wire::JobToken> TokenFromEnvironment();
 
 }  // namespace warren::tracker

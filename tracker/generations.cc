@@ -103,7 +103,7 @@ void Generations::Drop(ConnectionId connection, const std::string& reason, TimeP
   Remove(connection, "was dropped", now);
 }
 
-/// Forgets a worker. If it is a member of the current generation, that generation is broken.
+/// Removes a worker. If it is a member of the current generation, that generation breaks.
 void Generations::Remove(ConnectionId connection, const std::string& why, TimePoint now) {
   const auto found = workers_.find(connection);
   const bool was_member = found->second.state == State::kMember && found->second.generation == number_;
@@ -192,7 +192,9 @@ void Generations::Return(ConnectionId connection, MemberWord word, int generatio
   }
 }
 
-/// A member has reported that the work is done. Waiting workers and members that were given up are released.
+/// Handles a member's report that the work is done. The first such report of a generation ends the job's
+/// work, unless a member has resumed it; workers that wait or were given up are then told that the work is
+/// done.
 void Generations::Done(ConnectionId connection) {
   workers_.at(connection).state = State::kDone;
   if (is_taken_up_ || std::exchange(done_, true)) return;
@@ -217,7 +219,7 @@ void Generations::Come(ConnectionId connection, TimePoint now) {
       cause_ = fmt::format("task {} took the work up again", wire::Printable(worker.task_id));
   }
   if (done_) return Tell(connection, GenerationWord::kOver);
-  // After one member resumes the work, the other members do so without being asked.
+  // After one member has resumed the work, the other members do so without being told.
   const bool is_other = !takes_up && (worker.state != State::kMember || worker.generation != number_);
   if (Count(State::kWaits) == 0) {
     waiting_since_ = now;
@@ -239,8 +241,8 @@ void Generations::NoteIfAMemberLeaves(const Worker& worker, TimePoint now) {
   first_left_at_ = now;
 }
 
-/// Members that leave a generation after an error of the network do not know which member is lost. So the
-/// generation breaks if a member does not leave it, too.
+/// Members that leave a generation after a network error cannot tell which member is lost. Therefore, breaks
+/// the generation if some members have not left it within kLeaveTogether after the first one.
 void Generations::BreakIfMembersStay(TimePoint now) {
   if (!first_left_at_ || done_ || NumMembers() == 0 || now - *first_left_at_ < kLeaveTogether) return;
   std::vector<std::string> names;
@@ -253,12 +255,12 @@ void Generations::BreakIfMembersStay(TimePoint now) {
   Break(fmt::format("task {} did not leave generation {} with the others", ListSome(names), number_), now);
 }
 
-/// Asks the members to leave their generation together, once.
+/// Tells the members, once per generation, to leave it together.
 void Generations::AskForChange() {
   if (NumMembers() > 0 && !std::exchange(changing_, true)) TellMembers(GenerationWord::kChange);
 }
 
-/// Removes the task's other connections: a restarted process may connect before its predecessor's end is
+/// Removes the task's other connections: a restarted process may connect before the end of its predecessor is
 /// noticed.
 void Generations::RemoveOthersOf(const std::string& task_id, ConnectionId connection, TimePoint now) {
   std::vector<ConnectionId> others;
@@ -271,8 +273,8 @@ void Generations::RemoveOthersOf(const std::string& task_id, ConnectionId connec
   }
 }
 
-/// A member that has lost its connection may return before the tracker notices the loss. Forgets the member's
-/// old connection; returns false if there is none.
+/// Removes the old connection of a member that has lost it and returned before the tracker noticed the loss.
+/// Returns false if there is no such connection.
 bool Generations::ReplaceOtherOf(const std::string& task_id, ConnectionId connection) {
   const auto found = std::find_if(workers_.begin(), workers_.end(), [&](const auto& one) {
     return one.first != connection && one.second.task_id == task_id && one.second.generation == number_ &&
@@ -328,7 +330,7 @@ int Generations::Count(State state) const {
                                         [state](const auto& one) { return one.second.state == state; }));
 }
 
-/// The number of members that have not left the current generation yet, as far as is known.
+/// The number of members of the current generation that have not left it yet, as far as is known.
 int Generations::NumMembers() const {
   return static_cast<int>(away_.size()) +
          static_cast<int>(std::count_if(workers_.begin(), workers_.end(), [this](const auto& one) {
@@ -370,7 +372,7 @@ void Generations::Evaluate(TimePoint now) {
   Form();
 }
 
-/// Forms a generation of the waiting workers, at most max_workers of them.
+/// Forms a generation of the waiting workers, or of the first max_workers of them.
 void Generations::Form() {
   ++number_;
   size_ = 0;
@@ -408,10 +410,11 @@ void Generations::Announce(TimePoint now) {
   connections_.Add(GenerationBegan{number_, size_, seconds, std::move(text)});
   cause_.clear();
   TellMembers(GenerationWord::kFormed);
-  if (Count(State::kWaits) > 0 && size_ < options_.max_workers) AskForChange();  // just arrived
+  // Workers may have arrived after this generation was formed.
+  if (Count(State::kWaits) > 0 && size_ < options_.max_workers) AskForChange();
 }
 
-/// The job is over once the work is done and all members have ended.
+/// Ends the job if the work is done and all members have ended.
 void Generations::FinishWhenAllAreGone() {
   if (!done_ || NumMembers() > 0 || Count(State::kDone) > 0 || std::exchange(finished_, true)) {
     return;

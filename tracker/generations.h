@@ -2,20 +2,20 @@
 // A state machine without I/O.
 //
 // A worker either waits for a generation or is a member of the current one. A generation ends when one of its
-// members is lost, or when all members have left it because another worker is waiting. The next generation is
-// formed of the waiting workers: as soon as all expected workers have arrived, or after `replace_within` (at
-// least kLeavePatience for the first generation) if at least `min_workers` are waiting.
+// members is lost, or when all members have left it because another worker is waiting. The next generation
+// then consists of the waiting workers. It is formed as soon as all expected workers are waiting, or after
+// `replace_within` (at least kLeavePatience for the first generation) if at least `min_workers` are waiting.
 //
 //                 kCome                 formed
 //   (connects) ----------> kWaits ------------------> kMember
 //                             ^                          |
 //                             +--------- kCome ----------+    after kBroken or kChange, or both
 //
-// A member that has reported that the work is done (kDone) may rejoin while it is connected: its program has
-// more work, and so have the other members, which run the same program.
+// A member that has reported that the work is done (kDone) may still send kCome: its program has more work,
+// and so have the programs of the other members, which are the same.
 //
 // A tracker that takes over the job (TakeOver) restores the current generation from the previous tracker's
-// notes. The members are considered away until they reconnect, and lost if they do not reconnect in time.
+// notes. Its members count as away until they reconnect, and as lost if they do not do so in time.
 #pragma once
 
 #include <algorithm>
@@ -36,20 +36,20 @@ namespace warren::tracker {
 struct ElasticOptions {
   int min_workers = 1;
   int max_workers = 1;
-  /// The time that a generation waits for missing workers after the first one has arrived, if `min_workers`
-  /// are waiting.
+  /// The time that the next generation waits for missing workers after the first waiting worker has arrived,
+  /// if `min_workers` are waiting.
   std::chrono::milliseconds replace_within{std::chrono::seconds{30}};
-  /// The time for which fewer than `min_workers` may be present; zero: forever.
+  /// The time limit for enough workers to arrive for the next generation; zero: none.
   std::chrono::milliseconds timeout{0};
 };
 
-/// Minimum time that the next generation waits for the members of a broken one. They notice the loss only in
-/// their next collective call, and may compute for a long time before it.
+/// The minimum time that the next generation waits for the members of a broken one. They notice the loss only
+/// in their next collective call, and may compute for a long time before it.
 inline constexpr std::chrono::milliseconds kLeavePatience{std::chrono::seconds{30}};
 
-/// How long the members of an unbroken generation, which leave it together, may take to do so. A member that
-/// takes longer may be lost without its connection having been closed, for example because its host has lost
-/// its network.
+/// The time within which all members of an unbroken generation must leave it after the first of them has
+/// left. A member that takes longer may be lost without its connection having been closed, for example
+/// because its host has lost its network.
 inline constexpr std::chrono::seconds kLeaveTogether{5};
 
 class Generations {
@@ -60,7 +60,7 @@ class Generations {
   /// ignored. Throws std::invalid_argument if the notes about generations are invalid.
   void TakeOver(const std::vector<Note>& notes, TimePoint now);
 
-  /// Adds a connection for a membership. It may stay silent.
+  /// Adds a connection for a membership. The peer may stay silent for any time.
   void Open(ConnectionId connection);
   bool Has(ConnectionId connection) const { return workers_.contains(connection); }
   /// Handles bytes after the magic number.
@@ -69,14 +69,14 @@ class Generations {
   /// Ends a connection whose peer misbehaves.
   void Drop(ConnectionId connection, const std::string& reason, TimePoint now);
 
-  /// Sets the number of workers that are running or about to start, according to a launcher. A generation
-  /// does not wait for more. Until the first call, the first generation waits for max_workers, and each later
-  /// generation for the size of the previous one.
+  /// Sets the number of workers that are running or about to start, according to a launcher. The next
+  /// generation does not wait for more. Until the first call, the first generation waits for max_workers, and
+  /// each later generation for the size of the previous one.
   void Expect(int num_workers, TimePoint now);
   /// Called when a launcher reports that this task has failed.
   void TaskFailed(const std::string& task_id, const std::string& how, TimePoint now);
-  /// Records that the current generation has lost a member, and tells the other members. Does nothing if the
-  /// generation is already broken or the work is done.
+  /// Records that the current generation has lost a member, and tells the other members. Does nothing if
+  /// there is no generation, it is already broken, or the work is done.
   void Break(const std::string& story, TimePoint now);
   /// Calls Break if some members, but not all, have left the current generation.
   void BreakIfOneHasLeft(TimePoint now);
@@ -90,20 +90,22 @@ class Generations {
 
   /// The number of the current or last generation; 0 before the first.
   int number() const { return number_; }
-  int size() const { return size_; }  ///< the number of its members when it was formed
+  int size() const { return size_; }  ///< the number of that generation's members when it was formed
   /// Whether the current generation has lost a member.
   bool broken() const { return broken_; }
   /// Whether this tracker has taken over the job and some members have not reconnected yet.
   bool awaits_return() const { return !away_.empty(); }
   /// Whether a worker has reported that the job's work is done.
   bool done() const { return done_; }
-  /// Whether the job is over: all members ended after the work was done, or too few workers arrived in time.
+  /// Whether the job is over: all members have ended after the work was done, or too few workers arrived in
+  /// time.
   bool finished() const { return finished_; }
   bool failed() const { return finished_ && !done_; }
   /// Once the job is finished, returns why it failed, or "" if it succeeded. Returns std::nullopt before that
   /// and in later calls.
   std::optional<std::string> TakeEnd() { return std::exchange(end_, std::nullopt); }
-  /// "2 workers wait (task 0, task 3), expected 3, and at least 1", or which members have not returned.
+  /// Describes the workers that the job waits for: "2 workers wait (task 0, task 3), expected 3, and at least
+  /// 1", or which members have not returned.
   std::string Describe() const;
 
  private:
@@ -116,7 +118,7 @@ class Generations {
   struct Worker {
     State state = State::kSilent;
     std::string task_id;
-    int generation = 0;  ///< the generation that it is a member of; 0 if it was given up
+    int generation = 0;  ///< the generation that it was last a member of; 0 if none, or if it was given up
     wire::Reader reader;
   };
 
@@ -136,7 +138,7 @@ class Generations {
   std::chrono::milliseconds LeavePatience() const {
     return std::max(options_.replace_within, kLeavePatience);
   }
-  /// The time that a generation waits for missing workers. The first generation may wait longer, since all
+  /// The time that the next generation waits for missing workers. The first one may wait longer, since all
   /// workers are starting.
   std::chrono::milliseconds Patience() const {
     return number_ == 0 ? LeavePatience() : options_.replace_within;
@@ -159,7 +161,7 @@ class Generations {
   int number_ = 0;
   int size_ = 0;
   bool broken_ = false;    ///< the current generation has lost a member
-  bool changing_ = false;  ///< its members have been told that another worker is waiting
+  bool changing_ = false;  ///< the members have been told that another worker is waiting
   bool formed_ = false;
   /// When the first member left the current generation; nullopt if the generation is broken or none has left.
   std::optional<TimePoint> first_left_at_;
@@ -167,8 +169,10 @@ class Generations {
   bool is_taken_up_ = false;  ///< a worker has resumed the work after reporting that it was done
   bool finished_ = false;
   std::optional<std::string> end_;
-  std::string cause_;                        ///< why the current generation ends, or the last one has ended
-  TimePoint incomplete_since_;               ///< when the job began, or the last generation began to end
+  std::string cause_;  ///< why the current generation ends, or the last one has ended
+  /// When the current or last generation broke or, without a break, when the first of the waiting workers
+  /// arrived; before that, when the job began or was taken over.
+  TimePoint incomplete_since_;
   TimePoint waiting_since_;                  ///< when the first of the waiting workers arrived
   std::map<std::string, std::string> away_;  ///< hosts of the members that have not returned, by task id
   TimePoint taken_over_at_;

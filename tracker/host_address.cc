@@ -19,7 +19,7 @@ using asio::ip::tcp;
 using asio::ip::udp;
 
 /// The source address of this machine towards `target`; unspecified if there is no route. Connecting a
-/// datagram socket queries the routing table and sends nothing.
+/// datagram socket only queries the routing table; nothing is sent.
 asio::ip::address SourceAddressTowards(const asio::ip::address& target) {
   asio::io_context io;
   udp::socket socket(io);
@@ -111,7 +111,7 @@ Reached AddressTowards(const std::vector<std::string>& hosts) {
       const asio::ip::address source = SourceAddressTowards(entry.endpoint().address());
       if (source.is_loopback()) continue;
       all_here = false;
-      // A link-local address is useless without the name of the link.
+      // An IPv6 link-local address is useless to other machines without the name of their interface.
       const bool usable = !source.is_unspecified() && !(source.is_v6() && source.to_v6().is_link_local());
       if (usable) return {source.to_string(), host};
     }

@@ -14,32 +14,32 @@ namespace warren::tracker {
 /// Throws std::runtime_error if a name does not resolve or `choice` includes a port.
 std::string ResolveHostIp(const std::string& choice);
 
-/// The address at which other machines reach this one, and the host for which it was determined.
+/// An address at which other machines reach this one, and the host for which it was determined.
 struct Reached {
   std::string address;
   std::string by;  ///< empty for the default route or the loopback address
 };
 
 /// The source address of this machine towards the first of `hosts` (names or addresses) that resolves here
-/// and is reached from an address other than a loopback or link-local address. If there is no such host,
+/// and is reached from an address other than a loopback or IPv6 link-local address. If there is no such host,
 /// returns 127.0.0.1 if all hosts are reached from loopback addresses, otherwise the address of the default
 /// route.
 Reached AddressTowards(const std::vector<std::string>& hosts);
 
-/// All addresses that `host` resolves to, from which its connections may come; "[::1]" means "::1". Throws
-/// std::runtime_error if the name does not resolve.
+/// All addresses that `host` resolves to: the connections of its processes may come from any of them. "[::1]"
+/// means "::1". Throws std::runtime_error if the name does not resolve.
 std::set<std::string> AddressesOf(const std::string& host);
 
-/// All addresses of this machine's network interfaces.
+/// All addresses of this machine's network interfaces; empty if they cannot be determined.
 std::set<std::string> AddressesOfThisMachine();
 
-/// Whether `address` (an IPv4 or IPv6 literal) can be reached only from its own machine.
+/// Whether `address`, an IPv4 or IPv6 literal, is a loopback address, which only its own machine can reach.
 bool IsLoopback(const std::string& address);
 
-/// The address the tracker must bind so that workers can reach it at `host`, and so that a worker on this
-/// machine is seen under an address that others can reach, too: the first address of `host` that this machine
-/// can bind. An empty string, for all addresses, if there is none, or if a name other than "localhost"
-/// resolves to a loopback address. Throws std::runtime_error if `host` does not resolve.
+/// The address that the tracker must bind so that workers can reach it at `host`, and so that workers on this
+/// machine appear under an address that others can reach, too: the first address of `host` that this machine
+/// can bind. Returns an empty string, for all addresses, if there is none, or if a name other than
+/// "localhost" resolves to a loopback address. Throws std::runtime_error if `host` does not resolve.
 std::string BindAddressFor(const std::string& host);
 
 }  // namespace warren::tracker

@@ -1,5 +1,5 @@
 // Detects when standard input closes, so that a program can end together with the process that started it: a
-// pipe closes when the process at its other end exits.
+// pipe reports end of file when the process at its other end has exited.
 #pragma once
 
 #include <sys/stat.h>
@@ -15,7 +15,7 @@
 
 namespace warren::tracker {
 
-/// Calls `closed` when standard input closes; discards all input until then.
+/// Calls `closed` from the io_context when standard input closes; discards all input until then.
 class InputWatch {
  public:
   /// Throws std::runtime_error unless standard input is a pipe, a socket or a terminal.

@@ -17,13 +17,13 @@
 namespace warren::tracker {
 namespace {
 
-// The first bytes of a TLS connection: a handshake record with the version that every TLS version starts
-// with.
+// The first three bytes of a TLS connection, in the low bytes of a little-endian int32: a handshake record,
+// with the version that all versions of TLS begin with.
 constexpr std::int32_t kTlsMask = 0xffffff;
 constexpr std::int32_t kTlsBegin = 0x010316;
 
-/// Whether the bytes that a peer has sent (`said`) request a rank: the peer is a worker that joins or
-/// recovers. Throws wire::ProtocolError if the bytes are malformed.
+/// Whether a peer requests a rank, as a worker does that joins or recovers. `said`: all bytes from the peer
+/// after the magic. Throws wire::ProtocolError if they are malformed.
 bool WantsARank(bool is_classic, std::string_view said) {
   if (is_classic) {
     wire::classic::WorkerStream stream;
@@ -90,12 +90,13 @@ void Job::TakeOver(const std::vector<Note>& all_notes, TimePoint now) {
   BeginJobsOf(0, now);
 }
 
-/// Takes over the generations. Leaves only kClosed and the other notes of the current generation in `notes`.
+/// Takes over the generations from the notes. Leaves in `notes` only those about the jobs of the current
+/// generation, and kClosed.
 void Job::TakeGenerationOver(std::vector<Note>& notes, TimePoint now) {
   generations_->TakeOver(notes, now);
   const auto is_beginning = [](const Note& note) { return note.kind == Note::Kind::kGeneration; };
   const auto begun = std::find_if(notes.rbegin(), notes.rend(), is_beginning).base();
-  // Notes of earlier generations are obsolete, except kClosed, which applies to the whole job.
+  // Notes about earlier generations are obsolete, except kClosed, which applies to the whole job.
   notes.erase(
       std::remove_if(notes.begin(), begun, [](const Note& note) { return note.kind != Note::Kind::kClosed; }),
       begun);
@@ -103,7 +104,7 @@ void Job::TakeGenerationOver(std::vector<Note>& notes, TimePoint now) {
   if (generations_->number() > 0) BeginJobsOf(generations_->number(), now);
 }
 
-/// The message that the peer has not completed, for the error message if the peer stays silent.
+/// Names the message that the peer has not completed, for the log if the connection ends.
 std::string_view Job::Expected(const Inbound& inbound) {
   switch (inbound.step) {
     case Inbound::Step::kMagic:
@@ -229,7 +230,7 @@ void Job::Dispatch(ConnectionId connection, std::string_view bytes, TimePoint no
 }
 
 /// Reads the bytes that precede the messages of a dialect. Returns true once the dialect is known; `bytes`
-/// then holds the rest.
+/// then holds the bytes after the magic. Returns false for other connections, whose bytes it passes on.
 bool Job::ReadHead(ConnectionId connection, Inbound& inbound, std::string_view& bytes, TimePoint now) {
   inbound.head.Append(bytes);
   if (inbound.step == Inbound::Step::kNonce || inbound.step == Inbound::Step::kProof) {
@@ -362,7 +363,7 @@ void Job::RequireSame(const wire::Digest& shown, const wire::Digest& expected) {
       wire::kTokenVariable));
 }
 
-/// Returns true once both sides have proved that they know the token.
+/// Returns true once the peer has proved that it knows the token. The tracker's own proof has then been sent.
 bool Job::ReadAuthentication(ConnectionId connection, Inbound& inbound) {
   using wire::Party;
   if (inbound.step == Inbound::Step::kNonce) {
@@ -390,8 +391,8 @@ void Job::Authenticated(ConnectionId connection) {
 }
 
 /// Called when the first authenticated worker requests a rank, or the first worker is vouched for. From then
-/// on, unauthenticated peers are dropped. The job forgets the workers that have already joined, and starts
-/// over.
+/// on, unauthenticated peers are dropped. The job starts over without the workers that have already joined;
+/// what authenticated peers have sent is handled again.
 void Job::RequireAuthentication(TimePoint now) {
   admission_.Close();
   if (classic_->begun() || collective_->begun()) {
@@ -442,7 +443,8 @@ std::string Job::RefusalOf(const DialectJob& job) const {
       is_classic ? kClassic : kCollective, is_classic ? kCollective : kClassic);
 }
 
-/// Drops peers whose hello was incomplete when the first worker of the other dialect asked to be linked.
+/// Drops the pending peers of this job's dialect. Called when the first worker of the other dialect asks to
+/// be linked.
 void Job::DropPendingOf(const DialectJob& job) {
   for (const auto& [connection, inbound] : inbound_) {
     if (inbound.job == &job && connections_.Has(connection)) Drop(connection, RefusalOf(job));
@@ -463,7 +465,7 @@ void Job::Closed(ConnectionId connection, std::string_view why, TimePoint now) {
     return FollowGenerations(now);
   }
   if (found == inbound_.end()) {
-    collective_->Closed(connection, why, now);  // a connection made by the tracker
+    collective_->Closed(connection, why, now);  // a connection that the tracker has made
   } else if (found->second.job != nullptr) {
     found->second.job->Closed(connection, why, now);
   } else {
@@ -483,9 +485,9 @@ void Job::Drop(ConnectionId connection, const std::string& reason) {
 }
 
 /// Must be called after each event of generations_. If a generation has been formed, begins new jobs for its
-/// members to join, and tells them. If the generation breaks, or a member leaves it (e.g. because it was
-/// asked to end), before all members have joined, ends the jobs so that the others do not wait for that
-/// member.
+/// members, and tells them to join. If the generation breaks before all members have joined, or some but not
+/// all members have left it by then (e.g. because a member was asked to end), ends the jobs, so that the
+/// others do not wait for that member.
 void Job::FollowGenerations(TimePoint now) {
   const bool formed = generations_->TakeFormed();
   if (!formed && options_.generation > 0 && !Current().begun()) generations_->BreakIfOneHasLeft(now);
@@ -500,7 +502,7 @@ void Job::FollowGenerations(TimePoint now) {
 
 /// Begins new jobs in both dialects for this generation; 0: jobs that no worker can join.
 void Job::BeginJobsOf(int generation, TimePoint now) {
-  options_.num_workers = std::max(1, generations_->size());  // size is 0 if its tracker died too early
+  options_.num_workers = std::max(1, generations_->size());  // 0 if a tracker died before noting members
   options_.generation = generation;
   classic_.emplace(connections_, options_, now);
   collective_.emplace(connections_, options_, now);
@@ -575,7 +577,7 @@ std::optional<TimePoint> Job::NextDeadline() const {
   const auto consider = [&](const std::optional<TimePoint>& time) {
     if (time) next = std::min(next.value_or(*time), *time);
   };
-  // Between generations, the jobs have no workers to wait for.
+  // Between generations, there are no workers for the jobs to wait for.
   if (!generations_ || options_.generation > 0) consider(Current().NextDeadline());
   if (generations_) consider(generations_->NextDeadline());
   return next;

@@ -1,8 +1,8 @@
-// One job as the tracker sees it. Determines which peers are admitted (wire/authentication.h, admission.h)
-// and which dialect each connection speaks, and passes the connection to that dialect's job: classic_job.h
-// for rabit and XGBoost up to 2.0, collective_job.h for XGBoost 2.1 and later. Report connections are passed
-// to report_connections.h, memberships of an elastic job to generations.h. A state machine without I/O:
-// connections are numbers, the time is an argument, and results are returned as actions.
+// The tracker's state of one job. Determines which peers are admitted (wire/authentication.h, admission.h)
+// and which dialect each connection speaks, and passes the connection to the job of that dialect:
+// classic_job.h for rabit and XGBoost up to 2.0, collective_job.h for XGBoost 2.1 and later. Report
+// connections are passed to report_connections.h, memberships of an elastic job to generations.h. A state
+// machine without I/O: connections are numbers, the time is an argument, and results are returned as actions.
 #pragma once
 
 #include <chrono>
@@ -30,14 +30,14 @@ namespace warren::tracker {
 /// Time limit from connecting to the end of the hello. A worker needs microseconds, or seconds on a machine
 /// that starts hundreds of workers together; a slower peer is stuck or not a worker.
 inline constexpr std::chrono::seconds kHelloTimeout{30};
-/// Time that a pending connection is guaranteed when no more connections fit.
+/// The time for which a pending connection is kept even if the process cannot accept more connections.
 inline constexpr std::chrono::seconds kPendingGrace{2};
-/// Limit on pending connections (whose peers have not said hello yet), in addition to two for each worker.
-/// Beyond that, the oldest pending connection is dropped.
+/// The maximum number of pending connections (whose peers have not sent their hello yet), in addition to two
+/// for each worker. Beyond that, the oldest pending connection is dropped.
 inline constexpr std::size_t kMaxPendingConnections = 1024;
 
-/// Limit on the bytes received on all pending connections together. A hello takes a few hundred bytes, or
-/// more if a failing worker sends a stack trace. Beyond that, the connections with the most bytes are
+/// Limit on the bytes received on all pending connections together. A hello takes a few hundred bytes, more
+/// if a failing worker sends a stack trace. Beyond the limit, the connections with the most bytes are
 /// dropped.
 inline constexpr std::size_t kMaxPendingBytes = std::size_t{16} << 20;
 
@@ -51,14 +51,15 @@ class Job {
   void TakeOver(const std::vector<Note>& notes, TimePoint now);
 
   void Opened(ConnectionId connection, std::string host, std::uint16_t port, TimePoint now);
-  /// The peer has sent this many bytes of a TLS handshake.
+  /// Called when the peer has sent this many more bytes of a TLS handshake.
   void ReceivedHandshake(ConnectionId connection, std::size_t bytes);
-  /// The peer has proved the job's token by TLS instead of wire/authentication.h.
+  /// Called when the peer has proved the job's token by TLS instead of wire/authentication.h.
   void Authenticated(ConnectionId connection);
   void Received(ConnectionId connection, std::string_view bytes, TimePoint now);
-  /// A connection that the job asked for (Connect) is established.
+  /// Called when a connection that the job has requested (Connect) is established.
   void Connected(ConnectionId connection);
-  /// The peer closed, or the connection broke or could not be made; `why` is for the log.
+  /// Called when the peer has closed the connection, or the connection has failed or could not be made; `why`
+  /// is for the log.
   void Closed(ConnectionId connection, std::string_view why, TimePoint now);
   /// Called when the process cannot accept more connections. Drops a report connection, which the job does
   /// not depend on, or else the oldest pending connection if it is older than kPendingGrace. Returns false if
@@ -66,11 +67,11 @@ class Job {
   bool MakeRoom(TimePoint now);
   /// Drops peers that took too long, and ends the job when its time limit is reached.
   void Tick(TimePoint now);
-  /// When Tick must next be called, if ever.
+  /// The time when Tick must be called next; nullopt if it need not be called.
   std::optional<TimePoint> NextDeadline() const;
-  /// Called by a launcher, which sees the processes, when the task has failed; `how` is readable text ("was
-  /// killed by signal 9"). Other workers of XGBoost 2.1 or later cannot continue without this task: they are
-  /// told to stop or, in an elastic job, form a new generation.
+  /// Called when a launcher notices that the task's process has failed; `how` is readable text ("was killed
+  /// by signal 9"). Other workers of XGBoost 2.1 or later cannot continue without this task: they are told to
+  /// stop or, in an elastic job, form a new generation.
   void TaskFailed(const std::string& task_id, const std::string& how, TimePoint now);
   /// In an elastic job, sets the number of workers that are running or about to start, according to a
   /// launcher.
@@ -81,7 +82,7 @@ class Job {
 
   /// Returns the actions to carry out, in order, and empties the list.
   std::vector<Action> TakeActions();
-  /// Messages to send before the server ends.
+  /// Messages that the server sends before it ends.
   std::vector<Send> FinalMessages() const { return collective_->FinalMessages(); }
 
   /// True if the workers run XGBoost 2.1 or later. Unless the job is elastic, they cannot continue after
@@ -97,12 +98,12 @@ class Job {
   bool linked() const { return Current().linked(); }
   /// The task's rank, if it has one.
   std::optional<int> RankOfTask(const std::string& task_id) const { return Current().RankOfTask(task_id); }
-  /// True if the task's rank has announced its shutdown and does not wait for others.
+  /// True if the task has announced its shutdown and is not waiting for others.
   bool TaskHasShutDown(const std::string& task_id) const { return Current().TaskHasShutDown(task_id); }
   /// The number of workers of XGBoost 2.1 or later that had shut down or been lost before this task;
   /// std::nullopt if this task is still running or unknown.
   std::optional<int> GoneAfter(const std::string& task_id) const { return collective_->GoneAfter(task_id); }
-  /// True if the task has been linked at least once.
+  /// True if the task has been linked at least once (XGBoost 2.1 and later: in the current run).
   bool TaskHasLinked(const std::string& task_id) const { return Current().TaskHasLinked(task_id); }
   /// True if every worker has been given a rank.
   bool all_assigned() const { return Current().all_assigned(); }
@@ -115,7 +116,7 @@ class Job {
     enum class Step { kMagic, kNonce, kProof, kVouch, kDialect };
     Step step = Step::kMagic;
     TimePoint since;
-    std::size_t bytes = 0;  ///< received while pending
+    std::size_t bytes = 0;  ///< number of bytes received while the connection was pending
     wire::Nonce worker_nonce{};
     wire::Nonce tracker_nonce{};
     wire::Reader head;
@@ -124,13 +125,13 @@ class Job {
     /// while unauthenticated peers are admitted as well (replayed if the job starts over), and from peers
     /// that must show a ticket (until their hello is complete).
     std::string received;
-    /// Why the peer is refused unless its hello shows a ticket; nullopt if the peer is admitted in any case.
+    /// Why the peer is refused unless its hello has a ticket; nullopt if it is admitted in any case.
     std::optional<std::string> refusal;
   };
 
   const DialectJob& Current() const;
-  /// Whether messages are ignored from now on. An elastic job that finished its work still answers workers
-  /// that arrive too late.
+  /// Whether messages are ignored from now on. An elastic job whose work is done still answers workers that
+  /// arrive too late.
   bool is_over() const { return generations_ ? generations_->failed() : finished(); }
   bool admits_unauthenticated() const { return admission_.keys() && !admission_.closed(); }
   void RequireAuthentication(TimePoint now);
@@ -162,7 +163,7 @@ class Job {
   std::optional<ClassicJob> classic_;       ///< classic_ and collective_ always have a value
   std::optional<CollectiveJob> collective_;
   std::unordered_map<ConnectionId, Inbound> inbound_;
-  std::size_t pending_bytes_ = 0;  ///< upper bound, recounted when it reaches the limit
+  std::size_t pending_bytes_ = 0;  ///< an upper bound, recounted when it exceeds the limit
 };
 
 }  // namespace warren::tracker

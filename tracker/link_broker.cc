@@ -41,8 +41,8 @@ std::optional<int> LinkBroker::ReportGood(int rank, const std::vector<int>& good
   }
   Node& node = nodes_[rank];
   if (retry) {
-    // Connections of the last plan that are now good count as made; each of the others failed at the port
-    // that its peer had then.
+    // Connections of the last plan that are now good count as made. Each of the others has failed at the port
+    // that its peer had when the plan was sent.
     for (std::size_t i = 0; i < node.connect.size(); ++i) {
       if (std::find(good.begin(), good.end(), node.connect[i]) == good.end()) {
         node.failed.emplace_back(node.connect[i], node.planned[i]);
@@ -73,8 +73,9 @@ std::optional<int> LinkBroker::ReportGood(int rank, const std::vector<int>& good
   return std::nullopt;
 }
 
-// The peer of a new connection loses one place: the place for `rank`, or the place that `rank` borrowed. A
-// peer that has begun a new exchange since then keeps all its places.
+// Removes the rank that has made a connection of its plan from the ranks that the peer still awaits: `rank`
+// itself or, if the peer did not await `rank`, one of the others. Does nothing if the peer has begun a new
+// exchange since the plan was sent.
 void LinkBroker::TakePlace(int rank, std::size_t connection) {
   const Node& node = nodes_[rank];
   Node& peer = nodes_[node.connect[connection]];

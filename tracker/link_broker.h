@@ -1,10 +1,10 @@
-// For each link between two ranks that must be made, decides which rank connects, and when. Does no I/O.
+// For each link that must be made between two ranks, decides which rank connects, and when. Does no I/O.
 //
 // A worker that requests links reports which of its links still work; for each other link, it is told either
 // where to connect or that the peer will connect to it. A peer can be named only once its listening port is
-// known, and it reports its port only after its own connections are made. The topology's levels determine
-// which side connects, so the workers form short chains instead of one queue: a worker is answered as soon as
-// the peers below it listen, in any order of arrival.
+// known, and it reports its port only after its own connections are made. The levels of the topology
+// determine which side connects, so that workers form short chains instead of one queue: a worker is answered
+// as soon as those of its neighbors that have lower levels listen, whatever the order of arrival.
 #pragma once
 
 #include <chrono>
@@ -35,21 +35,21 @@ class LinkBroker {
   static constexpr std::chrono::milliseconds kFirstRetryDelay{50};
   static constexpr std::chrono::milliseconds kMaxRetryDelay{2000};
 
-  /// A peer that already listens for certain ranks cannot be asked to accept one more. It may even be waiting
-  /// for a rank that in turn waits for the rank left out. Example: C connects to A and B, A connects to B,
-  /// and A was restarted after B had been told to accept only C. A rank that has waited this long therefore
-  /// connects in the place of a rank that the peer expects. The rank whose place was taken waits until the
-  /// peer, which then lacks a link, recovers.
+  /// A peer that already listens for certain ranks cannot be told to accept one more. It may even be waiting
+  /// for a rank that itself waits for the rank left out. Example: C connects to A and B, A connects to B, and
+  /// A was restarted after B had been told to accept only C. A rank that has waited this long therefore
+  /// connects instead of a rank that the peer expects. The rank that was replaced waits until the peer, which
+  /// then lacks a link, recovers.
   static constexpr std::chrono::milliseconds kBorrowDelay{500};
 
   explicit LinkBroker(const Topology& topology);
 
-  /// `rank` begins an exchange; its previous listening port is void.
+  /// `rank` begins an exchange; its previous listening port is no longer valid.
   void Join(int rank);
   /// The exchange of `rank` ended before `rank` listened.
   void Leave(int rank);
-  /// `rank` requests links to all its neighbors except `good`. `retry`: connections of its last plan failed.
-  /// Returns the first rank in `good` that is not a neighbor, if any; the report is then ignored.
+  /// `rank` requests links to all its neighbors except those in `good`. `retry`: connections of its last plan
+  /// failed. Returns the first rank in `good` that is not a neighbor, if any; the request is then ignored.
   std::optional<int> ReportGood(int rank, const std::vector<int>& good, bool retry, TimePoint now);
   /// All connections of the last plan of `rank` are made.
   void ReportLinked(int rank);
@@ -60,10 +60,11 @@ class LinkBroker {
   std::vector<Plan> TakeReady(TimePoint now);
   std::optional<TimePoint> NextRetry() const;
 
-  /// Restores the state of another broker: `rank` listens, and the ranks in `awaited` must still connect to
-  /// it.
+  /// Restores the state of the previous tracker's broker: `rank` listens, and the ranks in `awaited` must
+  /// still connect to it.
   void Restore(int rank, const std::vector<int>& awaited);
-  /// Restores the state of another broker: `rank`, in the middle of its exchange, has connected to `peers`.
+  /// Restores the state of the previous tracker's broker: `rank`, which has not finished its exchange, has
+  /// connected to `peers`.
   void RestoreLinks(int rank, const std::vector<int>& peers);
   /// The peers that the last plan of `rank` told it to connect to, except those that have begun a new
   /// exchange since then.
@@ -74,7 +75,7 @@ class LinkBroker {
   bool listening(int rank) const { return nodes_[rank].state == State::kListening; }
   /// Ranks that another rank waits for and that are not in an exchange: they must recover first.
   std::set<int> Absentees() const;
-  /// True if every rank has been through an exchange and every accepted link has been made.
+  /// True if every rank has finished an exchange and no rank awaits another one.
   bool complete() const { return num_listening_ == topology_->size() && open_links_ == 0; }
 
  private:
@@ -82,14 +83,14 @@ class LinkBroker {
   struct Node {
     State state = State::kAbsent;
     std::vector<int> connect;  ///< peers this rank must connect to
-    /// For each peer in `connect`, the generation in which it listened when the plan was sent.
+    /// For each peer in `connect`, the peer's `generation` when the plan was sent.
     std::vector<std::uint64_t> planned;
     std::set<int> accept;          ///< peers that must still connect to this rank
     std::uint64_t generation = 0;  ///< counts exchanges; distinguishes a new port from an old one
     std::vector<std::pair<int, std::uint64_t>> failed;  ///< unreachable peers, and their generations
     std::chrono::milliseconds retry_delay{0};
     TimePoint retry_at{};   ///< when the peers in `failed` may be retried
-    TimePoint borrow_at{};  ///< when another rank's place may be taken
+    TimePoint borrow_at{};  ///< when this rank may connect instead of another one (kBorrowDelay)
   };
 
   bool Ready(int rank, TimePoint now) const;

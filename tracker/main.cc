@@ -1,5 +1,5 @@
-// rabit-tracker: serves one job whose workers are started by other means. Prints the environment they need,
-// waits until all have shut down, and reports the reason if that does not happen.
+// rabit-tracker serves one job whose workers are started by other means. It prints the environment that the
+// workers need, waits until all have shut down, and reports the reason if that does not happen.
 #include <fmt/format.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
@@ -44,7 +44,7 @@ constexpr int kExitFailed = 1;
 constexpr int kExitSignal = 128;
 
 struct Options {
-  std::string workers;  ///< "4" or "2:4"
+  std::string workers;  ///< the value of --num-workers: "4" or "2:4"
   int num_workers = 0;  ///< in an elastic job: the maximum
   std::optional<int> min_workers;
   double replace_within_seconds = std::chrono::duration<double>(ElasticOptions().replace_within).count();
@@ -54,10 +54,10 @@ struct Options {
   std::optional<std::uint16_t> port;
   std::uint16_t port_end = kLastPort;
   SortBy sort_by = SortBy::kHost;
-  std::string state_path;  ///< empty: the job ends with this process
+  std::string state_path;  ///< empty: no other tracker can take over the job
   bool until_stdin_closes = false;
   bool tls = false;
-  std::string token_file;  ///< empty: a token is generated and printed
+  std::string token_file;  ///< empty: the token comes from DMLC_JOB_TOKEN or is generated
   std::optional<Admit> admit;
   std::vector<std::string> admitted_hosts;
   double timeout_seconds = std::chrono::duration<double>(kDefaultTimeout).count();
@@ -184,8 +184,8 @@ std::string ManPageOf(const CLI::App& app) {
   return ManText(page);
 }
 
-/// Prints the block that scripts look for. Nothing else is ever written to stdout, so that a parent may stop
-/// reading after the block's last line.
+/// Prints the block that scripts look for. The tracker writes nothing else to stdout, so that a parent may
+/// stop reading after the block's last line.
 void PrintEnvironment(const JobAddress& address) {
   fmt::print("DMLC_TRACKER_ENV_START\n");
   for (const auto& [name, value] : JobEnvironment(address)) fmt::print("{}={}\n", name, value);
@@ -213,7 +213,7 @@ wire::JobToken ReadToken(const std::string& path) {
   }
 }
 
-/// The token given by --token-file or the environment; std::nullopt if there is none.
+/// The token from --token-file or the environment; std::nullopt if there is none.
 std::optional<wire::JobToken> ToldToken(const Options& options) {
   if (!options.token_file.empty()) return ReadToken(options.token_file);
   return TokenFromEnvironment();
@@ -229,14 +229,14 @@ AdmissionOptions AdmissionOf(const Options& options, const wire::JobToken& token
   return admission;
 }
 
-/// The number of workers in the notation of the state file.
+/// The number of workers in the form of the state file: "4" or "2:4".
 std::string WorkersText(const Options& options) {
   return options.min_workers ? fmt::format("{}:{}", *options.min_workers, options.num_workers)
                              : fmt::format("{}", options.num_workers);
 }
 
-/// The file of --state, or nullptr without that option. Throws std::runtime_error if the file cannot be used
-/// or belongs to a job with another number of workers.
+/// The file of --state; nullptr without that option. Throws std::runtime_error if the file cannot be used or
+/// belongs to a job with another number of workers.
 std::unique_ptr<StateFile> OpenState(const Options& options) {
   if (options.state_path.empty()) return nullptr;
   auto state = std::make_unique<StateFile>(options.state_path);
@@ -251,7 +251,7 @@ std::unique_ptr<StateFile> OpenState(const Options& options) {
 int Serve(const Options& options) {
   boost::asio::io_context io(1);
   int exit_code = 0;
-  bool lingers = false;  ///< the job has succeeded; waiting for late workers
+  bool lingers = false;  ///< whether the job has succeeded and this waits for late workers
   boost::asio::steady_timer linger(io);
   const std::unique_ptr<StateFile> state = OpenState(options);
 
@@ -371,7 +371,7 @@ int main(int argc, char** argv) {
            throw CLI::Success();
          },
          "print the manual page rabit-tracker.1")
-      ->trigger_on_parse();  // before required options are found to be missing
+      ->trigger_on_parse();  // even if required options are missing
   const int parsed =
       warren::cli::ParseOrExplain(app, "rabit-tracker", argc, argv, {{"-np", "--num-workers"}});
   if (parsed >= 0) return parsed;

@@ -15,10 +15,11 @@ std::string Upper(std::string_view text) {
   return out;
 }
 
-/// mandoc -T lint warns about longer lines.
+/// The maximum length of a line: mandoc -T lint warns about longer lines.
 constexpr std::size_t kLineLength = 79;
 
-/// Escapes text for roff. Dashes stay dashes that can be copied; words in backquotes become bold.
+/// Escapes text for roff. Dashes become minus signs, which can be copied to a shell; words in backquotes
+/// become bold.
 std::string Escaped(std::string_view text) {
   std::string out;
   bool bold = false;
@@ -37,7 +38,7 @@ std::string Escaped(std::string_view text) {
   return out;
 }
 
-/// Wraps the text so that no line begins like a roff request.
+/// Wraps the text. No line of the result begins like a roff request.
 std::string Lines(std::string_view text) {
   std::string lines;
   std::size_t column = 0;
@@ -56,7 +57,7 @@ std::string Lines(std::string_view text) {
   return lines + '\n';
 }
 
-/// Starts each sentence on a new line, which is how roff recognizes sentences.
+/// Escapes the text, and starts each sentence on a new line, by which roff recognizes sentences.
 std::string Sentences(std::string_view text) {
   std::string lines;
   while (!text.empty()) {

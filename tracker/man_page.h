@@ -1,4 +1,4 @@
-// Manual pages in roff, for man and mandoc. Programs generate their own from their option tables.
+// Manual pages in roff, for man and mandoc. Programs generate their pages from their option tables.
 #pragma once
 
 #include <string>
@@ -28,8 +28,8 @@ struct ManPage {
   std::vector<ManSection> sections;
 };
 
-/// Returns the page, for section 1. Texts are plain: nothing in them is interpreted as roff. A word between
-/// two backquotes is printed bold; it marks names of options and variables.
+/// Returns the page, for section 1. Texts are plain: nothing in them is interpreted as roff. Words between
+/// two backquotes, which mark names of options and variables, become bold.
 std::string ManText(const ManPage& page);
 
 }  // namespace warren::tracker

@@ -1,5 +1,5 @@
-// The part of a job's state that another tracker needs to take the job over: a list of changes, each written
-// as a line of text.
+// The part of a job's state that another tracker needs to take the job over: a list of changes. In the state
+// file, each is a line of text.
 #pragma once
 
 #include <string>
@@ -16,13 +16,13 @@ struct Note {
     kLinked,      ///< `rank` connected to `peers`
     kListens,     ///< `rank` listens at `port`; `peers` must still connect to it
     kShutDown,    ///< `rank` has announced its shutdown
-    kReturned,    ///< `rank` rejoined after its shutdown
+    kReturned,    ///< the shutdown of `rank` no longer counts
     /// Collective dialect: `rank` was given to `task_id` at `host`; written for all ranks, in order.
     kMember,
     kBroken,   ///< collective dialect: `rank` failed, so all workers must join again
-    kClosed,   ///< from now on, only peers that prove the token are admitted; the job starts over
+    kClosed,   ///< from now on, peers without token and ticket are refused; the job starts over
     kVouched,  ///< `task_id` at `host` was vouched for, with `ticket`
-    // In elastic jobs:
+    // Only in elastic jobs:
     kGeneration,  ///< generation `rank` is formed of the tasks in the kEntered notes that follow
     kEntered,     ///< `task_id` at `host` is a member of the generation; `rank` counts the members
     kEnded,       ///< generation `rank` has lost a member
@@ -42,7 +42,7 @@ struct Note {
 
 /// Returns one line, without its newline.
 std::string Encode(const Note& note);
-/// Throws std::invalid_argument, which quotes the line, if it is malformed.
+/// Throws std::invalid_argument, whose message quotes the line, if the line is malformed.
 Note DecodeNote(std::string_view line);
 
 }  // namespace warren::tracker

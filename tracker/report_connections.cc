@@ -43,7 +43,8 @@ void ReportConnections::Received(ConnectionId connection, std::string_view bytes
   if (unread_bytes_ > kMaxUnreadReportBytes) LimitUnreadBytes(connection);
 }
 
-/// Whether reports of the connection for this task count. Records the task for the connection.
+/// Records the task of a report. Returns whether the report is used: if the peer has not proved the job's
+/// token, only while no peer that has proved it reports for the same task.
 bool ReportConnections::MayReport(ConnectionId connection, Source& source, const std::string& task_id) {
   const bool is_proved = connections_.authenticated(connection);
   if (source.task_id != task_id) {
@@ -57,7 +58,8 @@ bool ReportConnections::MayReport(ConnectionId connection, Source& source, const
   return is_proved || !proved_tasks_.contains(task_id);
 }
 
-/// Called when the limit is exceeded. `connection`: the connection that has received the last bytes.
+/// Called when kMaxUnreadReportBytes is exceeded. `connection`: the connection that has received the last
+/// bytes.
 void ReportConnections::LimitUnreadBytes(ConnectionId connection) {
   const std::string reason =
       fmt::format("more than {} MiB of incomplete reports, the limit for all connections together",
@@ -98,7 +100,7 @@ void ReportConnections::Forget(ConnectionId connection) {
   sources_.erase(found);
 }
 
-/// Called for connections whose peers know the job's token.
+/// Must be called only for connections whose peers have proved the job's token.
 void ReportConnections::ForgetTask(const Source& source) {
   if (!source.task_id) return;
   const auto found = proved_tasks_.find(*source.task_id);

@@ -1,5 +1,5 @@
 // The connections over which workers report their state (wire/report.h). The job does not depend on them:
-// they may be opened and closed at any time, in either dialect. If unauthenticated peers are admitted, peers
+// workers of either dialect may open and close them at any time. If unauthenticated peers are admitted, peers
 // that know the job's token take precedence. Does no I/O.
 #pragma once
 
@@ -15,11 +15,11 @@
 
 namespace warren::tracker {
 
-/// Limit on report connections per worker; a worker needs one. Beyond the limit, the oldest connection is
-/// dropped, starting with those whose peers have not proved the job's token.
+/// The maximum number of report connections, per worker of the job; a worker needs one or two. Beyond it, the
+/// oldest connection is dropped, starting with those whose peers have not proved the job's token.
 inline constexpr std::size_t kReportConnectionsPerWorker = 4;
-/// Limit on the buffered bytes of incomplete reports, over all connections; a report is about a kilobyte. The
-/// connection whose bytes exceed the limit is dropped. But if its peer has proved the token, the oldest
+/// Limit on the buffered bytes of incomplete reports, over all connections; a report takes about a kilobyte.
+/// The connection whose bytes exceed the limit is dropped. If its peer has proved the token, the oldest
 /// unauthenticated connection with an incomplete report is dropped first, which may suffice.
 inline constexpr std::size_t kMaxUnreadReportBytes = std::size_t{8} << 20;
 
@@ -27,7 +27,7 @@ class ReportConnections {
  public:
   explicit ReportConnections(ConnectionTable& connections) : connections_(connections) {}
 
-  /// Adds a report connection. It may stay silent forever.
+  /// Adds a report connection. The peer may stay silent for any time.
   void Open(ConnectionId connection, int num_workers);
   bool Has(ConnectionId connection) const { return sources_.contains(connection); }
   /// Handles bytes after the magic number. Clock requests are answered with `now`. Reports of a peer that has

@@ -33,23 +33,24 @@ using asio::ip::tcp;
 using boost::system::error_code;
 using std::chrono::steady_clock;
 
-/// Pause before accepting again when the process is out of file descriptors.
+/// The pause before accepting again when the process is out of file descriptors.
 constexpr std::chrono::milliseconds kAcceptPause{100};
-/// Maximum number of connections accepted in one batch from a listening socket. This is the maximum length of
-/// its queue on most systems (net.core.somaxconn). Existing connections are served between batches.
+/// The maximum number of connections accepted from a listening socket before existing connections are served.
+/// This is the maximum length of its queue on most systems (net.core.somaxconn).
 constexpr int kAcceptBatch = 4096;
-/// Maximum number of listening sockets; their queues should hold a burst of all workers of a job.
+/// The maximum number of listening sockets. Their queues should hold the connections of all workers of a job
+/// at once.
 constexpr std::size_t kMostListeners = 64;
-/// Buffer size of one read; a worker's messages are tens of bytes.
+/// The buffer size of one read. Most messages of a worker are tens of bytes; longer ones are read in pieces.
 constexpr std::size_t kReadBytes = 512;
-/// Limit on the answers held for a peer that does not read. A worker's answers are below a kilobyte.
+/// The maximum number of unsent bytes for a peer that does not read. A worker's answers are below a kilobyte.
 constexpr std::size_t kMaxUnsentBytes = 256 * 1024;
 /// Descriptors that the process needs in addition to the workers' connections.
 constexpr rlim_t kOtherDescriptors = 128;
 
-/// Raises the soft limit to the hard limit, and both further if the workers need more and the process has the
-/// privilege. A worker has at most four connections: its own, the one to its error port, and one or two for
-/// its reports. The job can do without the connections for reports, but not without the other two.
+/// Raises the soft limit on descriptors to the hard limit, and both further if the workers need more and the
+/// process has the privilege. A worker has at most four connections: its own, the one to its error port, and
+/// one or two for its reports. The job does not need those for reports.
 void RaiseDescriptorLimit(int num_workers) {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
@@ -89,9 +90,9 @@ void KeepAlive(tcp::socket& socket) {
   setsockopt(socket.native_handle(), IPPROTO_TCP, TCP_KEEPINTVL, &interval_seconds, sizeof interval_seconds);
 }
 
-/// The number of listening sockets that hold the connections of a job's workers if all connect at once: the
-/// kernel drops connections to a full queue, and the peers retry after 1, 2, 4 seconds. Half of each queue
-/// stays in reserve, since the kernel spreads connections by a hash.
+/// The number of listening sockets whose queues hold the connections of a job's workers if all connect at
+/// once, at most kMostListeners. The kernel drops connections to a full queue, and the peers retry only after
+/// 1, 2, 4 seconds. Half of each queue stays in reserve, since the kernel distributes connections by a hash.
 std::size_t ListenersFor(int num_workers) {
   long queue = 128;  // the default before Linux 5.4
   std::ifstream("/proc/sys/net/core/somaxconn") >> queue;
@@ -100,13 +101,14 @@ std::size_t ListenersFor(int num_workers) {
                     kMostListeners);
 }
 
-/// Allows several sockets to listen at one port; connections are spread over them.
+/// Allows several sockets to listen at one port; the kernel distributes connections among them.
 bool SharePort(tcp::acceptor& acceptor) {
   const int on = 1;
   return setsockopt(acceptor.native_handle(), SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) == 0;
 }
 
-/// Listens at `endpoint`, which is set to the actual address.
+/// Listens at `endpoint`, which is then set to the actual address and port. `any`: the endpoint is the IPv6
+/// address for all addresses, which also accepts IPv4; without IPv6, IPv4 is used.
 error_code ListenAt(tcp::acceptor& acceptor, tcp::endpoint& endpoint, bool any, bool shares_port) {
   error_code error;
   acceptor.open(endpoint.protocol(), error);
@@ -127,7 +129,7 @@ error_code ListenAt(tcp::acceptor& acceptor, tcp::endpoint& endpoint, bool any, 
 }
 
 /// Listens at one port with as many sockets as the job needs. The first socket shares its port only once it
-/// listens, so that a port that another tracker already shares is refused.
+/// listens, so that a port that another tracker already shares is not used.
 std::vector<tcp::acceptor> Listen(asio::io_context& io, const ServerOptions& options) {
   const bool any = options.bind_address.empty();
   const auto address =
@@ -264,10 +266,10 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
     if (!stopped_) WaitToAccept(acceptor);
   }
 
-  /// Called when accepting fails because the process or the machine is out of descriptors. Drops a report
-  /// connection or else the oldest connection that has been silent for a while, so that workers can connect.
-  /// Recent connections may be workers: they are kept, and accepting pauses for kAcceptPause or until a
-  /// connection closes.
+  /// Called when accepting fails, usually because the process or the machine is out of descriptors. Drops a
+  /// report connection or else the oldest pending connection, unless that is recent (kPendingGrace), so that
+  /// workers can connect. If nothing can be dropped, accepting pauses for kAcceptPause or until a connection
+  /// closes.
   void MakeRoom(tcp::acceptor& acceptor, error_code why) {
     if (!std::exchange(warned_of_limit_, true)) {
       spdlog::warn(
@@ -319,7 +321,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
                                     });
       return;
     }
-    // Tries to read first, which is cheaper than waiting for readiness if data may already have arrived.
+    // Reading at once is cheaper than waiting first, because data may already have arrived.
     connection->socket.async_read_some(
         asio::buffer(connection->received),
         [self = shared_from_this(), id, connection](error_code error, std::size_t count) {
@@ -342,7 +344,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
     WaitToRead(id);
   }
 
-  /// Reads from a connection that is or may be encrypted; its first bytes decide.
+  /// Reads from a connection that is or may be encrypted, as its first bytes show.
   void ReadEncrypted(ConnectionId id, Connection& connection, error_code error) {
     if (connection.closing || stopped_ || error == asio::error::operation_aborted) return;
     if (!error && !connection.tls) {
@@ -429,7 +431,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
     }
     if (error) connection.unsent.clear();
     if (connection.closing) {
-      // A pending read may still hold the connection, so the descriptor is closed here.
+      // The descriptor is closed here because a pending read may keep the connection object alive.
       connection.socket.close(error);
       connections_.erase(found);
       AcceptAgain();
@@ -544,7 +546,8 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
 
   void ArmTimer() {
     const auto deadline = job_.NextDeadline();
-    // A timer that fires too early is simply rearmed: deadlines change with each message.
+    // Deadlines change with each message. A timer that is set for an earlier time is left alone; it is set
+    // again when it fires.
     if (!deadline || (armed_for_ && *armed_for_ <= *deadline)) return;
     armed_for_ = deadline;
     timer_.expires_at(*deadline);
@@ -557,7 +560,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   }
 
   ServerEvents events_;
-  std::vector<tcp::acceptor> acceptors_;  ///< never changes
+  std::vector<tcp::acceptor> acceptors_;  ///< elements are never added or moved: handlers refer to them
   asio::steady_timer timer_;
   asio::steady_timer accept_pause_;
   std::optional<tls::Context> tls_;

@@ -27,7 +27,8 @@ namespace {
 
 namespace ip = boost::asio::ip;
 
-/// Positions in a line of the table after the two addresses, counted from 0; `man 5 proc` describes the line.
+/// Positions of the fields after the two addresses in a line of the table, counted from 0; `man 5 proc`
+/// describes the line.
 constexpr std::size_t kUser = 4;
 constexpr std::size_t kInode = 6;
 
@@ -39,7 +40,8 @@ struct Owner {
   std::optional<unsigned> Found() const { return inode == 0 ? std::nullopt : std::optional(user); }
 };
 
-/// The endpoint in the table's notation: 32-bit numbers in the machine's byte order, then the port.
+/// The endpoint in the table's notation: 32-bit numbers in the machine's byte order, then the port, all in
+/// hexadecimal. `mapped`: whether an IPv4 address is written as mapped to IPv6.
 std::string InTable(const ip::tcp::endpoint& endpoint, bool mapped) {
   std::string text = mapped ? "0000000000000000FFFF0000" : "";
   const auto add = [&](const auto& bytes) {
@@ -85,8 +87,8 @@ class Descriptor {
   int fd_;
 };
 
-/// Looks up the socket with these two ends in the kernel's table (`man 7 sock_diag`). Returns an owner
-/// without an inode if there is no such socket, and std::nullopt if the table cannot be queried.
+/// Queries the kernel for the peer's socket of this connection (`man 7 sock_diag`). Returns an owner without
+/// an inode if there is no such socket, and std::nullopt if the query fails.
 std::optional<Owner> AskKernel(const ip::tcp::endpoint& peer, const ip::tcp::endpoint& own) {
   struct {
     nlmsghdr header{};

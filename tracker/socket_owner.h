@@ -1,4 +1,4 @@
-// Finds the user that owns the other end of a TCP connection within this machine.
+// Finds the user who owns the other end of a TCP connection within this machine.
 #pragma once
 
 #include <boost/asio/ip/tcp.hpp>
@@ -7,13 +7,13 @@
 
 namespace warren::tracker {
 
-/// The address in the form other workers can use: an IPv4 address mapped to IPv6 becomes plain IPv4.
+/// The address in the form that other workers can use: an IPv4 address mapped to IPv6 becomes plain IPv4.
 boost::asio::ip::address PlainAddress(const boost::asio::ip::address& address);
 
-/// The user id of the process that opened the peer's socket; `peer` and `own` are the two ends. std::nullopt
-/// for a peer on another machine or in another network namespace, for a socket that no process holds now, and
-/// if the kernel cannot be queried. Linux only: queries the kernel for this socket, or else reads the tables
-/// /proc/net/tcp and tcp6.
+/// The id of the user whose process opened the peer's socket; `peer` and `own` are the two ends of the
+/// connection. std::nullopt if the peer is on another machine or in another network namespace, no process
+/// holds its socket any longer, or the kernel cannot be queried. Linux only: queries the kernel for this
+/// socket, or else reads the tables /proc/net/tcp and tcp6.
 std::optional<unsigned> OwnerOfPeer(const boost::asio::ip::tcp::endpoint& peer,
                                     const boost::asio::ip::tcp::endpoint& own);
 

@@ -19,7 +19,7 @@ namespace {
 
 constexpr char kHeader[] = "warren-tracker-state 1 port %hu workers %23s %c";
 constexpr std::string_view kToken = " token ";
-/// Offset of the version in the header; a mark replaces the version while the file is incomplete.
+/// The offset of the version in the header. While the file is incomplete, kIncomplete replaces the version.
 constexpr off_t kVersionOffset = sizeof("warren-tracker-state ") - 1;
 constexpr char kVersion = '1';
 constexpr char kIncomplete = '!';
@@ -96,7 +96,7 @@ void StateFile::ReadHeader(const std::string& line) {
       token_ = wire::JobToken::Parse(std::string_view(line).substr(token + kToken.size()));
     if (is_header) return;
   } catch (const std::invalid_argument&) {
-    // reported below
+    // The call of Throw below reports this.
   }
   Throw("it is not a tracker's state file; choose another name for --state, or remove it");
 }
@@ -138,7 +138,8 @@ int StateFile::WritePending() {
 }
 
 void StateFile::Mark(char version) {
-  // Written in place, which needs no disk space. If this fails, a reader still finds only complete changes.
+  // Written in place, which needs no disk space. If even this fails, a reader still gets whole lines only,
+  // though not the last ones.
   if (size_ > kVersionOffset) (void)!pwrite(descriptor_, &version, 1, kVersionOffset);
 }
 

@@ -1,10 +1,10 @@
 // The file from which a restarted tracker takes a job over: rabit-tracker --state FILE. It has a header with
-// the port, the number of workers and the job's token, then one line per change (note.h), appended as it
-// happens. Its contents survive the death of the tracker's process, but not of its machine. Only its owner
-// may read the file, because it holds the token.
+// the port, the number of workers and the job's token, then one line per change (note.h), which is written as
+// the change happens. The file survives the end of the tracker's process, but may be incomplete after a crash
+// of its machine. Only its owner may read it, because it holds the token.
 //
-// A failed write (a full disk) does not end the job: the unwritten lines are kept and written with a later
-// change. Meanwhile the file is marked as incomplete, and no tracker takes the job over from it.
+// A failed write (e.g. on a full disk) does not end the job: the unwritten lines are kept and written with a
+// later change. Until then, the file is marked as incomplete, and no tracker takes the job over from it.
 #pragma once
 
 #include <cstdint>
@@ -32,16 +32,17 @@ class StateFile {
   std::uint16_t port() const { return port_; }
   /// The number of workers of the job, as text: "4", or "1:4" if it is elastic.
   const std::string& workers() const { return workers_; }
-  /// The previous tracker's notes, in order, without a line that was cut off by its death.
+  /// The previous tracker's notes, in order. A last line that is incomplete, because that tracker died while
+  /// writing it, is left out.
   const std::vector<Note>& notes() const { return notes_; }
 
   /// The job's token; std::nullopt if the file has none.
   const std::optional<wire::JobToken>& token() const { return token_; }
 
-  /// Begins the file of a new job. Returns what Add returns.
+  /// Writes the header of a new job. Returns the same as Add.
   [[nodiscard]] std::string Begin(std::uint16_t port, const std::string& workers,
                                   const wire::JobToken& token);
-  /// Appends a note. Returns a warning to show if writing starts to fail or if the file is complete again,
+  /// Appends a note. Returns a message for the user if writing begins to fail or the file is complete again,
   /// else an empty string.
   [[nodiscard]] std::string Add(const Note& note);
   /// Deletes the file, once the job is over.
@@ -51,7 +52,7 @@ class StateFile {
   void Read();
   void ReadHeader(const std::string& line);
   std::string Append(const std::string& line);
-  /// Returns 0 or, after a failure, an errno value.
+  /// Returns 0 or, on failure, an errno value.
   int WritePending();
   void Mark(char version);
   [[noreturn]] void Throw(const std::string& what) const;

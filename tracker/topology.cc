@@ -6,11 +6,13 @@
 namespace warren::tracker {
 namespace {
 
-/// Appends the walk of the heap-shaped subtree at `node` to `order`, exactly reversed if `backwards` is set.
+/// Appends the nodes of the heap-shaped subtree at `node` to `order`, in the order of the traversal
+/// (topology.h) or, if `backwards` is set, exactly in reverse.
 void Walk(int node, int size, bool backwards, std::vector<int>& order) {
   const int left = 2 * node + 1;
   const int right = 2 * node + 2;
-  // Forwards: node, left, right reversed. An only child is the last one and therefore reversed.
+  // Forwards, the order is: the node, the left subtree, the right subtree in reverse. An only child is the
+  // last one, so its subtree is traversed in reverse.
   const bool has_right = right < size;
   if (!backwards) order.push_back(node);
   if (backwards && has_right) Walk(right, size, false, order);

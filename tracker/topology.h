@@ -1,4 +1,5 @@
-// The links between ranks: a tree for small messages, and a ring that shares edges with it. Does no I/O.
+// The links between ranks: a tree for small messages, and a ring that has edges in common with it. Does no
+// I/O.
 #pragma once
 
 #include <vector>
@@ -12,20 +13,21 @@ namespace warren::tracker {
 /// tracker (dmlc-core), so that a job can use different trackers over time.
 class Topology {
  public:
-  /// `size` >= 1. Takes linear time.
+  /// Throws std::invalid_argument if `size` is below 1. Takes linear time.
   explicit Topology(int size);
 
   int size() const { return static_cast<int>(parent_.size()); }
-  int parent(int rank) const { return parent_[rank]; }                            ///< -1 at rank 0
+  int parent(int rank) const { return parent_[rank]; }                            ///< -1 for rank 0
   const std::vector<int>& tree_neighbors(int rank) const { return tree_[rank]; }  ///< parent first
   int ring_prev(int rank) const;  ///< -1 if the world size is 1
   int ring_next(int rank) const;  ///< -1 if the world size is 1
   /// All ranks that `rank` has a link with, in tree and ring, ascending and unique: at most five.
   const std::vector<int>& neighbors(int rank) const { return neighbors_[rank]; }
 
-  /// The neighbor with the lower level listens; the other one connects. Neighbors never share a level, and
-  /// there are at most six levels, so the longest chain of workers waiting for each other's port does not
-  /// grow with the world size (greedy coloring: a node of degree d needs at most d + 1 colors).
+  /// Of two neighbors, the one with the lower level listens and the other one connects. Neighbors never have
+  /// the same level, and there are at most six levels (greedy coloring: a node with d neighbors needs at most
+  /// d + 1 colors). So the longest chain of workers that wait for each other's ports does not grow with the
+  /// world size.
   int level(int rank) const { return level_[rank]; }
   bool connects(int rank, int peer) const { return level_[rank] > level_[peer]; }
 

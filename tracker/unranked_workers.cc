@@ -12,7 +12,7 @@
 namespace warren::tracker {
 namespace {
 
-/// Maximum number of entries that a message lists before "and 980 more".
+/// The maximum number of entries that a message lists before "and 980 more".
 constexpr std::size_t kMostWorkersShown = 16;
 
 bool IsNumber(std::string_view text) {

@@ -14,16 +14,16 @@
 
 namespace warren::tracker {
 
-/// Sort key for unranked workers when ranks are assigned.
+/// The first sort key of workers when ranks are assigned.
 enum class SortBy { kHost, kTask };
 
 class UnrankedWorkers {
  public:
-  /// `nameless`: the task id of workers that have none.
+  /// `nameless`: the task id with which workers without one present themselves.
   explicit UnrankedWorkers(std::string_view nameless) : nameless_(nameless) {}
 
-  /// Adds a worker. Returns the connection of an earlier attempt of the same task, if any, which no longer
-  /// waits.
+  /// Adds a worker. If an earlier connection of the same task is waiting, removes and returns that
+  /// connection.
   std::optional<ConnectionId> Add(ConnectionId connection, const std::string& task_id,
                                   const std::string& host);
   bool Remove(ConnectionId connection);
@@ -37,9 +37,9 @@ class UnrankedWorkers {
   };
   /// All workers, in order of arrival.
   std::vector<Worker> List() const;
-  /// Removes all workers and returns them in rank order: by host and task id, or by task id only. Numeric
-  /// task ids come first, in numeric order; workers without a task id come last; ties keep the order of
-  /// arrival.
+  /// Removes all workers and returns them in rank order: by host and then task id, or by task id and then
+  /// host. Numeric task ids come first, in numeric order; workers without a task id come last; ties keep the
+  /// order of arrival.
   std::vector<Worker> TakeSorted(SortBy sort_by);
 
  private:
@@ -48,11 +48,11 @@ class UnrankedWorkers {
   std::unordered_map<std::string, ConnectionId> tasks_;
 };
 
-/// "a, b, c and 980 more"
+/// The entries as a list, of which at most 16 are named: "a, b, c and 980 more".
 std::string ListSome(const std::vector<std::string>& entries);
 
-/// "2 of 4 workers joined: task 0 (10.0.0.1), ...; missing: task 2, 3". `names` and `task_ids` describe the
-/// workers that have joined.
+/// Describes which workers have joined: "2 of 4 workers joined: task 0 (10.0.0.1), ...; missing: task 2, 3".
+/// `names` and `task_ids` are those of the workers that have joined.
 std::string DescribeAttendance(const std::vector<std::string>& names,
                                const std::vector<std::string>& task_ids, int num_workers);
 

@@ -1,6 +1,6 @@
-// Mutual authentication of a Warren worker and its tracker: before any other message, each proves that it
-// knows the job's token. Neither the token nor anything that would be accepted as a proof on another
-// connection is sent. This file handles only bytes and does no I/O.
+// Mutual authentication of a Warren worker and its tracker: before any other message, each proves to the
+// other that it knows the job's token. Neither the token nor anything that would be accepted as a proof on
+// another connection is sent. This file handles only bytes and does no I/O.
 //
 //   worker                                            tracker
 //   int kAuthenticationMagic, nonce w (32 bytes),
@@ -34,19 +34,19 @@ class AuthenticationKeys {
   explicit AuthenticationKeys(const JobToken& token);
   /// The claim that the worker sends first.
   Digest Claim(const Nonce& of_worker) const;
-  /// The proof of one of the two parties, for the nonces of both.
+  /// The proof that `who` sends; it covers the nonces of both parties.
   Digest Proof(Party who, const Nonce& of_worker, const Nonce& of_tracker) const;
-  /// The worker's first message.
+  /// The worker's first message: magic, nonce and claim.
   std::string Hello(const Nonce& of_worker) const;
 
  private:
   HmacKey claim_, worker_, tracker_;
 };
 
-/// Encodes the tracker's answer to the worker's hello.
+/// Encodes the magic and a nonce: the tracker's answer to the worker's hello.
 std::string EncodeNonce(const Nonce& of_tracker);
 
-/// Reads a claim or a proof (32 bytes); nullopt until it has arrived completely.
+/// Reads a claim, a proof or a nonce (32 bytes); nullopt until it has arrived completely.
 std::optional<Digest> NextDigest(Reader& reader);
 
 }  // namespace warren::wire

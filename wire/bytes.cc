@@ -7,8 +7,8 @@
 namespace warren::wire {
 namespace {
 
-/// If a Reader's buffer begins with more consumed bytes than this, Append drops them. Otherwise they are
-/// dropped only when the buffer becomes empty, which may never happen.
+/// The number of consumed bytes above which Append drops them from the buffer. Without this limit, they would
+/// be dropped only when the buffer becomes empty, which may never happen.
 constexpr std::size_t kMostConsumedBytes = 4096;
 
 }  // namespace

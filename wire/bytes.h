@@ -1,5 +1,5 @@
-// The two primitives of every tracker message: int32 in the sender's native byte order, and strings (an int32
-// byte length, then the bytes, no NUL).
+// The parts of tracker messages: int32 in the sender's native byte order, strings (an int32 byte length, then
+// the bytes, no NUL), and in authentication.h bytes without a length.
 #pragma once
 
 #include <cstddef>
@@ -12,14 +12,14 @@
 
 namespace warren::wire {
 
-/// A peer has sent something that breaks the protocol. `what()` says what was found and what was expected;
-/// the receiver drops the connection.
+/// Thrown if a peer's bytes break the protocol. `what()` says what was found or expected; the receiver drops
+/// the connection.
 class ProtocolError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// Appends one message's fields to a buffer.
+/// Builds a message, field by field.
 class Writer {
  public:
   Writer& Int(std::int32_t value) {
@@ -36,8 +36,8 @@ class Writer {
   std::string bytes_;
 };
 
-/// Collects bytes as they arrive and hands out whole fields. A field that has not fully arrived is
-/// `std::nullopt` and consumes nothing, so the caller can try again after the next Append.
+/// Collects bytes as they arrive, and returns whole fields. If a field has not fully arrived, the functions
+/// return `std::nullopt` and consume nothing, so that the caller can try again after the next Append.
 class Reader {
  public:
   void Append(std::string_view bytes);
@@ -45,10 +45,11 @@ class Reader {
 
   std::optional<std::int32_t> Int();
   std::optional<std::string> Bytes(std::size_t count);
-  /// `what` names the field in errors. Throws ProtocolError as soon as the announced length is negative or
-  /// above `max_bytes`, before that many bytes are buffered.
+  /// `what` names the field in errors. Throws ProtocolError as soon as the announced length is known to be
+  /// negative or above `max_bytes`, before so many bytes are buffered.
   std::optional<std::string> String(std::string_view what, std::size_t max_bytes);
-  /// Returns the next `count` bytes without consuming them; empty if fewer have arrived.
+  /// Returns the next `count` bytes without consuming them; empty if fewer have arrived. The view is valid
+  /// until the next call of another function.
   std::string_view Peek(std::size_t count) const;
 
  private:

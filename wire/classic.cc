@@ -85,8 +85,8 @@ std::optional<WorkerMessage> WorkerStream::Next() {
   return message;
 }
 
-// Reads one field. Returns false if it has not fully arrived; sets `message` if the field completes a
-// message.
+// Reads the next field. Returns false if it has not fully arrived or nothing more is expected; sets `message`
+// if the field completes a message. Throws ProtocolError if the field is invalid.
 bool WorkerStream::Advance(std::optional<WorkerMessage>& message) {
   switch (step_) {
     case Step::kRank: {
@@ -235,7 +235,8 @@ std::string Encode(const LinkPlan& plan) {
 }
 
 std::optional<Assignment> TrackerStream::NextAssignment() {
-  // rank, parent, world size, number of neighbors, the neighbors, previous and next in the ring
+  // The integers are: rank, parent, world size, number of tree neighbors, the tree neighbors, and the
+  // previous and the next rank in the ring.
   constexpr std::size_t kHead = 4;
   constexpr std::size_t kTail = 2;
   for (;;) {
@@ -270,7 +271,7 @@ std::optional<LinkPlan> TrackerStream::NextLinkPlan() {
     plan_started_ = true;
   }
   while (plan_.connect.size() < plan_connects_) {
-    // An endpoint is read only as a whole, so that reading an incomplete one can be retried.
+    // An endpoint is read only once it has arrived completely, since a part of it cannot be put back.
     const std::string_view head = reader_.Peek(sizeof(std::int32_t));
     if (head.empty()) return std::nullopt;
     std::int32_t host_bytes = 0;

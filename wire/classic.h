@@ -29,12 +29,13 @@
 
 namespace warren::wire::classic {
 
-/// Limits on what a peer may announce. No rabit worker has a longer task id or command.
+/// Limits on the strings that a peer may announce, in bytes; usual strings are much shorter.
 inline constexpr std::size_t kMaxTaskIdBytes = 1024;
 inline constexpr std::size_t kMaxCommandBytes = 16;
 inline constexpr std::size_t kMaxPrintBytes = std::size_t{64} << 10;
 inline constexpr std::size_t kMaxHostBytes = 1024;
-/// More than enough: a worker has links only to its neighbors in the tree and the ring, at most five.
+/// The maximum number of links in one message. Five would suffice: a worker has links only to its neighbors
+/// in the tree and the ring.
 inline constexpr std::int32_t kMaxGoodLinks = 64;
 inline constexpr std::int32_t kMaxWorldSize = std::int32_t{1} << 17;
 /// The task id of a worker that was not given one.
@@ -47,7 +48,7 @@ std::string_view CommandName(Command command);
 
 struct Hello {
   std::int32_t rank = -1;        ///< -1 if not known yet
-  std::int32_t world_size = -1;  ///< -1 if not known
+  std::int32_t world_size = -1;  ///< -1: any
   std::string task_id{kNoTaskId};
   Command command = Command::kStart;
 };
@@ -61,26 +62,27 @@ struct GoodLinks {
 };
 
 struct LinkErrors {
-  std::int32_t count = 0;  ///< number of connections of the last LinkPlan that failed
+  std::int32_t count = 0;  ///< number of connections of the last LinkPlan that have failed
 };
 
 struct ListenPort {
   std::int32_t port = 0;  ///< the port on which the worker now accepts its remaining links
 };
 
-/// Sent after a shutdown: the worker stays until all other workers have sent shutdown too. Only Warren's
-/// workers send this message and only Warren's tracker answers it; other trackers close the connection.
+/// Sent after a shutdown: the worker keeps running until all other workers have shut down, too. Only Warren's
+/// workers send this message, and only Warren's tracker answers it; other trackers close the connection.
 struct WaitForOthers {};
 inline constexpr std::int32_t kWaitForOthers = 1;
 /// The answers of Warren's tracker to ListenPort and WaitForOthers.
 enum class TrackerWord : std::int32_t {
-  /// Answers ListenPort: the port is saved for a tracker that takes over; the connection ends.
+  /// Answers ListenPort: the tracker has recorded the port, also for a tracker that takes the job over. The
+  /// tracker then closes the connection.
   kNoted = 4,
-  /// A rank was lost before all had shut down: this worker does not count as shut down, and closes the
-  /// connection.
+  /// A lost rank has returned before all had shut down: the receiver no longer counts as shut down and must
+  /// recover. The tracker then closes the connection.
   kComeBack = 1,
-  kHeld = 2,     ///< request received; another word follows
-  kReleased = 3  ///< all workers have shut down
+  kHeld = 2,     ///< WaitForOthers received; another word follows
+  kReleased = 3  ///< all workers have shut down; the tracker then closes the connection
 };
 
 using WorkerMessage = std::variant<Hello, PrintText, GoodLinks, LinkErrors, ListenPort, WaitForOthers>;
@@ -94,8 +96,8 @@ std::string Encode(const ListenPort& port);
 std::string Encode(const WaitForOthers& wait);
 std::string Encode(TrackerWord word);
 
-/// Decodes what one worker sends to the tracker after the magic, once the dialect is known to be classic. The
-/// bytes may arrive in pieces of any size.
+/// Decodes the messages that one worker sends to the tracker after the magic, once the dialect is known to be
+/// classic. The bytes may arrive in pieces of any size.
 class WorkerStream {
  public:
   void Append(std::string_view bytes) { reader_.Append(bytes); }
@@ -105,8 +107,8 @@ class WorkerStream {
   /// The item expected next from the worker, for the log if it falls silent: "the task id", "the listening
   /// port".
   std::string_view Expected() const;
-  /// True if the worker need not send anything more on this connection. After a shutdown, it may still send
-  /// WaitForOthers.
+  /// True if the worker has sent everything that it must send on this connection. After a shutdown, it may
+  /// still send WaitForOthers.
   bool done() const { return step_ == Step::kDone || step_ == Step::kWait; }
 
  private:
@@ -142,7 +144,7 @@ struct Assignment {
   std::int32_t world_size = 0;
   std::vector<std::int32_t> tree_neighbors;  ///< includes the parent
   std::int32_t ring_prev = -1;               ///< -1 if the world has only one member
-  std::int32_t ring_next = -1;
+  std::int32_t ring_next = -1;               ///< -1 if the world has only one member
 };
 
 struct Endpoint {
@@ -159,8 +161,9 @@ struct LinkPlan {
 std::string Encode(const Assignment& assignment);
 std::string Encode(const LinkPlan& plan);
 
-/// Decodes the tracker's answers to a worker, in the order in which the worker requests them. Each call
-/// returns `std::nullopt` until the whole message has arrived, and throws ProtocolError on invalid values.
+/// Decodes the tracker's answers to a worker, which must be requested in the order in which they arrive. Each
+/// function returns `std::nullopt` until the whole answer has arrived. NextAssignment and NextLinkPlan throw
+/// ProtocolError if a count, the length of a host name, the worker's rank or the world size is out of range.
 class TrackerStream {
  public:
   void Append(std::string_view bytes) { reader_.Append(bytes); }

@@ -18,7 +18,7 @@ constexpr std::int32_t kMaxPort = 65535;
 constexpr std::size_t kMaxAnswerBytes = 4096;
 
 std::string Message(const nlohmann::json& object) {
-  // Bytes that are not UTF-8 are replaced.
+  // Bytes that are not UTF-8 become U+FFFD.
   return Writer().String(object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)).Take();
 }
 

@@ -1,7 +1,7 @@
 // The collective tracker dialect: the messages between a worker of XGBoost 2.1 or later and its tracker, both
 // directions side by side. Converts between bytes and messages, without sockets or a clock.
-// docs/reference/tracker-protocol.md describes the bytes. After the magic, every message is a string that
-// holds one JSON object.
+// docs/reference/tracker-protocol.md describes the bytes. After the magic, every message except Signal is a
+// string that holds one JSON object.
 //
 //   worker                                        tracker
 //   magic                                   ->
@@ -28,10 +28,11 @@
 
 namespace warren::wire::collective {
 
-/// Limits on what a peer may announce.
+/// The maximum lengths in bytes of a task id and of a hello.
 inline constexpr std::size_t kMaxTaskIdBytes = 1024;
 inline constexpr std::size_t kMaxHelloBytes = 8 * 1024;
-/// A failure message includes a stack trace, and escaping can make text six times as long.
+/// The maximum length of a command in bytes: a failure message may include a stack trace, and JSON's escapes
+/// can make text six times as long.
 inline constexpr std::size_t kMaxCommandBytes = std::size_t{512} << 10;
 inline constexpr std::int32_t kMaxWorldSize = std::int32_t{1} << 17;
 
@@ -67,8 +68,8 @@ std::string Encode(const Shutdown& shutdown);
 std::string Encode(const Failure& failure);
 std::string Encode(const Print& print);
 
-/// Decodes what one worker sends to the tracker after the magic, once the dialect is known to be collective.
-/// The bytes may arrive in pieces of any size.
+/// Decodes the messages that one worker sends to the tracker after the magic, once the dialect is known to be
+/// collective. The bytes may arrive in pieces of any size.
 class WorkerStream {
  public:
   void Append(std::string_view bytes) { reader_.Append(bytes); }
@@ -91,23 +92,25 @@ struct World {
   std::int32_t size = 0;
 };
 
-/// The next worker in the ring. The receiver's own rank is the one before `rank`.
+/// The next worker in the ring. The receiver's own rank is the one before `rank`, or the last rank if `rank`
+/// is 0.
 struct Next {
   std::int32_t rank = 0;
   std::string host;
   std::int32_t port = 0;
 };
 
-/// The signals that a worker's error port accepts. XGBoost up to 3.4 treats only 1 as an error; the -1 sent
-/// by its own tracker has no effect.
+/// The signals that a worker's error port accepts. XGBoost (up to 3.4) treats only 1 as an error: the -1 that
+/// its own tracker sends has no effect.
 enum class Signal : std::int32_t { kEnd = 0, kError = 1 };
 
 std::string Encode(const World& world);
 std::string Encode(const Next& next);
 std::string Encode(Signal signal);
 
-/// Decodes the tracker's answers to a worker, in the order in which they arrive. Each call returns
-/// `std::nullopt` until the whole message has arrived, and throws ProtocolError on invalid values.
+/// Decodes the tracker's answers to a worker, which must be requested in the order in which they arrive. Each
+/// function returns `std::nullopt` until the whole answer has arrived. NextWorld and NextPeer throw
+/// ProtocolError if it is invalid.
 class TrackerStream {
  public:
   void Append(std::string_view bytes) { reader_.Append(bytes); }

@@ -1,5 +1,6 @@
-// The two tracker dialects. Both begin with the same magic and differ in the bytes after it: classic sends
-// two small int32 (rank and world size), collective a length and then a JSON object.
+// The two tracker dialects. Both begin with the same magic and differ in the worker's bytes after it: a
+// classic worker sends two small int32 (rank and world size), a collective worker a length and then a JSON
+// object.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,7 @@
 
 namespace warren::wire {
 
-/// The first four bytes that each side sends, in both dialects.
+/// The first four bytes that each side sends in both dialects (after the authentication, if any).
 inline constexpr std::int32_t kMagic = 0xff99;
 
 enum class Dialect {
@@ -16,10 +17,10 @@ enum class Dialect {
   kCollective,  ///< XGBoost 2.1 and later
 };
 
-/// Detects the dialect from the bytes that follow the magic; `std::nullopt` while there are too few to tell.
-/// Byte 5 from a collective worker is the `{` of its JSON. From a classic worker it is the low byte of the
-/// world size, which can have the same value (123, 379, ...); but the high byte of a world size below 2^24 is
-/// zero, and JSON text contains no zero byte.
+/// Detects the dialect from the worker's bytes after the magic; `std::nullopt` while there are too few to
+/// tell. The fifth byte from a collective worker is the `{` of its JSON. From a classic worker it is the low
+/// byte of the world size, which can have the same value (123, 379, ...); but the high byte of a world size
+/// below 2^24 is zero, and JSON text contains no zero byte.
 inline std::optional<Dialect> DetectDialect(std::string_view after_magic) {
   if (after_magic.size() < 5) return std::nullopt;
   if (after_magic[4] != '{') return Dialect::kClassic;

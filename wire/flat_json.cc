@@ -70,7 +70,7 @@ std::string Repaired(std::string_view text) {
 
 }  // namespace
 
-/// The callbacks of nlohmann's parser.
+/// The callbacks of nlohmann::json::sax_parse. They return false to stop the parser.
 class FlatJson::Reader {
  public:
   explicit Reader(FlatJson& object) : object_(object) {}

@@ -1,5 +1,4 @@
-// A parser for the JSON objects used in messages, which consist of names with plain values. Nested values are
-// skipped.
+// A parser for JSON objects in messages, which consist of names with plain values. Nested values are skipped.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +12,16 @@ namespace warren::wire {
 /// The integers and strings of one JSON object, except those in nested values.
 class FlatJson {
  public:
-  /// `what` names the message in errors. Throws ProtocolError unless `text` is a JSON object. Bytes that are
-  /// not UTF-8 become U+FFFD, and the backslash of an invalid \u escape is kept as a character: XGBoost
-  /// writes both.
+  /// `what` names the message in errors. Throws ProtocolError unless `text` is a JSON object that is not
+  /// nested too deeply. Bytes that are not UTF-8 become U+FFFD, and the backslash of an invalid \u escape is
+  /// kept as a character: XGBoost writes both.
   FlatJson(std::string_view what, std::string_view text);
 
-  /// Returns the integer with this name. Throws ProtocolError if it is missing or not from `low` to `high`.
+  /// Returns the integer with this name. Throws ProtocolError if it is missing, not an integer, or not from
+  /// `low` to `high`.
   std::int32_t Int(std::string_view name, std::int32_t low, std::int32_t high) const;
-  /// Returns the string with this name. Throws ProtocolError if it is missing or longer than `max_bytes`.
+  /// Returns the string with this name. Throws ProtocolError if it is missing, not a string, or longer than
+  /// `max_bytes`.
   std::string Text(std::string_view name, std::size_t max_bytes) const;
 
  private:

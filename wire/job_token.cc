@@ -59,7 +59,7 @@ std::string JobToken::ToHex() const {
 }
 
 Digest JobToken::Derive(std::string_view purpose, std::string_view context) const {
-  // Purposes contain no NUL, so a purpose cannot be confused with a longer one.
+  // Purposes contain no NUL, so the bytes show where the purpose ends and the context begins.
   return HmacSha256(BytesOf(bytes_), {"warren ", purpose, std::string_view("\0", 1), context});
 }
 

@@ -1,7 +1,7 @@
-// The secret of one job: 256 random bits known only to its tracker and its workers. It is never sent over a
-// connection; only values that a one-way function derives from it are sent (authentication.h, and the
-// handshake of links in rabit_engine/transport/tcp/handshake.h). docs/how-to/security.md describes what the
-// token protects.
+// The secret of one job: 256 random bits known only to the job's launcher, tracker and workers. Tracker and
+// workers never send it to each other, only values that a one-way function derives from it (authentication.h,
+// and the handshake of links in rabit_engine/transport/tcp/handshake.h). docs/how-to/security.md describes
+// what the token protects.
 #pragma once
 
 #include <array>
@@ -20,13 +20,13 @@ class JobToken {
  public:
   /// Makes a new token from the kernel's random numbers. Throws std::runtime_error if they are not available.
   static JobToken Random();
-  /// Parses 64 hexadecimal digits; surrounding whitespace is ignored. Throws std::invalid_argument, whose
-  /// message does not quote the text.
+  /// Parses 64 hexadecimal digits; surrounding whitespace is ignored. Throws std::invalid_argument for any
+  /// other text. The exception's message does not quote the text.
   static JobToken Parse(std::string_view text);
   std::string ToHex() const;
 
-  /// Returns a secret for one purpose, which reveals nothing about the token or the secrets for other
-  /// purposes.
+  /// Returns a secret for this purpose and context. It reveals nothing about the token or about the secrets
+  /// for others. `purpose` must not contain NUL.
   Digest Derive(std::string_view purpose, std::string_view context = {}) const;
 
   friend bool operator==(const JobToken& a, const JobToken& b) {
@@ -46,7 +46,7 @@ inline Digest TlsSecret(const JobToken& token, std::string_view purpose) {
   return token.Derive("tls", purpose);
 }
 
-/// 256 random bits that are used only once. Each proof is valid only for specific nonces.
+/// 256 random bits that are used only once. A proof is valid only for the nonces that it covers.
 using Nonce = Digest;
 Nonce RandomNonce();
 

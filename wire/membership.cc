@@ -13,7 +13,7 @@ constexpr char kBeforeGeneration = '@';
 constexpr std::size_t kMemberHead = 2 * sizeof(std::int32_t);
 constexpr std::size_t kGenerationHead = 4 * sizeof(std::int32_t);
 
-/// Returns the integer at `index`, counted from 0, in `bytes`.
+/// Returns the integer with this index, counted from 0, of the integers in `bytes`.
 std::int32_t IntAt(std::string_view bytes, std::size_t index) {
   std::int32_t value = 0;
   std::memcpy(&value, bytes.data() + index * sizeof value, sizeof value);

@@ -12,7 +12,8 @@
 //                                            <-   int kBroken or kChange, int generation, int size, string
 //                                            reason
 //   int kCome, string ""                     ->   (the worker has left and waits for the next one)
-//   int kDone, string ""                     ->   (the work of the worker and the job is done)
+//   int kDone, string ""                     ->   (the job's work is done)
+//   int kLeave, string ""                    ->   (the worker leaves the job)
 //
 // A worker whose tracker has died connects to the tracker that takes over the job. If the worker is waiting
 // for a generation, it begins as above, otherwise with
@@ -42,8 +43,8 @@ enum class MemberWord : std::int32_t {
   kLeave = 3,  ///< the worker was asked to end and has left its generation
   kStay = 4,   ///< the worker has found the tracker again and is still a member of its generation
 };
-/// A message from a worker. The task id is needed only in the first message on a connection, with the
-/// generation if the worker is a member of one; it is empty in later messages.
+/// A message from a worker. The task id is needed only in the first message on a connection, in the form
+/// TASK@GENERATION if the worker is a member of a generation; it is empty in later messages.
 struct MemberMessage {
   MemberWord word = MemberWord::kCome;
   std::string task_id;
@@ -60,24 +61,24 @@ enum class GenerationWord : std::int32_t {
 };
 struct GenerationMessage {
   GenerationWord word = GenerationWord::kFormed;
-  std::int32_t generation = 0;  ///< counted from 1
-  std::int32_t size = 0;        ///< the number of members of the generation
-  std::string story;            ///< which member was lost and how, or why the job failed; else empty
+  std::int32_t generation = 0;  ///< counted from 1; 0 before the first one
+  std::int32_t size = 0;        ///< with kFormed: the number of members of the generation
+  std::string story;            ///< with kBroken and kFailed: the reason, for people; else empty
 };
 
 std::string Encode(const MemberMessage& message);
 /// Truncates the story to kMaxStoryBytes.
 std::string Encode(const GenerationMessage& message);
 
-/// Decode the next message; return std::nullopt until it has arrived completely. Throw ProtocolError if it is
-/// invalid.
+/// Decode the next message; return std::nullopt until it has arrived completely. Throw ProtocolError if the
+/// message is invalid.
 std::optional<MemberMessage> NextMemberMessage(Reader& reader);
 std::optional<GenerationMessage> NextGenerationMessage(Reader& reader);
 
 /// Returns TASK@GENERATION, the task id with which a member joins its generation.
 std::string TaskInGeneration(std::string_view task_id, int generation);
-/// Returns the task and the generation of such a task id; if it names no generation, returns the whole id and
-/// 0.
+/// Splits TASK@GENERATION into the task and the generation. Returns the whole id and 0 if it names no
+/// generation.
 std::pair<std::string, int> SplitGeneration(const std::string& task_id);
 
 }  // namespace warren::wire

@@ -11,7 +11,7 @@ void AppendEscaped(std::string& out, std::string_view bytes) {
   for (const char c : bytes) out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
 }
 
-/// Returns the length in bytes of the UTF-8 sequence at the beginning, or 0 if it is malformed or overlong.
+/// Returns the length in bytes of the UTF-8 character at the beginning, or 0 if it is not valid UTF-8.
 std::size_t Utf8Bytes(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const std::size_t bytes = byte(0) < 0x80   ? 1

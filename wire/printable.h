@@ -1,4 +1,4 @@
-// Makes text from the network safe for a log line or a terminal.
+// Makes text from the network safe to show in a log line or on a terminal.
 #pragma once
 
 #include <string>

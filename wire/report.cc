@@ -1,4 +1,4 @@
-// Writes reports. Separate from the reader (report_stream.cc), which workers do not need.
+// The encoder of reports. Separate from the decoder (report_stream.cc), which workers do not need.
 #include "wire/report.h"
 
 #include <fmt/format.h>
@@ -20,7 +20,8 @@ void Add(Buffer& out, fmt::format_string<Arguments...> format, Arguments&&... ar
   fmt::format_to(std::back_inserter(out), format, std::forward<Arguments>(arguments)...);
 }
 
-/// Quotes text as a JSON string, truncated to `max_bytes` (without the escapes) at a character boundary.
+/// Quotes text as a JSON string of one line, after making it printable. Truncates it at a character boundary
+/// to `max_bytes`, not counting JSON's escapes.
 std::string Quoted(std::string_view text, std::size_t max_bytes = kMaxReportedNameBytes) {
   const auto is_inside = [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; };
   const auto cut = [&](std::string_view whole) {

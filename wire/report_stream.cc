@@ -30,8 +30,8 @@ const Json* FindObject(const Json& object, const char* name) {
   return found;
 }
 
-/// Returns the list, empty if it is missing. Throws ProtocolError unless it is a list of at most `max`
-/// entries.
+/// Returns the member's list, empty if it is missing. Throws ProtocolError unless it is a list of at most
+/// `max` entries.
 const Json& List(const Json& object, const char* name, std::size_t max) {
   static const Json empty = Json::array();
   const Json* found = Find(object, name);

@@ -1,6 +1,6 @@
 // SHA-256 (FIPS 180-4) and HMAC-SHA256 (RFC 2104), the only cryptography that a job token needs. Implemented
-// here because librabit is preloaded into other people's programs and must not require any library there;
-// encryption, which is optional, uses OpenSSL.
+// here because Warren's libraries are loaded into other people's programs and must not require another
+// library there. Encryption, which is optional, uses OpenSSL.
 #pragma once
 
 #include <array>
@@ -28,7 +28,7 @@ class Sha256 {
   std::uint64_t bytes_ = 0;
 };
 
-/// A key for several HMACs; the work that depends only on the key, half of the total for a short message, is
+/// A key for several HMACs. The work that depends only on the key, half of the work for a short message, is
 /// done once.
 class HmacKey {
  public:

@@ -30,7 +30,7 @@ constexpr std::string_view kNamed = "Operations by name";
 constexpr std::string_view kOthers = "Python and the data reader";
 constexpr std::string_view kParameters = "Parameters of rabit";
 
-// group, name, former name, values, default, meaning, reader
+// The columns are: group, name, former name, values, default, meaning, reader.
 constexpr Variable kVariables[] = {
     {kJob, "DMLC_TRACKER_URI", nullptr, "a host name or address, or NULL", "none",
      "Where the tracker runs. Unset or `NULL`: a job without a tracker (`WARREN_BOOTSTRAP`). As an argument also `rabit_tracker_uri`.",

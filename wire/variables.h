@@ -1,5 +1,5 @@
-// The environment variables that users can set. One table is used both to look them up under their current
-// and former names and to write the reference page (`dmlc-submit --help-environment`).
+// The environment variables that users can set. The same table serves to look them up under their current and
+// former names, and to write the reference page (`dmlc-submit --help-environment`).
 #pragma once
 
 #include <functional>
@@ -33,7 +33,7 @@ struct SetVariable {
   const char* name;  ///< the name under which the value was found, for error messages
   std::string value;
 };
-/// Returns the value set under this name, or else under its former name.
+/// Returns the value set under this name or else under its former name; nullopt if neither is set.
 std::optional<SetVariable> FindVariable(const char* name, const LookUp& look_up);
 
 /// Returns a message for each variable that is set to different values under both of its names; the new name

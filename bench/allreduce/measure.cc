@@ -189,7 +189,7 @@ class Measurement::Stopwatch {
     return Share(SecondsSince(start));
   }
 
-  /// Seconds from the start to the end of the last block, on the slowest rank.
+  /// Seconds from the construction of this object to the end of the last block, on the slowest rank.
   double elapsed() const { return elapsed_s_; }
 
  private:

@@ -35,13 +35,13 @@ std::string Name(Collective collective);
 
 struct Effort {
   int samples = 5;         ///< target number of samples
-  int least_samples = 3;   ///< taken even after limit_s
-  double limit_s = 1.5;    ///< stop after this time; after 10 times as long, even before least_samples
+  int least_samples = 3;   ///< minimum number of samples, taken even after limit_s
+  double limit_s = 1.5;    ///< stop after this time, or after 10 times as long until least_samples are taken
   double block_s = 0.005;  ///< a sample is a block of operations that takes at least this long
 };
 
 struct Timing {
-  std::size_t operations;       ///< in each block
+  std::size_t operations;       ///< number of operations in each block
   std::vector<double> seconds;  ///< time of one operation, for each block
 };
 
@@ -54,9 +54,9 @@ class WrongResult : public std::runtime_error {
 /// One case in one world. All ranks make the same calls and get the same results.
 ///
 /// A sample is a block: a barrier, then operations between two readings of the clock. Its time is that of the
-/// slowest rank. The data are zeros, so that sums stay finite. Each rank in turn is the root of a broadcast:
-/// a fixed root would run ahead of the others, and the time of sending would be measured instead of the time
-/// of arrival.
+/// slowest rank. Samples sum zeros, so that sums stay finite. Each rank in turn is the root of a broadcast: a
+/// fixed root would run ahead of the others, and the time of sending would be measured instead of the time of
+/// arrival.
 class Measurement {
  public:
   /// Runs the operation once on numbers that differ by rank and position, checks the result, and determines
@@ -71,7 +71,7 @@ class Measurement {
   std::size_t operations() const { return operations_; }
   /// Measures a block; returns the seconds per operation.
   double Sample();
-  /// Seconds from the start to the end of the last block, on the slowest rank.
+  /// Seconds from the construction of this object to the end of the last block, on the slowest rank.
   double elapsed() const;
 
  private:

@@ -40,7 +40,7 @@ class World {
   virtual void ReduceScatter(float* /*data*/, std::size_t /*count_each*/) {
     throw std::runtime_error("this peer has no reduce-scatter");
   }
-  /// Whether ReduceScatter leaves the sum in place, not at the beginning.
+  /// Whether ReduceScatter leaves the sum in this rank's slice, not at the beginning of `data`.
   virtual bool ReduceScattersInPlace() const { return true; }
   virtual void Barrier() = 0;
   /// `from` and `to` have a slice of `bytes_each` for every rank.
@@ -53,7 +53,8 @@ class World {
 
 /// The main function of a worker: parses the arguments, joins the world, measures the cases, and prints on
 /// rank 0 one line of JSON for each collective and size; or obeys a conductor (conducted.h). `--help` lists
-/// the arguments. Returns the exit code.
+/// the arguments. Returns the exit code, but exits at once after an error: with code 3 if a result is wrong,
+/// otherwise with code 1.
 int RunWorker(int argc, char** argv, const std::function<std::unique_ptr<World>()>& join);
 
 }  // namespace warren::bench

@@ -1,5 +1,5 @@
-// allreduce-xgboost: a rank of the rabit library in XGBoost 1.4 to 1.7, called through XGBoost's C API. Finds
-// the tracker by DMLC_TRACKER_URI and DMLC_TRACKER_PORT.
+// allreduce-xgboost: a rank of the rabit library in XGBoost 1.7, called through XGBoost's C API. Finds the
+// tracker by DMLC_TRACKER_URI and DMLC_TRACKER_PORT. BENCH_NO_DELAY=1 turns TCP_NODELAY on.
 #include <xgboost/c_api.h>
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // A simulated rabit worker. It sends the same messages as rabit 0.1 and XGBoost 1.7, in the same order and in
-// the same pieces, over real sockets without TCP_NODELAY.
+// the same pieces (unless WorkerOptions::whole_messages is set), over real sockets without TCP_NODELAY.
 #pragma once
 
 #include <string>

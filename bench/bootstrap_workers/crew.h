@@ -26,7 +26,7 @@ class Crew {
   int num_failed_connects() const;
 
  private:
-  /// Runs one worker's part; `index` identifies the worker if it fails.
+  /// Runs one worker's part; `index` identifies the worker in an error.
   Detached Run(std::size_t index, Task<void> part);
   void RunUntilIdle();
 

@@ -35,7 +35,7 @@ class EventLoop {
   Descriptor epoll_;
 };
 
-/// The thread of control of one worker. Must not be moved while one of its sockets is open.
+/// The thread of control of one worker. Must outlive its open sockets, because epoll holds a pointer to it.
 class Fiber {
  public:
   explicit Fiber(EventLoop& loop) : loop_(&loop) {}
@@ -48,7 +48,7 @@ class Fiber {
   Task<Descriptor> Accept(const Descriptor& listener);
   /// Returns some bytes, at most `limit`. The end of the stream is an error: no peer may close its end first.
   Task<std::string> Receive(const Descriptor& socket, std::size_t limit);
-  /// Sends without waiting: messages are far smaller than a socket's buffer.
+  /// Sends without waiting: messages are far smaller than a socket's buffer. Throws if there is no space.
   void Send(const Descriptor& socket, std::string_view bytes) const;
   /// Listens on a free port at `address` and stores the port in `address`.
   Descriptor Listen(sockaddr_in& address);

@@ -129,7 +129,7 @@ void Fleet::RunProcess(int index, int num_processes, const Descriptor& control,
     if (ReceiveByte(control) != kGo) return;
     crew.ShutDown();
     SendByte(control, kPhaseDone);
-    ReceiveByte(control);  // closing thousands of links now would disturb the other processes
+    ReceiveByte(control);  // waits, because closing thousands of links now would disturb the other processes
   } catch (const std::exception& error) {
     std::strncpy(report.error, error.what(), sizeof report.error - 1);
     SendByte(control, kPhaseFailed);

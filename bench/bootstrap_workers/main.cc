@@ -37,8 +37,8 @@ constexpr int kExitStalled = 3;
 constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
 
-/// Consecutive runs use different parts of 127.0.0.0/8, so that no run is affected by connections that the
-/// previous one left in TIME_WAIT.
+/// Returns an address that depends on the process ID. Consecutive runs thus almost always use different parts
+/// of 127.0.0.0/8, and are not affected by connections that the previous run left in TIME_WAIT.
 std::uint32_t FirstAddress() {
   constexpr std::uint32_t kLoopback = 0x7f000000;
   constexpr std::uint32_t kParts = 127;  // each has 131,072 addresses, the largest number of workers
@@ -54,7 +54,8 @@ struct Options {
   std::vector<std::string> tracker;
 };
 
-/// Opens connections that never send anything. The tracker may not even accept them in time.
+/// Opens connections that never send anything. The tracker may not have accepted all of them when this
+/// returns.
 std::vector<Descriptor> OpenSilent(int count, const sockaddr_in& tracker) {
   std::vector<Descriptor> silent;
   for (int i = 0; i < count; ++i) {
@@ -68,8 +69,8 @@ std::vector<Descriptor> OpenSilent(int count, const sockaddr_in& tracker) {
   return silent;
 }
 
-/// The number of connections that the kernel has dropped since boot because the queue of a listening socket
-/// was full; 0 if unknown.
+/// The number of connections that the kernel has dropped so far because the queue of a listening socket was
+/// full; 0 if unknown.
 std::int64_t ListenDrops() {
   // Two lines with the same prefix hold names and values: "TcpExt: SyncookiesSent ..." and "TcpExt: 0 ...".
   std::ifstream file("/proc/net/netstat");
@@ -90,10 +91,10 @@ struct Result {
   std::string error;
   Seconds links{};                ///< first connect to last link
   Seconds exit{};                 ///< first shutdown to the tracker's exit
-  Seconds tracker_cpu{};          ///< the tracker's time while the links were made
-  Seconds tracker_cpu_all{};      ///< the tracker's total time
-  Seconds simulation_cpu{};       ///< the simulated workers' time while the links were made
-  std::int64_t listen_drops = 0;  ///< on the whole machine while the links were made
+  Seconds tracker_cpu{};          ///< the tracker's processor time while the links were made
+  Seconds tracker_cpu_all{};      ///< the tracker's total processor time
+  Seconds simulation_cpu{};       ///< the simulated workers' processor time while the links were made
+  std::int64_t listen_drops = 0;  ///< in this network namespace while the links were made
   int num_links = 0;
   int num_linked = 0;
   int num_failed_connects = 0;

@@ -44,8 +44,8 @@ struct Membership {
   std::int32_t world_size = 0;
   std::int32_t ring_prev = -1;
   std::int32_t ring_next = -1;
-  PeerList tree;   ///< as assigned by the tracker
-  PeerList links;  ///< as reported by the peers at the other ends
+  PeerList tree;   ///< as assigned by the tracker; empty for XGBoost 2.1 and later
+  PeerList links;  ///< the peers with which links were made
 };
 
 std::string_view StageName(Stage stage);
@@ -54,8 +54,8 @@ std::string_view StageName(Stage stage);
 std::string DescribeStages(std::span<const Membership> members);
 
 /// Returns the first fault, or an empty string if ranks 0 to N-1 exist once each, the tree is one tree with
-/// rank 0 as its root, the ring is 0, 1, 2, ... and every worker has exactly the links of tree and ring.
-/// Without a tree (`has_tree`), checks only the ring.
+/// rank 0 as its root, the ring is 0, 1, 2, ... and every worker has exactly the links of tree and ring. If
+/// `has_tree` is false, the tree is not checked, and the links must be those of the ring.
 std::string FindFault(std::span<const Membership> members, bool has_tree);
 
 }  // namespace warren::bench

@@ -111,7 +111,7 @@ TrackerProcess::End TrackerProcess::Reap() {
 
 std::optional<TrackerProcess::End> TrackerProcess::WaitForEnd(Clock::time_point deadline) {
   std::array<char, 4096> ignored;
-  do {  // its output ends when the process does
+  do {  // the tracker's output ends when the tracker exits
     if (!WaitReadable(output_, deadline)) return std::nullopt;
   } while (read(output_.get(), ignored.data(), ignored.size()) > 0);
   return Reap();

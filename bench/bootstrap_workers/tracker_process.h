@@ -23,7 +23,7 @@ class TrackerProcess {
   };
 
   /// Starts the tracker and reads the address that it prints. Throws std::runtime_error if it has not printed
-  /// one by the deadline.
+  /// one by the deadline, or std::invalid_argument if the address is not an IPv4 literal.
   TrackerProcess(const std::vector<std::string>& command, std::chrono::steady_clock::time_point deadline);
   /// Kills the tracker if it is still running.
   ~TrackerProcess();

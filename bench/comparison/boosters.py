@@ -16,7 +16,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 WORKER = os.path.join(ROOT, "bench", "training_workers", "booster.py")
 STALL_S = 900
 PYTHON = "/usr/bin/python3"
-#: Debian's XGBoost. LD_PRELOAD replaces its communication with Warren's.
+#: Debian's XGBoost. For the side "warren", LD_PRELOAD replaces its communication with Warren's.
 DEBIANS = "xgboost-1.7"
 
 
@@ -55,7 +55,8 @@ def version_of(booster, build):
 
 
 def free_ports(number):
-    """Returns `number` free ports of this host. Each training run needs new ones: LightGBM cannot listen again on a port that it has just closed."""
+    """Returns `number` free ports of this host. Each training run needs new ones: LightGBM cannot listen again on a port that it has just
+    closed."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(number)]
         for one in sockets:
@@ -64,7 +65,8 @@ def free_ports(number):
 
 
 def public_data(build, name):
-    """Returns the path of a file with public data (public_data.py), and the numbers of its rows and columns. Downloads it first if it is missing."""
+    """Returns the path of a file with public data (public_data.py), and the numbers of its rows and columns. Downloads it first if it is
+    missing."""
     path = os.path.join(build, "bench-data", f"{name}.npz")
     if not os.path.exists(path):
         os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -76,8 +78,8 @@ def public_data(build, name):
 
 
 def run(build, booster, side, workers, shape, network=None, environment_of_rank=lambda _rank: {"OMP_WAIT_POLICY": "passive"}, data=None):
-    """Performs one training run; `shape` is (rows, columns, depth, rounds), and `data` a file of public data with this shape. Returns the measurements of rank 0 (training_workers/booster.py) and, as
-    "model", the bytes of its model."""
+    """Performs one training run; `shape` is (rows, columns, depth, rounds), and `data` a file of public data with this shape. Returns the
+    measurements of rank 0 (training_workers/booster.py) and, as "model", the bytes of its model."""
     rows, columns, depth, rounds = shape
     python, path = environment_of(booster, build)
     name = booster.partition("-")[0]

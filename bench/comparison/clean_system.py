@@ -1,5 +1,4 @@
-"""Sets up a new Debian system in a folder (with mmdebstrap, and only the given packages), and runs commands in it. Needs root and the
-network."""
+"""Sets up a minimal new Debian system in a folder with mmdebstrap, and runs commands in it. Needs root and the network."""
 
 import os
 import pathlib
@@ -26,8 +25,8 @@ class System:
         wanted = ["python3-venv", "ca-certificates", *packages]
         if self.emulated:
             wanted += ["libstdc++6", "dash", "coreutils", "base-files"]
-        # Packages for another processor are not configured, as that would run their programs. The mounts are private to a mount namespace:
-        # otherwise, after an interruption, deleting the folder would descend into /proc and /sys.
+        # Packages for another processor are unpacked but not configured, because that would run their programs. The mounts are private to a
+        # mount namespace: otherwise, after an interruption, deleting the folder would descend into /proc and /sys.
         made = subprocess.run(["unshare", "--mount", "mmdebstrap", f"--variant={'extract' if self.emulated else 'minbase'}",
                                f"--include={','.join(wanted)}",
                                # A mirror of sid may be some weeks old. Its signature is still checked.
@@ -43,9 +42,9 @@ class System:
                 shutil.copy(file, folder / str(file)[1:])
 
     def run(self, command: str, folders: Sequence[Tuple[pathlib.Path, str]] = (), limit_s: float = 1800, **environment: str) -> str:
-        """Runs the command in /root and returns its standard output. Until the command ends, /proc, /dev and /dev/shm are mounted, and each of
-        `folders` (a folder of this machine, e.g. /sys, and a path in the system) is mounted at its path. Raises Failure with the command's output,
-        and subprocess.TimeoutExpired after `limit_s` seconds."""
+        """Runs the command in /root and returns its standard output. Until the command ends, /proc, /dev and /dev/shm are mounted, and each
+        of `folders` (a folder of this machine, e.g. /sys, and a path in the system) is mounted at its path. Raises Failure with the
+        command's output, and subprocess.TimeoutExpired after `limit_s` seconds."""
         mounts = f"mount -t proc proc {self.folder}/proc; mount --rbind /dev {self.folder}/dev"
         spaces = ["--mount", "--pid", "--fork", "--kill-child"]
         if self.emulated:  # in a user namespace, which has a separate table of emulators

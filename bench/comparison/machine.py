@@ -39,14 +39,15 @@ def memory_available():
 
 
 def memory_rates(bin_dir, sizes):
-    """Returns, for each size, the rates of copying and of adding in place, in bytes per second and core, on one core and with all cores busy."""
+    """Returns, for each size, the rates of copying and of adding in place, in bytes per second and core, on one core and with all cores
+    busy."""
     done = subprocess.run([program(bin_dir, "machine-limits"), "memory", *map(str, sizes)], stdout=subprocess.PIPE, text=True, check=True)
     rates = [json.loads(line) for line in done.stdout.splitlines()]
     return {line.pop("bytes"): line for line in rates}
 
 
-# Two cores are far from each other if a cache line takes longer than this, in seconds, to move from one to the other: some 20 to 80 ns on
-# one die, at least twice as long between dies and sockets.
+# Two cores are far from each other if a cache line takes longer than this, in seconds, to move from one to the other. It takes about 20 to
+# 80 ns on one die, and at least twice as long between dies or sockets.
 FAR_S = 100e-9
 
 
@@ -57,7 +58,8 @@ def line_times(bin_dir):
 
 
 def distance(*line_times):
-    """Returns "near" if all cores were near each other each time, "far" if some were far each time, or "both" if that changed."""
+    """Returns "near" if all cores were near each other in every measurement, "far" if some were far in every measurement, otherwise
+    "both"."""
     states = {"far" if max(times.values(), default=0) > FAR_S else "near" for times in line_times}
     return states.pop() if len(states) == 1 else "both"
 

@@ -1,8 +1,8 @@
 """The peers of the comparison, and how to start a world of each.
 
 A peer may have several modes (how ranks wait, which algorithm). The comparison first tries them all and then uses the fastest one for each
-size, so that every peer is shown at its best. Peers are Debian packages, whose programs CMake builds, and PyPI packages, whose programs are
-built here (`install`). Warren's other interfaces (Python, handles, names) are also peers, but do not compete.
+collective and size, so that every peer is shown at its best. Peers are Debian packages, whose programs CMake builds, and PyPI packages,
+whose programs are built here (`install`). Warren's other interfaces (Python, handles, names) are also peers, but do not compete.
 """
 
 import dataclasses
@@ -104,7 +104,7 @@ class Warren(WithTracker):
 
 
 class WarrenTls(Warren):
-    """Warren with TLS, for bench/tls, which compares it with Warren without TLS; not a peer of the comparison. Uses Warren's program."""
+    """Warren with TLS, for bench/tls, which compares it with Warren without TLS; not in PEERS. bench/tls sets `program` to Warren's."""
 
     key = "tls"
     title = "ours with TLS"
@@ -143,7 +143,7 @@ class NewNames(Handles):
 class InPython(Peer):
     """A library that is called from Python. Each rank runs python_worker.py."""
 
-    library = ""  # the worker's argument
+    library = ""  # LIBRARY, the argument of python_worker.py
     python = XGBOOST_PYTHON
     path = ""  # added to PYTHONPATH
 

@@ -151,7 +151,7 @@ def draw(text, path):
         picture.line(x0, y0 + PANEL_HEIGHT, x0 + PANEL_WIDTH, y0 + PANEL_HEIGHT, INK)
         picture.text(x0 + PANEL_WIDTH / 2, y0 - 8, f"{ranks} ranks", size=14)
         picture.text(x0 + PANEL_WIDTH / 2, y0 + PANEL_HEIGHT + 36, "bytes")
-        for key in reversed(titles):  # so that the first one is on top
+        for key in reversed(titles):  # so that the first peer's curve is on top
             points = [at(size, row[key]) for size, row in rows.items() if key in row]
             if points:
                 picture.curve(points, key)

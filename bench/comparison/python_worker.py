@@ -3,8 +3,8 @@
     python_worker.py LIBRARY --conductor SOCKET        the conductor determines what is timed (bench/allreduce/conducted.h)
 
 LIBRARY is `warren.rabit`, `xgboost` (xgboost.collective), or torch.distributed: `torch:gloo`, `torch:warren`, or `torch:alone`, whose ranks
-compute without communication. Ranks that use a tracker find it as all workers do. PyTorch's ranks use BENCH_RANK, BENCH_WORLD_SIZE and
-BENCH_STORE (an empty folder that all ranks can access), and gloo uses BENCH_INTERFACE (the network interface).
+compute without communication. Ranks that use a tracker find it by DMLC_TRACKER_URI and DMLC_TRACKER_PORT. PyTorch's ranks use BENCH_RANK,
+BENCH_WORLD_SIZE, BENCH_STORE (an empty folder that all ranks can access) and, for gloo, BENCH_INTERFACE (the network interface).
 """
 
 import contextlib
@@ -19,7 +19,7 @@ import warnings
 import numpy as np
 
 EXIT_WRONG_RESULT = 3
-PATTERN = 8191  # the same as in measure.cc
+PATTERN = 8191  # kPatternLength of measure.cc
 
 
 class Numpy:
@@ -87,7 +87,7 @@ class Torch:
 
 
 def joined(library, stack):
-    """Joins the world and returns the library. The rank leaves when the stack is closed."""
+    """Joins the world and returns the library. Except with PyTorch, the rank leaves when the stack is closed."""
     if library == "warren.rabit":
         from warren import rabit
 

@@ -70,7 +70,8 @@ class Row:
 
     def ratio(self, peer, cores=None):
         """The ratio of the peer's time to ours: the median over its samples, each divided by the mean of our samples before and after it.
-        With `cores` ("near", "far" or "both"), only samples taken while the cores were at that distance. None if there are no such samples."""
+        With `cores` ("near", "far" or "both"), only samples taken while the cores were at that distance. None if there are no such
+        samples."""
         record = self.records.get(peer)
         ratios = [pair["theirs"] / statistics.mean(pair["ours"]) for pair in (record or {}).get("pairs", ())
                   if cores in (None, pair["cores"])]
@@ -87,7 +88,8 @@ def goal_text(row, tcp_only):
 
 
 def memory_limit_s(row, rates):
-    """The minimum time, in seconds, for all cores together to read and write every rank's buffer once; None if unknown."""
+    """The minimum time, in seconds, to read and write every rank's buffer once, with a core for each rank or with all cores; None if
+    unknown."""
     if row.size not in rates:
         return None
     return row.ranks * row.size / min(row.ranks, os.cpu_count()) / rates[row.size]["copy_all_cores"]

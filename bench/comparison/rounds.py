@@ -11,10 +11,10 @@ from comparison import machine
 from comparison.conducted import ConductedWorld
 from comparison.worlds import WorldFailed, WorldStalled, WrongResult
 
-# Modes are compared with cases up to this size; larger cases use the same choice.
+# Modes are compared with cases up to this size; larger cases use the mode chosen for the largest of them.
 TRIAL_BYTES = 16 << 20
 TRIAL_SAMPLES = 3
-# A world that does not answer for this long is stopped, and this case and larger ones are given up.
+# A world that does not answer for this long is stopped. Its mode then skips this case and larger cases of the same collective.
 STALL_S = 90
 # The maximum size of a rank's buffer and a peer's scratch space together, in units of the buffer.
 BUFFERS_A_RANK = 2.5

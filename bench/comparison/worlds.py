@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import time
 
-EXIT_WRONG_RESULT = 3  # the workers' exit code (worker.cc)
+EXIT_WRONG_RESULT = 3  # the workers' exit code for a wrong result (worker.cc)
 CHECK_S = 0.5
 EXIT_S = 60
 TERMINATE_S = 5

@@ -4,11 +4,13 @@
 //   device-bench rabit [most bytes]    RabitDeviceAllreduce of float sums, 4 B to most bytes (1 GiB)
 //   device-bench nccl [most bytes]     the same with direct calls of the NCCL that WARREN_NCCL_PATH names
 //   device-bench histogram [rows]      the histogram kernel of examples/histgbt: 28 features of 256 bins
-//   device-bench overlap [bytes]       a sum of host memory, as much computation, and both concurrently
+//   device-bench overlap [bytes]       a sum of host memory, a computation that takes as long, and both
+//                                      concurrently
 //
 // Rank 0 prints a line for each size: mode, ranks, bytes (histogram: rows), microseconds per call, and GB/s
 // as nccl-tests defines them ("algbw": bytes divided by time; "busbw": that times 2 (n - 1) / n). Calls are
-// enqueued on the stream one after the other, in rounds; the result is the median of the rounds.
+// made one after the other (on a stream, except for overlap), in rounds; the result is the median of the
+// rounds, on the slowest rank.
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 #include <rabit/device.h>
@@ -44,11 +46,11 @@ void Meet() {
   rabit::Allreduce<rabit::op::Sum>(&nothing, 1);
 }
 
-/// Returns the microseconds of a call: the median over rounds of many calls, on the slowest rank.
+/// Returns the microseconds of a call: the median over rounds of calls, on the slowest rank.
 double Microseconds(const std::function<void()>& call, const std::function<void()>& wait) {
   for (int i = 0; i < 3; ++i) call();
   wait();
-  // A round has enough calls to take about 20 ms, the same number on all ranks.
+  // A round has enough calls to take about 20 ms, but at most 1,000; the same number on all ranks.
   Meet();
   Clock::time_point begin = Clock::now();
   call();

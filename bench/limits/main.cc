@@ -31,13 +31,13 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kExitFailed = 1;
 constexpr int kRepetitions = 9;
-/// The minimum number of bytes that one repetition processes.
+/// One repetition processes as many buffers as fit into this many bytes, and at least one.
 constexpr std::size_t kLeastWork = std::size_t{64} << 20;
-/// The bytes that the stream writes at a time, and in total.
+/// The bytes that the sender of the stream writes at a time, and in one repetition.
 constexpr std::size_t kPieceBytes = std::size_t{256} << 10;
 constexpr std::size_t kStreamBytes = std::size_t{512} << 20;
 constexpr int kRoundTrips = 5000;
-/// The message sizes of an exchange: 8 bytes, 4 KiB and half of 2 MiB, each after a header of 32 bytes.
+/// The message sizes of an exchange: 8 bytes, 4 KiB and 1 MiB, each after a header of 32 bytes.
 constexpr std::size_t kExchangedBytes[] = {40, 4096 + 32, (std::size_t{1} << 20) + 32};
 /// One repetition exchanges about this many bytes each way, but makes at most kMostExchanges exchanges.
 constexpr std::size_t kLeastExchanged = std::size_t{64} << 20;
@@ -100,7 +100,7 @@ void MeasureMemory(const std::vector<std::size_t>& sizes) {
   }
 }
 
-/// The round trips of a cache line in one repetition.
+/// The number of round trips of a cache line in one repetition.
 constexpr int kLineTrips = 500;
 
 void RunOn(int core) {
@@ -110,7 +110,8 @@ void RunOn(int core) {
   sched_setaffinity(0, sizeof(set), &set);  // if not allowed, the kernel chooses the core
 }
 
-/// The shortest time, in seconds, that a cache line takes to move from one core to the other.
+/// Returns the time, in seconds, that a cache line takes to move from one core to the other: the mean over
+/// the fastest repetition.
 double LineTime(int one, int other) {
   alignas(64) std::atomic<int> ball{0};
   const auto play = [&ball](int core, int mine, auto after) {

@@ -1,5 +1,5 @@
-"""Creates the data sets of bench/loading and bench/reproducible: Parquet files with float32 features and a label; by default in the shape of
-HIGGS, with 28 features. rows.py FOLDER ROWS FILES [FEATURES]"""
+"""Creates the data sets of bench/loading, bench/reproducible and bench/elastic: Parquet files with float32 features and a label; by default
+in the shape of HIGGS, with 28 features. rows.py FOLDER ROWS FILES [FEATURES]"""
 import pathlib
 import sys
 

@@ -4,8 +4,9 @@
 //   recovery-worker rounds=N rows=N features=N recover=0|1 [watch]
 //
 // A round is a tree of kDepth levels. For each level, every rank adds its rows' gradients to a histogram for
-// each node (real work: random access into a matrix of bins), and all ranks sum the histograms; then the
-// model grows and is checkpointed. recover=0 does the same without LoadCheckPoint and LazyCheckPoint.
+// each node (real work: random access into a matrix of bins), and all ranks sum the histograms. At the end of
+// a round, the model grows and is checkpointed. recover=0 does the same without LoadCheckPoint and
+// LazyCheckPoint.
 // Rank 0 prints {"seconds": of all rounds}. With `watch`, instead, each rank prints its pid and the start
 // time of its process, and rank 0 prints each pause longer than kPause between two sums, in seconds of the
 // monotonic clock.

@@ -3,9 +3,9 @@
 //   pairs     Reduction::Combine once for each further input
 //   in place  the naive loop: out[i] += in[i] for each further input
 //   memcpy    copies of the same inputs, one after the other to one destination
-// then every type and operation with 4 inputs, and sums of 16-bit floats, which are rounded once, with 2 to
-// 33 inputs, and packing for the network (transport/word_packing.h). All in GB/s of inputs read. The inputs
-// are a little more than whole pages apart, so that they do not share sets of the cache.
+// then every type and operation with 4 inputs, sums of 16-bit floats, which are rounded once, with 2 to 33
+// inputs, and packing for the network (rabit_engine/transport/word_packing.h). All in GB/s of inputs read.
+// The inputs are a little more than whole pages apart, so that they do not share sets of the cache.
 //
 //   reduce-kernels [KiB of each input = 64] [plain|avx2|avx512]
 #include <algorithm>
@@ -29,7 +29,8 @@ using warren::ReduceOp;
 using warren::Reduction;
 using Clock = std::chrono::steady_clock;
 
-/// The seconds of the best of several runs, which other load on the machine disturbed least.
+/// Returns the seconds of one call of `work` in the fastest of several runs, the one that other load on the
+/// machine disturbed least.
 template <typename Work>
 double BestSeconds(Work work) {
   double best = 1e9;
@@ -147,7 +148,8 @@ void SixteenBits(const KernelTable& table, std::size_t bytes) {
   }
 }
 
-/// Doubles of which a share is empty; the others are floats, as in deep nodes of a tree.
+/// Measures packing of arrays of doubles in which a share of the values is zero, as in histograms of deep
+/// nodes of a tree. The other values are floats stored as doubles.
 void Packing(std::size_t bytes) {
   std::printf("\npacking doubles, GB/s of plain bytes\n%7s %9s %9s %9s %9s\n", "zeros", "length", "pack",
               "unpack", "sample");

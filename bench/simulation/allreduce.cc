@@ -30,8 +30,8 @@ constexpr const char* kDoubleTree = "double_tree";
 constexpr std::size_t kDoubleTreeChunks[] = {std::size_t{16} << 10, std::size_t{64} << 10,
                                              std::size_t{256} << 10};
 
-/// The maximum number of chunks in each tree, except of the largest chunks: more would cost more than they
-/// save.
+/// The maximum number of chunks in each tree: more chunks would cost more than they save. Does not apply to
+/// the largest chunk size.
 constexpr std::size_t kMostChunks = 512;
 
 /// Address space for a vector whose contents are never accessed.
@@ -73,7 +73,7 @@ collective::Situation SituationOf(const Setting& setting, const HostLayout& layo
 }
 
 /// The time of the stages inside hosts, before and after the stage between hosts. The ranks wait for each
-/// other in that stage, so the slowest host counts.
+/// other in the stage between hosts, so the host with the most ranks counts.
 Time StagesInsideHosts(const Setting& setting) {
   const int others = std::min(setting.ranks, setting.ranks_of_host) - 1;
   const double bytes = static_cast<double>(setting.bytes);

@@ -29,7 +29,8 @@ int RootOf(int begin, int end) {
   }
 }
 
-/// The place of `role` in the tree over the roles [0, size): 0 at the top, the others in order below it.
+/// The place of `role` in the tree over the roles [0, size): role 0 at the top, and below it the in-order
+/// binary tree of RootOf over the other roles.
 Place PlaceOf(int role, int size) {
   Place place;
   int begin = 1;

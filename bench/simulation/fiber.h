@@ -1,5 +1,5 @@
 // Fibers, so that one thread can run 10,000 ranks. Each has a separate stack, which only takes memory for the
-// pages that have been touched. Based on ucontext, which every Linux has.
+// pages that have been touched. Based on glibc's ucontext.
 #pragma once
 
 #include <ucontext.h>
@@ -29,7 +29,7 @@ class Stacks {
   std::size_t bytes_ = 0;
 };
 
-/// Not thread-safe. Must not be moved.
+/// Not thread-safe.
 class Fiber {
  public:
   Fiber(void* stack, std::size_t stack_bytes, std::function<void()> body);

@@ -39,7 +39,7 @@ class Parameters {
     AddRate("host.spread", setting.host_stages.spread_ps_per_byte);
   }
 
-  /// Parses text like "between.latency=1e-5". Throws std::invalid_argument.
+  /// Sets a parameter from text like "between.latency=1e-5". Throws std::invalid_argument.
   void Set(const std::string& text) const {
     const auto equals = text.find('=');
     const auto found = setters_.find(text.substr(0, equals));

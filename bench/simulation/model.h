@@ -32,7 +32,7 @@ struct Model {
   int cores_of_host = 1;
   Time poll = 0;                       ///< time to determine which awaited links are ready
   Time turn = 0;                       ///< time to pass a core from one rank to the next
-  Time wake_up = 0;                    ///< time from the arrival for a sleeping rank until it runs
+  Time wake_up = 0;                    ///< time from the arrival of data for a sleeping rank until it runs
   Time wake = 0;                       ///< core time that waking a rank costs a sender on the same host
   Time patience = 320 * kMicrosecond;  ///< how long a rank polls before it sleeps (waiting.h)
   double combine_ps_per_byte = 0;      ///< for each input of a reduction

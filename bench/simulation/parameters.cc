@@ -6,8 +6,8 @@
 // measures a send, a receive, a receive that finds nothing, and a poll with epoll; large messages yield the
 // costs per byte. (Over loopback, the kernel does the receiver's part of the protocol inside send.) The
 // latency is half a round trip minus these costs; it is negative, because a message arrives before the call
-// that sends it returns. The cost of a wake-up is measured with processes that sleep while they wait. All
-// values are medians.
+// that sends it returns. The cost of a wake-up is measured with processes that sleep while they wait. The
+// duration of a turn is a mean, the size of the buffer is measured once; all other values are medians.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -13,8 +13,8 @@
 namespace warren::simulation {
 namespace {
 
-// The limits of TcpLink: the maximum number of bytes per call, and the size below which a read also takes the
-// bytes that follow.
+// The limits of TcpLink: the maximum number of bytes per call, the size below which a read also takes the
+// bytes that follow, and the maximum number of bytes that this read takes.
 constexpr std::size_t kMaxCallBytes = std::size_t{1} << 20;
 constexpr std::size_t kDirectBytes = 2048;
 constexpr std::size_t kStashBytes = 8192;
@@ -74,7 +74,7 @@ class World::Rank final : public Transport {
     return state_ == State::kSleeping ||
            (state_ == State::kWaiting && now - waits_since_ > world_.model_.patience);
   }
-  /// Waits until everything before this rank's clock has been simulated.
+  /// Suspends the fiber until all events up to this rank's clock have been simulated.
   void Sync();
   SimulatedLink& LinkTo(int peer);
 
@@ -122,8 +122,8 @@ class World::SimulatedLink final : public Link {
   mutable SimulatedLink* twin_ = nullptr;
   std::uint64_t sent_ = 0;
   std::uint64_t arrived_ = 0;
-  std::uint64_t consumed_ = 0;  ///< read from the socket
-  std::uint64_t stashed_ = 0;   ///< consumed, but not yet delivered
+  std::uint64_t consumed_ = 0;  ///< bytes read from the socket
+  std::uint64_t stashed_ = 0;   ///< bytes consumed, but not yet delivered
   // The stream positions of the tags that are still to be delivered. Each of these tags equals head_, the tag
   // of the sender's latest call.
   std::deque<std::uint64_t> heads_;
@@ -190,7 +190,8 @@ std::size_t World::SimulatedLink::TryReceive(void* data, std::size_t bytes) {
   return given;
 }
 
-/// Copies the parts of tags that lie in the first `bytes` stashed bytes.
+/// Copies the parts of tags that lie in the first `bytes` stashed bytes to `data`, which represents these
+/// bytes.
 void World::SimulatedLink::Deliver(void* data, std::size_t bytes) {
   const std::uint64_t begin = consumed_ - stashed_;
   while (!heads_.empty() && heads_.front() < begin + bytes) {

@@ -3,12 +3,12 @@
     booster.py xgboost|lightgbm SIDE RANK WORKERS ROWS COLUMNS DEPTH ROUNDS
 
 SIDE is `own` (the booster's communication), `warren` (ours), or `single` (one process with WORKERS threads). ROWS counts the rows of all
-workers together. BENCH_DATA is a file of public data (comparison/public_data.py), of which each worker takes its share; without it and BENCH_ROWS, rows
-are generated. LightGBM's own communication finds its machines in BENCH_MACHINES ("10.0.0.1:12400,..."). BENCH_ROWS is a file with this
-worker's rows in float32, label first (written by make_libsvm). BENCH_PARAMETERS is JSON that overrides
-the parameters set here. Rank 0 writes its model to the file BENCH_MODEL, and prints one line of JSON: {"join_s", "train_s", "first_s"},
-where `first_s` is the time of the first round, which is part of `train_s` (LightGBM: equal to `join_s`, since it joins and prepares in that
-round).
+workers together. BENCH_DATA is a file of public data (comparison/public_data.py), of which each worker takes its share. BENCH_ROWS is a
+file with this worker's rows in float32, label first (written by make_libsvm). Without both, rows are generated. LightGBM's own
+communication finds its machines in BENCH_MACHINES ("10.0.0.1:12400,..."). BENCH_PARAMETERS is JSON that overrides the parameters set here.
+Rank 0 writes its model to the file BENCH_MODEL, and prints one line of JSON: {"join_s", "train_s", "first_s"}, where `first_s` is the time
+of the first round, which is part of `train_s`. For LightGBM, which joins and prepares in the first round, `first_s` is equal to `join_s`
+and not part of `train_s`.
 """
 
 import contextlib
@@ -26,7 +26,8 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
 def rows_of(rank, workers, rows, columns):
-    """The rows of one worker. The rows of all workers together do not depend on the number of workers."""
+    """The rows of one worker. Generated rows of all workers together are the same for any number of workers only if each worker has a
+    multiple of 1,000 rows."""
     from numpy.random import SeedSequence, default_rng
 
     if "BENCH_DATA" in os.environ:

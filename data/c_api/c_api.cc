@@ -161,8 +161,9 @@ void About(const WarrenDataSet& set, const std::function<void()>& action) {
   }
 }
 
-/// Computes the group sizes. Throws if this part's rows are inconsistent. Called before the workers agree, so
-/// that the caller can still report the error to all of them.
+/// Computes the group sizes. Throws DataError if the rows of this part differ in the number of labels, or the
+/// rows of a query in weight. Called before the workers agree on the shape, so that the caller can still
+/// report the error to all of them.
 void RequireRegular(WarrenRows& rows) {
   const auto view = rows.block.View();
   warren::data::RequireAlike(view);

@@ -1,7 +1,8 @@
 /* warren::data for languages that call C: reads a share of a data set into arrays (row_block.h).
  *
- * Functions that return int return 0, or -1 on failure; warren_data_last_error then returns the message on
- * the same thread. Thread safety: one thread at a time for each handle. */
+ * Functions that return int return 0, or -1 on failure; warren_data_last_error then returns the message. The
+ * message belongs to the calling thread and is valid until that thread's next failure. Thread safety: one
+ * thread at a time for each WarrenRows. */
 #ifndef WARREN_DATA_C_API_H_
 #define WARREN_DATA_C_API_H_
 
@@ -17,7 +18,8 @@
 typedef struct WarrenRows WarrenRows;
 
 /* Arrays of a share in CSR form. Only `weights` and `group_sizes` can be NULL; the other arrays are non-null
- * even if the share has no rows. Valid until their WarrenRows is freed. */
+ * even if the share has no rows. Valid until their WarrenRows is freed or given to warren_data_arrays again.
+ */
 typedef struct {
   uint64_t rows;
   uint64_t entries;
@@ -28,7 +30,7 @@ typedef struct {
   const float* labels;      /* rows * labels_of_a_row */
   uint64_t labels_of_a_row; /* the same for all rows of the data set */
   const float* weights; /* one per row, or per query if there are queries; NULL: all are 1, in all parts */
-  const uint32_t* group_sizes; /* rows of each query, in order; NULL: no queries in any part */
+  const uint32_t* group_sizes; /* number of rows of each query, in order; NULL: no queries in any part */
   uint64_t groups;
   uint64_t bad_rows;         /* rows skipped with bad_rows=skip */
   const char* first_bad_row; /* error of the first skipped row, or NULL */
@@ -38,14 +40,14 @@ typedef struct {
  * failed. */
 typedef int (*WarrenAllreduceMax)(void* context, uint64_t* values, size_t count);
 
-/* Adds a file to `files`; to be called only from within WarrenFiles::list. Copies the name. */
+/* Adds a file of `bytes` stored bytes to `files`. Only for calls from within the `list` of WarrenFiles.
+ * Copies the name. */
 typedef void (*WarrenAddFile)(void* files, const char* name, uint64_t bytes);
 
 /* Finds and reads files whose names begin with scheme://, in place of dmlc-core. Both functions return 0, or
  * another value on failure; they should then store the reason in `message`, at most `message_bytes` bytes
- * including the final NUL; otherwise the error only names the file. They are called only during the call that
- * was given these WarrenFiles, by several threads concurrently, and perhaps never by the calling thread.
- * Error messages show names unchanged. */
+ * including the final NUL. They are called only during the call that was given these WarrenFiles, on any
+ * thread; `read_at` is called by several threads concurrently. Error messages contain the names unchanged. */
 typedef struct {
   void* context;
   /* Adds the file `path`, or the files of the folder or pattern `path`, in reading order, which must be the
@@ -71,15 +73,16 @@ typedef struct {
   size_t path_count;
   const char* options;
   const WarrenFiles* files; /* NULL: dmlc-core's streams */
-  int threads;              /* 0: one per core */
+  int threads;              /* parser threads; 0: one per core, but at most 16 (ReaderOptions in reader.h) */
 } WarrenDataSet;
 
 /* Reads part `part` of `parts` of the data set, or the part given in its URI or options. The arrays have the
  * shape of the whole data set: the number of columns, the labels per row, and whether there are weights and
- * queries. With `allreduce_max`, the call is collective and the workers agree on the shape; if it is NULL, or
+ * queries. With `allreduce_max`, the call is collective and the workers agree on the shape. If it is NULL, or
  * the URI or the options give the part, the whole data set is read once more to find the shape, unless there
- * is only one part (streams, such as standard input, can then be read only as a whole). Fails for a data set
- * with a cache, which is for data that does not fit into memory. */
+ * is only one part; a part of standard input, of a pipe or of a device can then not be read. Fails for a data
+ * set with a cache, which is for data that does not fit into memory. The caller frees `*rows` with
+ * warren_data_free. */
 WARREN_DATA_API int warren_data_read_set(const WarrenDataSet* set, int part, int parts,
                                          WarrenAllreduceMax allreduce_max, void* context, WarrenRows** rows);
 WARREN_DATA_API int warren_data_read(const char* uri, int part, int parts, int threads,
@@ -88,8 +91,8 @@ WARREN_DATA_API int warren_data_read(const char* uri, int part, int parts, int t
 WARREN_DATA_API int warren_data_read_from(const WarrenFiles* files, const char* uri, int part, int parts,
                                           int threads, WarrenAllreduceMax allreduce_max, void* context,
                                           WarrenRows** rows);
-/* Stores in `words` the WARREN_DATA_SHAPE_WORDS values that `allreduce_max` would return to workers that
- * together read all parts of the data set. Reads the whole data set, for callers that read several parts
+/* Stores in `words` the WARREN_DATA_SHAPE_WORDS values that `allreduce_max` would produce for workers that
+ * together read all parts of the data set. Reads the whole data set. For callers that read several parts
  * without a job. */
 enum { WARREN_DATA_SHAPE_WORDS = 8 };
 WARREN_DATA_API int warren_data_shape(const WarrenDataSet* set, uint64_t* words);

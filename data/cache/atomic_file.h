@@ -10,15 +10,16 @@
 
 namespace warren {
 
-/// Writes a file such that its name never refers to partial contents, even if the writer is killed.
+/// Writes a file so that its name never refers to partial contents, even if the writer is killed.
 ///
 /// The bytes go to `<target>.<number>.tmp` in the same folder; Commit() flushes them to disk and atomically
-/// renames the file to the target. Without Commit(), the target is unchanged and the temporary file is
-/// removed (after a kill -9 it remains; see RemoveLeftovers). Several writers, even in different processes,
-/// may write the same target concurrently: the last one to commit wins. A target that exists and is not a
-/// regular file (a device, a pipe) cannot be replaced and is written in place; a symbolic link is followed.
+/// renames the file to the target. Without Commit(), the target is unchanged, and the destructor removes the
+/// temporary file. If the process is killed, that file remains; see RemoveLeftovers. Several writers, even in
+/// different processes, may write the same target concurrently: the last one to commit wins. A target that
+/// exists and is not a regular file (a device, a pipe) cannot be replaced and is written in place; a symbolic
+/// link is followed.
 ///
-/// Every function throws std::runtime_error naming the file, the action and the system's reason.
+/// All functions throw std::runtime_error naming the file, the action and the system's reason.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::string& target);
@@ -49,8 +50,8 @@ void RemoveLeftovers(const std::string& target);
 /// folder.
 void RemoveLeftoversIn(const std::string& folder, const std::function<bool(const std::string&)>& is_target);
 
-/// Throws std::runtime_error if `target` cannot be created or replaced. Call it before hours of work whose
-/// result could otherwise not be saved.
+/// Throws std::runtime_error if `target` is a folder, or if permissions do not allow creating or replacing
+/// it. Call it before hours of work whose result could otherwise not be saved.
 void RequireWritable(const std::string& target);
 
 }  // namespace warren

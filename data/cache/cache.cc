@@ -26,7 +26,7 @@ using internal::PageCheck;
 using internal::PageLayout;
 using internal::PerArray;
 
-/// Pieces of this size are checked and written, or read and checked, while they are in the CPU's cache.
+/// The size of the pieces that are checked and written, or read and checked. A piece fits the CPU's cache.
 constexpr std::size_t kPieceBytes = 256 << 10;
 
 constexpr std::array<char, internal::kCacheAlignment> kZeros{};
@@ -38,7 +38,7 @@ PerArray<std::span<const std::byte>> ArraysOf(const RowView<Index>& page) {
           std::as_bytes(page.qids),    std::as_bytes(page.fields)};
 }
 
-/// Returns the page's entry for the table of pages, without offset, bytes and checksum.
+/// Returns the page's entry for the table of pages. Its offset, bytes and checksum are not set yet.
 template <typename Index>
 CachePageEntry EntryOf(const RowView<Index>& page) {
   CachePageEntry entry;
@@ -70,7 +70,8 @@ RowView<Index> ViewOf(const CachePageEntry& entry, const std::byte* page) {
   return view;
 }
 
-/// Uses pread, not a mapping, so that missing bytes cause an error instead of a signal.
+/// Reads `size` bytes at `offset` with pread, so that missing bytes cause a DataError. In a mapping, they
+/// would cause a signal.
 void ReadAt(int fd, const std::string& path, std::uint64_t offset, void* to, std::size_t size) {
   auto* at = static_cast<std::byte*>(to);
   for (std::size_t done = 0; done < size;) {
@@ -91,7 +92,7 @@ struct stat StatusOf(int fd, const std::string& path) {
   return status;
 }
 
-/// Describes the first difference: the word found and the word expected there.
+/// Describes the first difference between two identities: the word found there and the word expected.
 std::string FirstDifference(std::string_view found, std::string_view expected) {
   constexpr std::size_t kMostBefore = 20;
   const auto difference = std::mismatch(found.begin(), found.end(), expected.begin(), expected.end());
@@ -215,7 +216,7 @@ template <typename Index>
 std::unique_ptr<Cache<Index>> Cache<Index>::Open(const std::string& path, std::string_view identity,
                                                  std::string& why) {
   why.clear();
-  // O_NONBLOCK: do not wait for a writer if this is a pipe.
+  // With O_NONBLOCK, opening a pipe does not wait for its writer.
   posix::Descriptor fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd) {
     if (errno != ENOENT) why = SystemFailure(path, "opening", errno);
@@ -282,7 +283,7 @@ void Cache<Index>::ReadHeader(std::string_view identity) {
 
 template <typename Index>
 void Cache<Index>::ReadIdentity(const CacheHeader& header, std::string_view identity) {
-  // Never reads beyond the end of the file, whatever the header says.
+  // The identity must end before the footer, whatever size a damaged header gives.
   const std::uint64_t most = file_bytes_ - sizeof(CacheHeader) - sizeof(CacheFooter);
   if (header.identity_bytes > most || AlignUp(header.identity_bytes) > most) {
     throw DataError(fmt::format("{}: has {} bytes after the header, expected an identity of {}", path_, most,
@@ -311,7 +312,8 @@ void Cache<Index>::ReadTable() {
   if (footer.magic != internal::kCacheEndMagic || footer.checksum != ChecksumOf(footer)) {
     throw DataError(fmt::format("{}: does not end like a cache: it is truncated or damaged", path_));
   }
-  // Divides, because a product of values from the file could overflow.
+  // The number of pages is compared with a quotient, because a product of numbers from the file could
+  // overflow.
   if (footer.table_offset < pages_begin_ || footer.table_offset > footer_offset ||
       (footer_offset - footer.table_offset) % sizeof(CachePageEntry) != 0 ||
       (footer_offset - footer.table_offset) / sizeof(CachePageEntry) != footer.pages) {
@@ -405,7 +407,8 @@ CachePage<Index> Cache<Index>::Map(std::size_t i) const {
   if (at == MAP_FAILED) throw DataError(SystemFailure(Describe(i), "mapping", errno));
   std::unique_ptr<const std::byte, internal::Unmap> mapping(static_cast<const std::byte*>(at), {bytes});
   // Reading all memory pages in one call is faster than taking a fault for each, and a read error is reported
-  // here instead of by a signal later. Linux before 5.14 cannot do this; there, the pages fault one by one.
+  // here instead of by a signal later. Linux before 5.14 and other systems cannot do this; there, each memory
+  // page is read on first use.
   if (!posix::ReadNow(at, bytes)) {
     throw DataError(SystemFailure(Describe(i), "reading", errno));
   }

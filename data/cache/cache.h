@@ -1,6 +1,7 @@
 // Row blocks in one binary file, written once in one pass and then read repeatedly, page by page, without
-// parsing: a page is mapped into memory. Pages are checked before they are returned, so a cache that was
-// truncated, damaged, or made from other data is detected. The format: docs/reference/data-cache.md.
+// parsing: a page is mapped into memory. The file is checked when it is opened, and each page before it is
+// returned, so a cache that was truncated, damaged, or made from other data is detected. The format:
+// docs/reference/data-cache.md.
 #pragma once
 
 #include <atomic>
@@ -33,8 +34,8 @@ struct Unmap {
 }  // namespace internal
 
 /// Writes a cache. Until Commit() has flushed the new contents to disk, the path refers to the old file, or
-/// to no file: even if the writer is killed, no reader sees a partial cache. Readers of the old cache can
-/// still read it.
+/// to no file: even if the writer is killed, no reader sees a partial cache. Whoever has opened the old cache
+/// can read it even after Commit().
 ///
 /// All functions throw DataError naming the file and the reason, such as a full disk; the unfinished file is
 /// then removed and the writer can no longer be used. `Index` is std::uint32_t or std::uint64_t. Not
@@ -68,7 +69,7 @@ class CacheWriter {
   std::vector<internal::CachePageEntry> table_;
 };
 
-/// A page of a cache. It stays in memory while this object lives, even after the Cache is destroyed. Movable,
+/// A page of a cache. It stays mapped while this object lives, even after the Cache is destroyed. Movable,
 /// not copyable.
 template <typename Index>
 class CachePage {
@@ -77,7 +78,7 @@ class CachePage {
       : mapping_(std::move(mapping)), view_(view) {}
 
   const RowView<Index>& View() const& { return view_; }
-  const RowView<Index>& View() const&& = delete;  // the page would be destroyed
+  const RowView<Index>& View() const&& = delete;  // the page would be unmapped before the view is used
 
  private:
   std::unique_ptr<const std::byte, internal::Unmap> mapping_;
@@ -86,9 +87,9 @@ class CachePage {
 
 /// Reads a cache. Takes 105 bytes of memory per page of the file, plus the pages currently held.
 ///
-/// A cache must not be changed in place. CacheWriter never does so: replacing a cache leaves the old file to
-/// its readers. If something else truncates the file, Page() reports it. But if the file is truncated, or the
-/// disk fails, between Page() and the last access to the page, the system kills the process with SIGBUS.
+/// A cache must not be changed in place. CacheWriter never does that: replacing a cache leaves the old file
+/// to its readers. If something else has truncated the file, Page() throws. But if the file is truncated, or
+/// the disk fails, between Page() and the last access to the page, the system kills the process with SIGBUS.
 ///
 /// Thread-safe: many threads may call Page() of one Cache.
 template <typename Index>
@@ -103,18 +104,18 @@ class Cache {
   Cache& operator=(const Cache&) = delete;
 
   std::size_t pages() const;
-  /// Totals over all pages.
+  // Over all pages: the number of rows and of entries, the greatest number of columns, and the least index.
   std::uint64_t rows() const { return rows_; }
   std::uint64_t entries() const { return entries_; }
   std::uint64_t columns() const { return columns_; }
   Index least_index() const { return least_index_; }
   /// Whether any page has weights; in pages without weights, rows weigh 1.
   bool has_weights() const { return has_weights_; }
-  /// Whether any row has no label, or more than one.
+  /// Whether any page has label offsets. If none has, every row has exactly one label.
   bool has_label_offsets() const { return has_label_offsets_; }
 
   /// Returns page `i`, which must be less than pages(). The whole page is checked the first time, and every
-  /// time once the file's modification time differs from that at Open(). Throws DataError if the page is
+  /// time after the file's modification time has changed since Open(). Throws DataError if the page is
   /// damaged or unreadable, or if the file's length has changed; this function itself does not cause SIGBUS.
   CachePage<Index> Page(std::size_t i);
 

@@ -10,7 +10,8 @@
 namespace warren::data::internal {
 namespace {
 
-/// More than any memory holds, and small enough that no sum of sizes in bytes overflows.
+/// The maximum number of elements of an array: more than any memory holds, and so small that no sum of sizes
+/// in bytes overflows.
 constexpr std::uint64_t kMostElements = std::uint64_t{1} << 48;
 
 constexpr PerArray<const char*> kNames = {"offsets",       "indices", "values", "labels",

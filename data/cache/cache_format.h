@@ -73,7 +73,7 @@ struct CacheFooter {
 };
 static_assert(sizeof(CacheFooter) == 40);
 
-/// The byte offsets of a page's arrays within the page, and their sizes in bytes.
+/// The offsets of a page's arrays from the beginning of the page, and their sizes, all in bytes.
 struct PageLayout {
   PerArray<std::uint64_t> begin{};
   PerArray<std::uint64_t> bytes{};
@@ -96,9 +96,9 @@ std::string FaultOf(const CachePageEntry& page, std::uint32_t index_bytes);
 /// The sizes must be valid (FaultOf); otherwise the sums could overflow.
 PageLayout LayoutOf(const PerArray<std::uint64_t>& counts, std::uint32_t index_bytes);
 
-/// Checks the bytes of a page in order: offsets must begin at 0, never decrease, and end at the size of the
-/// array they point into, and indices must be less than the number of columns, so that rows refer only to
-/// data of the page. Also computes the checksum.
+/// Checks a page from its first byte to its last: offsets must begin at 0, never decrease, and end at the
+/// size of the array they point into, and indices must be less than the number of columns, so that rows refer
+/// only to data of the page. Also computes the checksum.
 class PageCheck {
  public:
   PageCheck(const CachePageEntry& page, std::uint32_t index_bytes);

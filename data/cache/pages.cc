@@ -23,10 +23,11 @@ namespace warren::data {
 namespace {
 
 constexpr std::size_t kLeastChunk = std::size_t{16} << 10;
-/// Maximum number of threads when shuffling. Chunks are sized for this number, whatever the actual number is.
+/// Maximum number of threads for a shuffled data set. Its chunks are sized for this number, whatever the
+/// actual number is.
 constexpr int kThreadsToShuffle = 8;
-/// Bytes in memory per byte of text while a chunk's text and block both exist: with short words, a block
-/// takes eight bytes for two bytes of text.
+/// The assumed number of bytes in memory per byte of text while both the text and the block of a chunk exist.
+/// With short words, a block has eight bytes for every two bytes of text, and more for each row.
 constexpr std::size_t kBytesOfText = 6;
 
 template <typename Index>
@@ -184,17 +185,17 @@ class Pages<Index>::Source {
     if (options_.threads == 0) options_.threads = 2;
     int threads = options_.threads;
     if (uri_.options.seed) {
-      // Chunks are sized for a fixed number of threads, so that their order depends on the seed only.
+      // Chunks, and therefore their shuffled order, must not depend on the number of threads.
       threads = kThreadsToShuffle;
       options_.threads = std::min(options_.threads, threads);
     }
     const std::size_t under_way = threads == 1 ? 2 : 2 * static_cast<std::size_t>(threads) + 3;
     options_.chunk_bytes = std::clamp(bytes / (2 * under_way * kBytesOfText), kLeastChunk,
                                       std::max(options_.chunk_bytes, kLeastChunk));
-    page_bytes_ = bytes / 4;  // one page being filled, and one being written or mapped
+    page_bytes_ = bytes / 4;  // chunks take half of the memory, and arrays may have spare capacity
   }
 
-  /// Reads the whole part once.
+  /// Reads the text of the part once, and passes its rows to `finder` and `visit`.
   template <typename Visit>
   void Scan(ShapeFinder& finder, Visit&& visit) {
     WholeQueries<Index> reader(uri_, share_, options_);
@@ -220,8 +221,8 @@ class Pages<Index>::Source {
       rows_ = cache_->rows();
       entries_ = cache_->entries();
       if (cache_->pages() == 0) return;
-      // The first page has the shape of all pages, except for the number of columns, the weights, and the
-      // number of labels of rows that have several.
+      // The first page has the shape of all pages, except for the number of columns, the weights and, if
+      // there are label offsets, the number of labels.
       for (std::size_t i = 1; cache_->has_label_offsets() && i < cache_->pages(); ++i) {
         const CachePage<Index> page = cache_->Page(i);
         finder.Add(page.View());
@@ -262,7 +263,7 @@ class Pages<Index>::Source {
   std::uint64_t rows_ = 0;
   std::uint64_t entries_ = 0;
   Shape shape_;
-  std::vector<float> ones_;  ///< weights for pages that have none, if other pages have them
+  std::vector<float> ones_;  ///< weights of a page that has none, if other pages have weights
   BadRows bad_rows_;
   // When reading the text:
   std::unique_ptr<WholeQueries<Index>> reader_;

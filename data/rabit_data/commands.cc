@@ -29,8 +29,8 @@ namespace {
 
 /// 64-bit indices, so that any valid data can be inspected.
 using WideIndex = std::uint64_t;
-/// The index type that load, xgb-train and caches use. validate uses it, too, so that the rows it accepts can
-/// be used for training.
+/// The index type of warren.data.load, xgb-train and the caches written here. `validate` uses it, too, so
+/// that the rows it accepts can be used for training.
 using NarrowIndex = std::uint32_t;
 using Block = RowBlock<WideIndex>;
 
@@ -76,7 +76,7 @@ struct Summary {
   std::optional<std::uint64_t> last_query;
   float least_label = std::numeric_limits<float>::infinity();
   float greatest_label = -std::numeric_limits<float>::infinity();
-  std::set<float> labels;  ///< at most one more than is shown
+  std::set<float> labels;  ///< distinct labels, at most one more than Print lists
 
   void Add(const Block& block) {
     rows += block.rows();
@@ -206,8 +206,8 @@ int Validate(const Arguments& arguments) {
   uri.options.skip_bad_rows = true;
   Reading<NarrowIndex> reading(arguments, uri);
   const auto most = static_cast<std::size_t>(arguments.most_errors);
-  // Rows that can be read, but whose number of labels differs from earlier rows', or whose weight differs
-  // from their query's.
+  // Rows that can be read, but have another number of labels than the first row, or another weight than the
+  // first row of their query.
   BadRows unlike;
   RowsAlike alike([&](const std::string& words) {
     ++unlike.count;
@@ -255,7 +255,7 @@ int WriteShards(const Arguments& arguments) {
       source.Load(chunk);
       const std::string_view rows = chunk.text.rows;
       file.Write(rows);
-      // The last row of a file may lack its line end, and another file may follow.
+      // The last row of a file may lack its line end, and rows of another file may follow.
       const bool ended = rows.empty() || rules.row_ends.Has(rows.back());
       if (!ended) file.Write(std::string(1, rules.row_ends.Any()));
     }

@@ -1,4 +1,4 @@
-// The commands of rabit-data. Each returns the exit code; errors are thrown, as in the reader.
+// The commands of rabit-data. Each returns the exit code and throws std::exception for errors.
 #pragma once
 
 #include <string>

@@ -32,7 +32,7 @@ struct Block {
   std::uint64_t at = 0;          ///< offset in the file
   std::uint64_t text_at = 0;     ///< offset in the text
   std::uint32_t bytes = 0;       ///< size in the file
-  std::uint32_t text_bytes = 0;  ///< never 0
+  std::uint32_t text_bytes = 0;  ///< size of the text
 };
 
 [[noreturn]] void Fail(const File& compressed, std::uint64_t at, std::string_view what) {
@@ -95,8 +95,8 @@ class BlockInflater {
     }
   }
 
-  /// Returns the text of a block, inflating it unless the internal buffer already holds it. Valid until the
-  /// next call.
+  /// Returns the text of a block, inflating it unless text_ already holds it. Valid until the next call of
+  /// Text.
   const char* Text(const File& compressed, const Block& block) {
     if (!Holds(block)) {
       remembered_ = kNone;
@@ -119,7 +119,7 @@ class BlockInflater {
   std::uint64_t remembered_ = kNone;  ///< Block::at of the block in text_
 };
 
-/// Follows the blocks through the file and checks that they are complete.
+/// Finds all blocks of a file, and checks that they are complete and end with the empty block.
 class BlockChain {
  public:
   explicit BlockChain(const File& compressed) : compressed_(compressed) {
@@ -195,7 +195,7 @@ class BgzfFile : public File {
         inflater->Inflate(*compressed_, *block, to);
       } else {
         std::memcpy(to, inflater->Text(*compressed_, *block) + skip, taken);
-        if (skip + taken == block->text_bytes) inflater->Forget();  // sequential reads need the next block
+        if (skip + taken == block->text_bytes) inflater->Forget();  // a sequential read needs the next block
       }
       to += taken;
       offset += taken;

@@ -19,10 +19,11 @@ struct BgzfHeader {
 /// Parses the header at the start of `first`; nullopt if it is not a BGZF header or is incomplete.
 std::optional<BgzfHeader> ParseBgzfHeader(std::string_view first);
 
-/// Returns the value of the BC field among the extra fields of a gzip member: the block size minus 1.
+/// Returns the value of the BC field among the extra fields of a gzip member: the block size in bytes
+/// minus 1. nullopt if there is no such field.
 std::optional<std::size_t> FindBlockSize(std::string_view extra);
 
-/// Whether a file begins with a BGZF block.
+/// Whether a file begins with the header of a BGZF block.
 bool IsBgzf(const File& compressed);
 
 std::unique_ptr<File> OpenBgzf(std::unique_ptr<File> compressed);

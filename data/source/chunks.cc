@@ -37,7 +37,7 @@ class ChunkSource::StreamCutter {
       if (filled + kTextPadding == buffer.size()) {
         if (rows_end > 0) break;
         RequireRowEnds(stream_->name(), position_, filled);
-        // One row is longer than a chunk.
+        // The row is longer than the buffer.
         buffer.resize(std::min<std::size_t>(2 * filled, kMostBytesToFindRowEnd) + kTextPadding);
       }
       const std::size_t got = stream_->Read(buffer.data() + filled, buffer.size() - kTextPadding - filled);
@@ -66,7 +66,7 @@ class ChunkSource::StreamCutter {
   std::unique_ptr<Stream> stream_;
   const RowEnds& row_ends_;
   std::size_t chunk_bytes_;
-  Array<char> rest_;  ///< the beginning of an incomplete row
+  Array<char> rest_;  ///< text read after the last complete row
   bool ended_ = false;
   std::uint64_t position_ = 0;
   std::uint64_t line_ = 1;
@@ -84,7 +84,8 @@ ChunkSource::ChunkSource(std::vector<Input> inputs, RowRules rules, const ChunkO
   for (const Range& range : ranges) bytes_ += range.end - range.begin;
   pieces_ = CutIntoPieces(inputs_, ranges, chunk_bytes_);
   if (!options.seed) return;
-  // A divided query can be rejoined only while its pieces are consecutive, so this precedes the shuffle.
+  // A query that spans several pieces can be joined again only while these are consecutive, i.e. before the
+  // shuffle.
   KeepQueriesWhole(pieces_, query_of);
   Shuffle(pieces_, *options.seed);
 }
@@ -93,7 +94,7 @@ ChunkSource::~ChunkSource() = default;
 
 std::string ChunkSource::FindFirstRow() const {
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
-    // A stream can be read only once, so its first row stays unknown.
+    // The first row of a stream stays unknown, because standard input and pipes can be read only once.
     if (!inputs_[i].divisible) return {};
     const std::shared_ptr<const File> file = FileOf(i);
     RowScanner scanner(*file, 0, rules_.row_ends);
@@ -115,8 +116,8 @@ std::shared_ptr<const File> ChunkSource::FileOf(std::size_t input) const {
   for (const auto& [number, file] : files_) {
     if (number == input) return file;
   }
-  // A data set may have more files than a process may open. A dropped file stays open while threads still
-  // read it.
+  // A data set may have more files than a process may open. A file dropped here stays open while other
+  // threads read it.
   if (files_.size() == kMostOpenFiles) files_.pop_front();
   files_.emplace_back(input, OpenFile(inputs_[input]));
   return files_.back().second;
@@ -167,7 +168,7 @@ void ChunkSource::Load(Chunk& chunk) const {
   chunk.text = {rows, chunk.text.rows.size() - rows.size()};
 }
 
-/// Removes the byte order mark and the header, if any.
+/// Returns the text of the beginning of a file without the byte order mark and the header, if any.
 std::string_view ChunkSource::WithoutBeginning(std::string_view text) const {
   text = WithoutByteOrderMark(text);
   return rules_.header ? WithoutFirstRow(text, rules_.row_ends) : text;

@@ -32,7 +32,7 @@ struct Chunk {
   Text text;
   /// For a stream, the number of the text's first line; 0 if it must be counted in the file.
   std::uint64_t first_line = 0;
-  bool after_cr = false;  ///< whether the byte before the text is a CR
+  bool after_cr = false;  ///< for a stream, whether the byte before the text is a CR
   Array<char> buffer;     ///< holds the text
 };
 
@@ -48,10 +48,11 @@ class ChunkSource {
   ChunkSource(std::vector<Input> inputs, RowRules rules, const ChunkOptions& options);
   ~ChunkSource();
 
-  /// Takes the next chunk; returns false if none is left. Text of a stream is read here. Only one thread may
-  /// call this at a time.
+  /// Takes the next chunk; returns false if none is left. The text of a stream is read here. Only one thread
+  /// may call this at a time.
   bool Take(Chunk& chunk);
-  /// Reads the text of a taken chunk, unless it has been read already. Thread-safe.
+  /// Reads the text of a taken chunk, unless Take has read it, and removes the byte order mark and the header
+  /// of a file. Call it once for each chunk. Thread-safe.
   void Load(Chunk& chunk) const;
   /// Returns "FILE:LINE:COLUMN: found ..., expected ...". Thread-safe.
   std::string Describe(const Chunk& chunk, const Fault& fault) const;
@@ -82,10 +83,10 @@ class ChunkSource {
   std::unique_ptr<StreamCutter> stream_;  ///< the stream being read
 
   mutable std::mutex files_mutex_;
-  /// The most recently opened files, by input number.
+  /// The most recently opened files, with their input numbers.
   mutable std::deque<std::pair<std::size_t, std::shared_ptr<const File>>> files_;
 
-  /// Line numbers of described rows, by input and offset; counting continues from them.
+  /// The lines of the rows described so far, by input and offset. Counting starts at the nearest of them.
   mutable std::mutex lines_mutex_;
   mutable std::map<std::pair<std::size_t, std::uint64_t>, LinePlace> lines_;
 };

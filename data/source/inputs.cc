@@ -32,7 +32,8 @@ bool IsDivisible(Container container) {
          container == Container::kZstdSeekable;
 }
 
-/// Maximum number of remote files opened concurrently. Opening one mostly means waiting for the store.
+/// The maximum number of remote files that are examined concurrently. Most of that time is spent waiting for
+/// the store.
 constexpr std::size_t kRemoteLooksAtOnce = 16;
 
 std::unique_ptr<File> OpenStored(const Input& input) {
@@ -64,7 +65,7 @@ void LookAtRemotes(std::vector<Input>& inputs) {
       try {
         LookAtRemote(*remotes[i]);
       } catch (...) {
-        next = remotes.size();  // later files need not be checked
+        next = remotes.size();  // later files need not be examined
         const std::lock_guard lock(mutex);
         if (i < failed) failure = std::current_exception();
         failed = std::min(failed, i);
@@ -82,8 +83,8 @@ void LookAtRemotes(std::vector<Input>& inputs) {
   if (failure) std::rethrow_exception(failure);
 }
 
-/// Whether a file listed for `path` belongs to the data set. As in a local folder, files in subfolders are
-/// left out, and so are files that other programs keep next to the data.
+/// Whether a file listed for `path` belongs to the data set. As in a local folder, files in subfolders do
+/// not, nor files whose names begin with '.' or '_', which other programs keep next to the data.
 bool IsWanted(std::string_view path, std::string_view found) {
   if (found == path) return true;
   const std::string_view name = found.substr(found.rfind('/') + 1);
@@ -128,7 +129,7 @@ void AddFolder(const std::string& folder, std::vector<Input>& inputs) {
   try {
     for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
       const std::string name = entry.path().filename().string();
-      // Skip the files of other programs, such as .crc files and _SUCCESS, and subfolders.
+      // Skip subfolders and the files of other programs, such as _SUCCESS and .part-0.crc.
       if (name.starts_with('.') || name.starts_with('_') || entry.is_directory()) continue;
       paths.push_back(entry.path().string());
     }

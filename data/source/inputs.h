@@ -23,13 +23,15 @@ struct Input {
   /// The size used to divide inputs among the parts: bytes of text if divisible, otherwise stored bytes. 0
   /// for a stream of unknown length (standard input, a pipe).
   std::uint64_t size = 0;
-  /// Identifies the file regardless of its name; empty for standard input, pipes and devices.
+  /// Identifies a local file regardless of its name. For a remote file, its path; empty for standard input,
+  /// pipes and devices.
   std::string identity = {};
 
   // For remote files only:
   std::shared_ptr<const RemoteFiles> remote_files = nullptr;  ///< opens the file; null for a local file
   std::uint64_t stored_size = 0;
-  /// The open file, if finding `size` required reading its table of blocks: BGZF and zstd with a seek table.
+  /// The open file, if the positions of its blocks or frames had to be read to find `size`: BGZF, and zstd
+  /// with a seek table.
   std::shared_ptr<const File> opened = nullptr;
 };
 
@@ -39,9 +41,9 @@ std::unique_ptr<Stream> OpenStream(const Input& input);
 
 /// Each path is a file, a folder (the files in it whose names do not begin with '.' or '_', without
 /// subfolders), scheme://... (file:// always; others through `remote_files`, or dmlc-core if null), or
-/// another form that `paths_are` allows. Files of a folder or pattern are sorted by the bytes of their names,
-/// so that all workers agree. Throws DataError if a path leads to nothing, or if a file occurs twice, even
-/// under different names, since its rows would count twice.
+/// another form that `paths_are` allows. Files of a local folder or pattern are sorted by the bytes of their
+/// names, so that all workers agree. Throws DataError if a path leads to nothing, or if a file occurs twice
+/// (if it is local, even under different names), since its rows would count twice.
 ///
 /// Remote files are recognized by their contents, up to 16 at a time; a plain file takes one small read.
 std::vector<Input> ListInputs(const std::vector<std::string>& paths,

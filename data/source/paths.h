@@ -1,4 +1,4 @@
-// The interpretation of file names.
+// Which characters of the user's paths are special.
 #pragma once
 
 #include <cstdint>

@@ -55,8 +55,8 @@ class Window {
   const std::string& file() const { return file_; }
   const Span& span() const { return span_; }
 
-  /// Copies up to `bytes` bytes at `offset`, which must be in the window, and returns the number copied.
-  /// The first call reads the window.
+  /// Copies up to `bytes` bytes at `offset`, which must be in the window, and returns the number of bytes
+  /// copied. The first call reads the window from the file.
   std::size_t Read(const File& file, std::uint64_t offset, char* to, std::uint64_t bytes) {
     const std::lock_guard lock(mutex_);
     if (text_.empty()) {

@@ -16,8 +16,9 @@ namespace warren::data {
 ///   as large as the other, up to 4 MiB. A window ends where an existing one begins. A thread that needs a
 ///   window that another thread is reading waits for it.
 ///
-/// The windows of all files together take at most 64 MiB (plus those being read); the least recently used are
-/// dropped first. Windows are never refreshed: `files` must detect changed files.
+/// The windows of all files together take at most 64 MiB, not counting dropped windows that a thread still
+/// reads; the least recently used are dropped first. Windows are never refreshed: `files` must detect changed
+/// files.
 std::shared_ptr<const RemoteFiles> WithReadAhead(std::shared_ptr<const RemoteFiles> files);
 
 }  // namespace warren::data

@@ -28,7 +28,7 @@ bool IsRemote(std::string_view path) {
 #if defined(WARREN_HAVE_DMLC)
 namespace {
 
-/// Runs `action` and rethrows dmlc-core's errors, whose messages end with a stack trace, as DataError without
+/// Runs `action`. An error of dmlc-core, whose message ends with a stack trace, becomes a DataError without
 /// the trace.
 template <typename Action>
 auto Translated(const std::string& uri, const Action& action) {

@@ -13,7 +13,7 @@
 
 namespace warren::data {
 
-/// Whether a path is remote, i.e. begins with scheme://.
+/// Whether a path begins with scheme://, including file://.
 bool IsRemote(std::string_view path);
 
 struct RemoteFile {
@@ -26,9 +26,9 @@ class RemoteFiles {
  public:
   virtual ~RemoteFiles() = default;
 
-  /// Returns the file, or the files of a folder or pattern sorted by the bytes of their names. Files that are
-  /// not data (names that begin with '.' or '_', files in subfolders) may be included. Throws DataError if no
-  /// file is found or the files cannot be listed.
+  /// Returns the file, or the files of a folder or pattern in an order that is the same for all workers.
+  /// Files that are not data (names that begin with '.' or '_', files in subfolders) may be included. Throws
+  /// DataError if the files cannot be listed. If there are none, either throws or returns an empty list.
   virtual std::vector<RemoteFile> List(const std::string& uri) const = 0;
 
   /// Opens a listed file; compressed files are not decompressed. Its ReadAt throws DataError if the file
@@ -36,8 +36,9 @@ class RemoteFiles {
   virtual std::unique_ptr<File> Open(const std::string& uri, std::uint64_t size) const = 0;
 };
 
-/// Returns dmlc-core's files. A file has one connection, which its readers use in turn. The message of a
-/// DataError is dmlc-core's, or says that this was built without dmlc-core.
+/// Returns dmlc-core's files, in a folder sorted by the bytes of their names. Each open file has one
+/// connection, which one thread at a time can use. The message of a DataError contains dmlc-core's, or states
+/// that this was built without dmlc-core.
 std::shared_ptr<const RemoteFiles> DmlcFiles();
 
 }  // namespace warren::data

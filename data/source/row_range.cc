@@ -9,7 +9,7 @@
 namespace warren::data {
 namespace {
 
-/// Number of bytes to read beyond the end of a range; usually contains the rest of its last row.
+/// The number of bytes read after the end of a range. They usually contain the rest of its last row.
 constexpr std::uint64_t kTail = 4096;
 constexpr std::uint64_t kBlock = std::uint64_t{64} << 10;
 
@@ -21,11 +21,11 @@ std::uint64_t RowBegin(const File& file, std::uint64_t offset, const RowEnds& ro
   return scanner.position();
 }
 
-/// Returns the query of the last row before `offset`, at which a row must begin; nullopt if there is no row
-/// before it.
+/// Returns the query of the last good row before `offset`, at which a row must begin; nullopt if there is
+/// none.
 std::optional<std::string> QueryBefore(const File& file, std::uint64_t offset, const RowEnds& row_ends,
                                        const QueryOf& query_of) {
-  // Reads the text before `offset`, doubling its length until it contains a complete row.
+  // Each pass reads twice as much of the text before `offset`, until it contains a complete good row.
   for (std::uint64_t bytes = kTail; offset > 0; bytes *= 2) {
     const std::uint64_t from = offset > bytes ? offset - bytes : 0;
     RequireRowEnds(file.name(), from, offset - from);
@@ -69,7 +69,7 @@ bool RowScanner::ReadMore() {
   at_ = 0;
   const std::size_t old = text_.size();
   RequireRowEnds(file_.name(), begin_, old);
-  // Doubles the length, so that long rows take few reads.
+  // The length doubles, so that long rows take few reads.
   const std::uint64_t more =
       std::min({std::max<std::uint64_t>(kBlock, old), kMostBytesToFindRowEnd - old, file_.size() - known});
   text_.resize(old + more);
@@ -79,7 +79,7 @@ bool RowScanner::ReadMore() {
 
 Text ReadRows(const File& file, std::uint64_t begin, std::uint64_t end, const RowEnds& row_ends,
               Array<char>& buffer) {
-  // Includes the byte before `begin`, to see whether a row begins exactly there.
+  // If the byte before `begin` is a row end, a row begins exactly at `begin`.
   const std::uint64_t from = begin > 0 ? begin - 1 : 0;
   std::uint64_t to = std::min(file.size(), end + kTail);
   const auto resize = [&] { buffer.resize(static_cast<std::size_t>(to - from) + kTextPadding); };
@@ -99,7 +99,7 @@ Text ReadRows(const File& file, std::uint64_t begin, std::uint64_t end, const Ro
   while (last == text().size() && to < file.size()) {
     const std::size_t old = text().size();
     RequireRowEnds(file.name(), from + last_row, old - last_row);
-    // Doubles the length, so that long rows take few reads, and reads only new bytes.
+    // Only new bytes are read. The length doubles, so that long rows take few reads.
     const std::uint64_t more = std::min({std::max<std::uint64_t>(kBlock, old - last_row),
                                          kMostBytesToFindRowEnd - (old - last_row), file.size() - to});
     to += more;

@@ -50,14 +50,14 @@ class RowScanner {
   std::size_t dropped_ = 0;
 };
 
-/// Returns the position at which a part may begin: the first row at or after `offset` if rows name no
-/// queries, otherwise the first row there whose query differs from that of the preceding row; the end of the
-/// file if there is no such row.
+/// Returns the first position at or after `offset` at which a part may begin: the beginning of a row if rows
+/// name no queries, otherwise of a row whose query differs from the preceding row's; the end of the file if
+/// there is no such row.
 std::uint64_t QueryBegin(const File& file, std::uint64_t offset, const RowEnds& row_ends,
                          const QueryOf& query_of);
 
-/// The maximum size of a row, which must be held in memory completely. Longer text without a row end is
-/// either binary data or a decompression bomb: ten million entries like `7:0.123456` are shorter.
+/// The maximum size of a row in bytes; a whole row must fit into memory. Longer text without a row end is
+/// probably binary data or a decompression bomb: even ten million entries such as `7:0.123456` are shorter.
 inline constexpr std::uint64_t kMostRowBytes = std::uint64_t{128} << 20;
 /// The number of bytes after which reading a row stops: one byte above the limit proves that the row is too
 /// long.
@@ -71,7 +71,7 @@ struct LinePlace {
   std::uint64_t line = 1;
   bool after_cr = false;  ///< whether the byte before `offset` is a CR
 };
-/// Returns the place of the byte at `offset`. Reads the file from `known` on, which must not lie after
+/// Returns the line of the byte at `offset`. Reads the file from `known` on, which must not lie after
 /// `offset`.
 LinePlace LineAt(const File& file, std::uint64_t offset, LinePlace known = {});
 

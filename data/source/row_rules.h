@@ -55,8 +55,8 @@ struct RowRules {
   /// Rows that begin with this character, after blanks and tabs, are ignored; NUL: no comments.
   char comment = '\0';
   bool header = false;  ///< whether the first row of each file is a header
-  /// Makes a QueryOf. `first_row`: the first row of the data set, or empty if unknown. Rows of one query stay
-  /// together. If this function or its result is empty, rows have no queries.
+  /// Makes a QueryOf. `first_row`: the first row of the data set, or empty if unknown. Consecutive rows of a
+  /// query belong to the same part. If this function or its result is empty, rows have no queries.
   std::function<QueryOf(std::string_view first_row)> queries;
 };
 

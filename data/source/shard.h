@@ -1,4 +1,4 @@
-// Divides the bytes of the inputs among the parts, from the inputs' sizes only. As with dmlc-core's
+// Divides the bytes of the inputs among the parts, using only the sizes of the inputs. As with dmlc-core's
 // InputSplit, parts are disjoint and together complete, and each can be computed independently of the others.
 #pragma once
 
@@ -16,19 +16,19 @@ namespace warren::data {
 struct Range {
   std::size_t input = 0;  ///< index in the list of inputs
   std::uint64_t begin = 0;
-  std::uint64_t end = 0;  ///< ignored for an input that is not divisible, which is read completely
+  std::uint64_t end = 0;  ///< the input's size if it is not divisible; such an input is read completely
 
   bool operator==(const Range&) const = default;
 };
 
 /// Returns the ranges of one part, in input order. All inputs are concatenated and cut into equal parts,
 /// exactly where dmlc-core cuts them, so that a worker gets the same rows as with XGBoost's own reader. An
-/// input that cannot be divided belongs to the part in which it begins. Streams of unknown length belong to
-/// part 0. Throws DataError if the share is invalid.
+/// input that is not divisible belongs to the part in which it begins, or to part 0 if its length is unknown.
+/// Throws DataError if the share is invalid.
 std::vector<Range> Cut(std::span<const Input> inputs, Share share);
 
-/// Divides ranges into pieces of about `piece_bytes` bytes (at least 1), which are ranges themselves. Ranges
-/// of non-divisible inputs stay whole.
+/// Divides ranges into pieces, which are ranges themselves, of `piece_bytes` bytes (at least 1); the last
+/// piece of a range may be shorter. Ranges of non-divisible inputs stay whole.
 std::vector<Range> CutIntoPieces(std::span<const Input> inputs, std::span<const Range> ranges,
                                  std::uint64_t piece_bytes);
 

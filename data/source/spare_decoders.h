@@ -15,8 +15,8 @@ namespace warren::data::internal {
 template <typename Decoder>
 class SpareDecoders {
  public:
-  /// Returns the spare decoder with the greatest `worth(decoder)`, a number that is not negative; null if the
-  /// caller should make a new one. A decoder worth 0 to this caller may be useful to another, so it is
+  /// Returns the idle decoder with the greatest `worth(decoder)`, an unsigned number; null if the caller
+  /// should make a new one. A decoder that is worth 0 to this caller may be useful to another, so it is
   /// returned only if the pool is full.
   template <typename Worth>
   std::unique_ptr<Decoder> Take(const Worth& worth) {

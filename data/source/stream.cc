@@ -36,7 +36,7 @@
 namespace warren::data {
 namespace {
 
-/// Limits a number of bytes to `unsigned`, the type that the compression libraries take.
+/// Limits a number of bytes to `unsigned`, the type that zlib and libbz2 take.
 unsigned Clamp(std::size_t bytes) {
   return static_cast<unsigned>(std::min<std::size_t>(bytes, std::numeric_limits<unsigned>::max()));
 }
@@ -108,7 +108,7 @@ class Source {
       const ssize_t got = read(fd(), to, bytes);
       if (got >= 0) return static_cast<std::size_t>(got);
       if (errno == EAGAIN) {
-        // Another process made our standard input non-blocking.
+        // Another process has made our standard input non-blocking.
         pollfd input{fd(), POLLIN, 0};
         (void)poll(&input, 1, -1);
       } else if (errno != EINTR) {
@@ -128,7 +128,7 @@ class Source {
   int fd() const { return file_ ? file_.get() : STDIN_FILENO; }
 
   std::string name_;
-  posix::Descriptor file_;  ///< empty for standard input
+  posix::Descriptor file_;  ///< empty for standard input and if stored_ is set
   std::unique_ptr<File> stored_;
   std::uint64_t offset_ = 0;
   Array<char> buffer_;
@@ -156,8 +156,8 @@ struct Damage {
   std::string reason;
 };
 
-/// Decodes one format. A member (frame, stream) may be followed by another member, or by padding as the
-/// format defines it; anything else is damage.
+/// Decodes one format. A member (or frame, or stream) may be followed by another member, if the format allows
+/// it, and by padding as the format defines it; anything else is damage.
 class Decoder {
  public:
   virtual ~Decoder() = default;
@@ -221,7 +221,8 @@ class GzipDecoder : public Decoder {
     return true;
   }
 
-  /// The last member of a BGZF file is empty, so that a file truncated between members can be detected.
+  /// Whether a file may end with the last member. The last member of a BGZF file must be empty, so that a
+  /// file truncated between members can be detected.
   bool MayEnd() const {
     const std::string_view extra(reinterpret_cast<const char*>(extra_.data()),
                                  std::min<std::size_t>(header_.extra_len, extra_.size()));
@@ -231,7 +232,7 @@ class GzipDecoder : public Decoder {
 
   z_stream zlib_{};
   gz_header header_{};
-  std::array<Bytef, 64> extra_{};  ///< the beginning of the extra fields
+  std::array<Bytef, 64> extra_{};  ///< the first bytes of a member's extra fields
   std::uint64_t members_ = 0;
   bool in_member_ = false;
   bool in_padding_ = false;
@@ -377,7 +378,8 @@ class XzDecoder : public Decoder {
     }
   }
 
-  /// Skips zeros between streams, a multiple of four bytes. "The .xz File Format", 1.1.0, section 2.2.
+  /// Skips the zeros between streams, whose number must be a multiple of four. "The .xz File Format", 1.1.0,
+  /// section 2.2.
   bool Padding(std::string_view& in) {
     const std::size_t zeros = std::min(in.find_first_not_of('\0'), in.size());
     in.remove_prefix(zeros);

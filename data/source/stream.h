@@ -1,4 +1,4 @@
-// Sequential bytes of files, pipes, devices and standard input, decompressed while reading.
+// Reads files, pipes, devices and standard input from beginning to end, and decompresses them.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@ namespace warren::data {
 
 class File;
 
-/// Not thread-safe.
+/// The text of a file from its beginning to its end. Not thread-safe.
 class Stream {
  public:
   virtual ~Stream() = default;
@@ -35,12 +35,12 @@ class Stream {
 /// parts, one after the other: gzip members (zeros may follow), zstd frames, bzip2 and xz streams. "-" is
 /// standard input.
 ///
-/// Waits for the first bytes. A file too short to be recognized is plain; BGZF without its end mark is
-/// reported as truncated. Decompression takes at most 128 MiB of memory for zstd and 1 GiB for xz; a file
-/// that needs more causes a DataError.
+/// Waits for the first bytes. A file too short to be recognized is plain; a BGZF file without its end mark is
+/// an error. Decompression takes at most 128 MiB of memory for the window of zstd, and 1 GiB for xz. Read
+/// throws DataError for a file that needs more.
 std::unique_ptr<Stream> OpenStream(const std::string& path);
-/// Like OpenStream(path), for an open file of stored bytes, which are read in order, in pieces of 256 KiB or
-/// more.
+/// Like OpenStream(path), for an open file of stored bytes. If they are compressed, they are read in pieces
+/// of 256 KiB.
 std::unique_ptr<Stream> OpenStream(std::unique_ptr<File> stored);
 
 }  // namespace warren::data

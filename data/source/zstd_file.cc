@@ -32,8 +32,8 @@ constexpr std::size_t kCheckedEntryBytes = 12;
 constexpr unsigned kHasChecksums = 0x80;
 constexpr unsigned kReservedFlags = 0x7C;
 
-// The shortest frame with text, and the maximum text per byte: each block has at least 4 bytes, and at most
-// 128 KiB of text. RFC 8878, section 3.1.1.
+// The size of the shortest frame with text, and the maximum number of bytes of text per byte of a frame: each
+// block has at least 4 bytes, and at most 128 KiB of text. RFC 8878, section 3.1.1.
 constexpr std::uint64_t kLeastFrameBytes = 10;
 constexpr std::uint64_t kMostTextForByte = 128 * 1024 / 4;
 
@@ -77,8 +77,8 @@ std::optional<SeekTable> FindSeekTable(const File& compressed) {
   throw DataError(fmt::format("{}: zstd frame at byte {}: {}", compressed.name(), frame.at, what));
 }
 
-/// Decompresses frames one at a time from their beginning, and can pause anywhere in a frame. Memory is
-/// limited to the window, at most 128 MiB, whatever sizes the table states.
+/// Decompresses one frame at a time from its beginning, and can pause anywhere in it. The window, which takes
+/// most of the memory, is limited to 128 MiB, whatever sizes the table states.
 class FrameReader {
  public:
   FrameReader() : zstd_(ZSTD_createDCtx()) {
@@ -121,8 +121,8 @@ class FrameReader {
     }
   }
 
-  /// Checks that the frame ends here and, if `checked`, its checksum. Call it after all text of the frame has
-  /// been read.
+  /// Throws DataError unless the frame ends here and, if `checked`, its text has the right checksum. Call it
+  /// after all text of the frame has been read.
   void End(const File& compressed, bool checked) {
     while (rest_ != 0 || !AllTaken()) {
       const std::size_t taken_before = frame_.bytes - unread_ + in_.pos;
@@ -175,7 +175,7 @@ class FrameReader {
   std::size_t position_ = 0;  ///< position in the text of the frame
   std::uint32_t unread_ = 0;  ///< bytes of the frame not yet read from the file
   ZSTD_inBuffer in_{};
-  std::size_t rest_ = 0;  ///< result of the last step; 0 at the end of a frame
+  std::size_t rest_ = 0;  ///< the latest result of ZSTD_decompressStream; 0 at the end of a frame
   struct FreeHash {
     void operator()(XXH64_state_t* hash) const { XXH64_freeState(hash); }
   };

@@ -25,7 +25,7 @@ bool MayBeInNumber(char c) {
          c == '.';
 }
 
-/// Returns where the first cell of `row` ends.
+/// Returns the end of the first cell of `row`.
 std::size_t CellEnd(std::string_view row, char delimiter) {
   bool quoted = false;
   std::size_t end = 0;
@@ -65,7 +65,7 @@ class CsvParser {
   void Row(const char* begin, const char* end) {
     const char* at = SkipBlanks(begin, end);
     if (at == end) return;
-    // Each column takes at least one byte, so this limit also keeps column numbers within range.
+    // Each cell takes at least one byte with its delimiter, so this limit keeps column numbers within range.
     if (static_cast<std::uint64_t>(end - begin) >= std::numeric_limits<Index>::max()) {
       Complain(begin, "a line of less than 4 GiB (64-bit indices go further)");
     }
@@ -188,7 +188,7 @@ class CsvParser {
 
 RowParser CsvRows(const TextOptions& options, std::string_view first_row) {
   CsvOptions csv = options.csv;
-  // Fixes the number of cells, so that whether a row is bad does not depend on its part or chunk.
+  // With a fixed number of cells, whether a row is bad does not depend on its part or chunk.
   if (!first_row.empty()) csv.cells = CountCells(first_row, csv.delimiter);
   return RowParser([csv](std::string_view text, auto& block, const FaultHandler& on_fault) {
     ParseCsv(text, csv, block, on_fault);

@@ -5,9 +5,9 @@
 // delimiter. A cell may be in double quotes; inside them, the delimiter is an ordinary character and "" is
 // one quote. No cell, quoted or not, may contain a line end: rows must be found from any position in a file.
 //
-// An empty cell, quoted or not, is missing and makes no entry. Every other cell must be a number as in
-// number.h; nan is an ordinary value. A row whose only cell is missing must be written as "", since empty
-// lines are skipped.
+// An empty cell of a feature, quoted or not, is a missing value and makes no entry. Every other cell must be
+// a number as in number.h; nan is an ordinary value of a feature. A row whose only cell is empty must be
+// written as "", since empty lines are skipped.
 #pragma once
 
 #include <cstdint>
@@ -34,11 +34,11 @@ struct CsvOptions {
 void RequireValid(const CsvOptions& options);
 
 /// Appends the rows of `text` to `block`, which must be empty or have rows read with the same options.
-/// block.columns is the number of features, including those that are always missing. A row is bad if it lacks
-/// a label, weight or query id for which there is a column, or has a wrong number of cells. Faults name
-/// columns of the text, counted from 1.
+/// block.columns is the number of features, including those that are always missing. Among other faults, a
+/// row is bad if it lacks a label, weight or query id for which there is a column, or has a wrong number of
+/// cells. Faults name columns of the text, counted from 1.
 ///
-/// Header lines would be parsed as rows; the caller, which knows where files begin, must leave them out.
+/// Header lines would be parsed as rows; the caller must leave them out.
 ///
 /// Allocates memory only for `block` and for faults. Needs no padding after the text. Thread-safe for
 /// different blocks. Throws like RequireValid.
@@ -46,8 +46,8 @@ template <typename Index>
 void ParseCsv(std::string_view text, const CsvOptions& options, RowBlock<Index>& block,
               const FaultHandler& on_fault);
 
-/// Returns the contents of a cell of a row, without surrounding blanks and quotes. Empty if there is no such
-/// column or the quotes are wrong.
+/// Returns a cell of a row, without surrounding blanks and without quotes at both its ends; empty if there is
+/// no such column.
 std::string_view CellOf(std::string_view row, int column, char delimiter);
 /// Returns the number of cells of a row; 0 for a blank line.
 std::int64_t CountCells(std::string_view row, char delimiter);

@@ -52,9 +52,9 @@ struct FormatOption {
 };
 
 /// Everything that the reader needs to know about a format. The functions that take the data set's options
-/// and first row are called once per data set. `first_row` is the first row of the whole data set, whichever
-/// part is read, without its terminator. It is empty if there are no rows or the first row is in a stream,
-/// and is only valid during the call.
+/// and first row are called once for each Reader. `first_row` is the first row of the whole data set,
+/// whichever part is read, without its terminator. It is empty if there are no rows or the first row is in a
+/// stream, and is only valid during the call.
 struct TextFormat {
   std::string_view name;  ///< the NAME in "format=NAME"
   RowParser (*parser)(const TextOptions& options, std::string_view first_row) = nullptr;
@@ -63,7 +63,7 @@ struct TextFormat {
   RowEnds row_ends = kLineEnds;                          ///< see RowRules
   char comment = '\0';                                   ///< see RowRules
   bool (*header)(const TextOptions& options) = nullptr;  ///< see RowRules; null: files have no header
-  /// Whether every row has a place for each column. Columns are then numbered by position, so that
+  /// Whether every row has a cell for each column. Columns are then numbered by position, so that
   /// indexing_mode has no meaning, and all rows of a data set must have the same number of columns.
   bool fixed_columns = false;
   std::span<const FormatOption> options = {};

@@ -39,8 +39,8 @@ class LibFmParser {
       for (std::size_t passed = 0; passed < *again; ++passed) entries.Word();
       entries.Complain(entries.at(), "each index once in a row");
     }
-    // Set last, because the first weight gives weight 1 to all earlier rows, and a rejected row must not do
-    // that.
+    // The weight is set last, because the first weight of a block gives weight 1 to all earlier rows, and a
+    // rejected row must not do that.
     if (weight) writer_.SetWeight(*weight);
     writer_.End();
   }

@@ -33,7 +33,7 @@ class PlainParser {
         on_fault_(on_fault),
         has_queries_(has_queries) {}
 
-  /// Parses or skips the row that begins at `at`; returns where the next one may begin.
+  /// Parses or skips the row that begins at `at`; returns the position after its line end.
   const char* Row(const char* at) {
     return internal::ReadLine(text_, at, writer_, on_fault_, [this](const char* begin, const char* end) {
       RowText row(text_.data(), begin, end);
@@ -44,8 +44,8 @@ class PlainParser {
       const RowText features = row;
       while (!row.AtEnd()) Feature(row);
       RequireIndicesOnce(features);
-      // Set last, because the first weight gives weight 1 to all earlier rows, and a rejected row must not do
-      // that.
+      // The weight is set last, because the first weight of a block gives weight 1 to all earlier rows, and a
+      // rejected row must not do that.
       if (weight) writer_.SetWeight(*weight);
       writer_.End();
     });
@@ -114,7 +114,7 @@ class PlainParser {
   const RowBlock<Index>& block_;
   RowWriter<Index> writer_;
   const FaultHandler& on_fault_;
-  std::optional<bool> has_queries_;  ///< nullopt: as in earlier rows
+  std::optional<bool> has_queries_;  ///< nullopt: the first row of the block decides
 };
 
 /// Whether any row from `begin` on has an index twice.
@@ -155,7 +155,7 @@ void Reserve(RowBlock<Index>& block, std::size_t bytes) {
   if (!block.qids.empty()) block.qids.make_room(most);
 }
 
-/// See QueryOf. The query is in the word after the label: "qid:7".
+/// Returns the query of a row as QueryOf does. It is in the word after the label: "qid:7".
 std::optional<std::string> QueryOfRow(std::string_view text) {
   RowText row(text.data(), text.data(), text.data() + text.size());
   if (row.AtEnd()) return std::nullopt;
@@ -164,7 +164,7 @@ std::optional<std::string> QueryOfRow(std::string_view text) {
                                       : std::string();
 }
 
-/// Whether rows have query ids, according to the first row; nullopt if the first row is unknown.
+/// Whether rows have query ids, according to the first row; nullopt if the first row is unknown or bad.
 std::optional<bool> HasQueries(std::string_view first_row) {
   const auto query = QueryOfRow(first_row);
   return query ? std::optional(!query->empty()) : std::nullopt;
@@ -214,7 +214,8 @@ void ParseLibSvm(std::string_view text, FirstIndex first, RowBlock<Index>& block
   while (last_line != text.data() && !IsLineEnd(last_line[-1])) --last_line;
   const char* at = text.data();
   while (at != end) {
-    // Earlier rows determine what later rows must have, so the first row is read by the plain parser.
+    // The kernels need an earlier row, which determines whether rows have weights and qids, and do not read
+    // rows into a block with label offsets. In both cases the plain parser reads the row.
     const bool known = !block.empty() && block.label_offsets.empty();
     if (known && at < last_line) {
       Reserve(block, static_cast<std::size_t>(last_line - at));
@@ -248,7 +249,7 @@ void ParseLibSvm(std::string_view text, FirstIndex first, RowBlock<Index>& block
       block.columns = out.columns;
       block.least_index = out.least;
       if ((!out.ascending && SomeRowRepeats(block, rows)) || SomeLabelIsOdd(block, rows)) {
-        // The plain parser finds and reports the bad row.
+        // The plain parser reads these rows again, and reports the bad ones.
         block.Truncate(rows);
         block.columns = columns;
         block.least_index = least_index;

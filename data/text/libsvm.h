@@ -17,10 +17,10 @@
 
 namespace warren::data {
 
-/// Appends the rows of `text`, which must be followed by kTextPadding bytes, to `block`. Indices, which the
-/// text counts from `first`, are changed to count from 0. Allocates memory only for `block`, for faults, and
-/// briefly for rows with unsorted indices. `block` takes at most 8 bytes (16 with 64-bit indices) per two
-/// bytes of text, and 32 per row. Thread-safe for different blocks.
+/// Appends the rows of `text`, which must be followed by kTextPadding readable bytes, to `block`. Indices,
+/// which the text counts from `first`, are changed to count from 0. Allocates memory only for `block`, for
+/// faults, and briefly for rows with unsorted indices. `block` takes at most 8 bytes (12 with 64-bit indices)
+/// per two bytes of text, and 32 per row. Thread-safe for different blocks.
 ///
 /// `has_queries`: whether rows have a qid; if nullopt, the first row of the block decides.
 template <typename Index>

@@ -22,7 +22,7 @@ std::string_view Name(Format format);
 
 /// The numbering of the columns in the text.
 enum class Indexing : std::int8_t {
-  kDetect = -1,  ///< from 1 if no entry of the whole data set has index 0, else from 0
+  kDetect = -1,  ///< from 0 if any index or libfm field of the whole data set is 0, else from 1
   kZero = 0,
   kOne = 1,
 };

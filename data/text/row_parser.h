@@ -24,7 +24,7 @@
 namespace warren::data::internal {
 
 /// Calls `read_row(begin, end)` for the line that begins at `at`. If `read_row` throws BadRow, removes the
-/// unfinished row and calls `on_fault`. Returns where the next line may begin.
+/// unfinished row and calls `on_fault`. Returns the position after the line end.
 template <typename Index, typename ReadRow>
 const char* ReadLine(std::string_view text, const char* at, RowWriter<Index>& writer,
                      const FaultHandler& on_fault, const ReadRow& read_row) {
@@ -51,8 +51,9 @@ void ReadLines(std::string_view text, RowWriter<Index>& writer, const FaultHandl
 constexpr std::string_view kLabelForm = "a label that is not nan and within the range of a float";
 constexpr std::string_view kWeightForm = "a finite weight of at least 0";
 
-/// Whether rows with this label, which ParseFloat read from `text`, can be used for training. Survival labels
-/// may be infinite, but only if written as such: a number too large for a float is an error.
+/// Whether rows with this label, which ParseFloat has read from `text`, can be used for training. Survival
+/// labels may be infinite, but only if written as inf or infinity: a number too large for a float is an
+/// error.
 inline bool IsLabel(std::string_view text, float label) {
   if (std::isfinite(label)) return true;
   const bool says_infinity = text.find_first_of("iI") != std::string_view::npos;
@@ -62,7 +63,8 @@ inline bool IsWeight(float weight) {
   return weight >= 0 && std::isfinite(weight);
 }
 
-/// Returns the weight of label:weight; nullopt if there is no colon.
+/// Returns the weight in `word`, which is label:weight; nullopt if there is no colon. Throws BadRow if the
+/// weight is invalid.
 inline std::optional<float> ReadWeight(const RowText& row, std::string_view word) {
   const std::size_t colon = word.find(':');
   if (colon == std::string_view::npos) return std::nullopt;

@@ -1,4 +1,4 @@
-// A cursor in the text of one row, for parsers that look at every byte. Internal to data/.
+// A cursor in the text of one row, for parsers that examine the bytes one by one. Internal to data/.
 #pragma once
 
 #include <cstddef>
@@ -18,12 +18,12 @@ inline bool IsBlank(char c) {
   return c == ' ' || c == '\t';
 }
 
-/// Thrown and caught inside a parser.
+/// Thrown for a bad row, and caught inside the parser.
 struct BadRow {
   Fault fault;
 };
 
-/// Iterates over the words of one row. A word ends at a blank, a '#' or the end of the row.
+/// Iterates over the words of one row. A word ends at a blank, a tab, a '#' or the end of the row.
 class RowText {
  public:
   RowText(const char* text, const char* begin, const char* end) : text_(text), at_(begin), end_(end) {

@@ -34,7 +34,7 @@ class RowWriter {
     block_.weights.resize(rows_, 1.0F);
     block_.weights.push_back(weight);
   }
-  /// Whether earlier rows had a query id; also true for the first row.
+  /// True for the first row of the block, and if earlier rows have query ids.
   bool MayHaveQid() const { return rows_ == 0 || !block_.qids.empty(); }
   bool MustHaveQid() const { return rows_ > 0 && !block_.qids.empty(); }
   void SetQid(std::uint64_t qid) { block_.qids.push_back(qid); }

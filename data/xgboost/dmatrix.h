@@ -17,8 +17,8 @@ namespace warren::data {
 ///
 /// In a job, the rows must first conform to the shape of the whole data set (Agree in data/agreement.h):
 /// XGBoost's workers would otherwise wait for each other forever if only some of them had weights.
-/// `labels_per_row` is Shape::labels_per_row: workers without rows need it, and 0 causes a DataError on all
-/// workers.
+/// `labels_per_row` is Shape::labels_per_row. Workers without rows need it. If it is 0, because rows differ
+/// in the number of labels, all workers throw DataError.
 void* MakeDMatrix(const RowView<std::uint32_t>& rows, int threads = 0, std::uint64_t labels_per_row = 1);
 
 /// Sets labels, weights and groups like MakeDMatrix, in a DMatrix that already has its rows, or in an

@@ -31,7 +31,7 @@ DMatrixPages::~DMatrixPages() {
 }
 
 // Exceptions must not propagate through XGBoost's code, so they are stored. The constructor rethrows an
-// exception that occurs while it runs.
+// exception that occurs while it runs. A later exception ends the pages early and is not reported.
 int DMatrixPages::Next(void* self) noexcept {
   auto& pages = *static_cast<DMatrixPages*>(self);
   try {

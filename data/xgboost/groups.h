@@ -1,4 +1,5 @@
-// Describes rows as XGBoost requires: query sizes, and the same number of labels in every row.
+// Prepares rows for XGBoost: checks that all have the same number of labels, and computes the sizes and
+// weights of queries.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +17,8 @@ namespace warren::data {
 /// Checks, block after block, that rows agree in the number of labels and, within each query, in the weight.
 class RowsAlike {
  public:
-  /// `complain` is called for each row that differs, with a message that begins with the row's zero-based
-  /// number.
+  /// `complain` is called for each row that differs, with a message that names the row by its zero-based
+  /// number among all rows added.
   explicit RowsAlike(std::function<void(const std::string&)> complain);
 
   /// Checks the next rows.

@@ -1,5 +1,5 @@
-/* Two sums and a broadcast by name: each rank submits them in a different order, and the sums are packed into
- * one allreduce. */
+/* Two sums and a broadcast by name: the order in which a rank submits them depends on the rank, and the sums
+ * can be packed into one allreduce. */
 #include <stdio.h>
 
 #include "warren/c_api.h"

@@ -1,5 +1,5 @@
-"""A small network trained on all ranks' data. Each layer's gradient is submitted by name as soon as it is ready, and is summed up while the
-next one is computed. Ranks have different numbers of batches; a rank that runs out of batches joins.
+"""A small network trained on all ranks' data. Each layer's gradient is submitted by name as soon as it is ready, and is averaged over the
+ranks while the next one is computed. Ranks have different numbers of batches; a rank that runs out of batches joins.
 
     dmlc-submit --num-workers 3 python examples/collectives/network.py
     WARREN_TIMELINE=trace.json dmlc-submit --num-workers 3 python examples/collectives/network.py   # open in ui.perfetto.dev

@@ -1,5 +1,5 @@
-// Sums several vectors while this rank computes: with handles, in the same order on all ranks, and by name,
-// in a different order on each rank. Both give the same result as blocking calls.
+// Sums several vectors while this rank computes: first with handles, in the same order on all ranks, then by
+// name, in a different order on each rank. Both give the same results as blocking calls.
 #include <cstdio>
 #include <string>
 #include <vector>

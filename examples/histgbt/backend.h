@@ -1,5 +1,5 @@
-// The operations of tree growing on the rows, which run on CPUs (cpu/) or on a GPU (cuda/). Both compute the
-// same bits.
+// The operations on rows that tree growing needs. They run on CPUs (cpu/) or on a GPU (cuda/), and both
+// compute the same bits.
 #pragma once
 
 #include <cstdint>
@@ -56,7 +56,7 @@ struct LeafValue {
 
 /// Functions marked as collective must be called by all workers, in the same order and with the same
 /// arguments. Nodes are identified by their number in the tree being grown. Not thread-safe. Functions throw
-/// std::runtime_error.
+/// std::runtime_error on failure.
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -82,8 +82,8 @@ class Backend {
                                         const SplitParameters& parameters) = 0;
   /// Moves the rows of each split node to its children.
   virtual void Partition(std::span<const NodeSplit> splits) = 0;
-  /// Like Partition, for children that are leaves: adds their values to the rows' margins directly. `leaves`
-  /// has two entries for each split, the left child's first.
+  /// Replaces Partition if the children are leaves: adds their values to the rows' margins without moving the
+  /// rows. `leaves` has two entries for each split, the left child's first.
   virtual void AddSplitLeaves(std::span<const NodeSplit> splits, std::span<const LeafValue> leaves) = 0;
   /// Adds each leaf's value to the margins of its rows.
   virtual void AddLeaves(std::span<const LeafValue> leaves) = 0;

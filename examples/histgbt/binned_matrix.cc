@@ -8,8 +8,9 @@
 namespace warren::histgbt {
 namespace {
 
-/// The least share of present values for a dense layout. A dense layout reads a byte for each possible value;
-/// a sparse layout reads four bytes for each present value and adds more slowly.
+/// The least share of present values for a dense layout. With a dense layout, building histograms reads one
+/// or two bytes for each possible value; with a sparse layout, it reads four bytes for each present value and
+/// adds more slowly.
 constexpr double kLeastDensity = 0.2;
 
 ValueIndex IndexOf(const Cuts& cuts) {

@@ -26,8 +26,8 @@ struct BinnedMatrix {
   std::size_t features = 0;
   data::Array<std::uint8_t> dense8;    ///< rows x features, row after row
   data::Array<std::uint16_t> dense16;  ///< as dense8, with two bytes per bin
-  /// Sparse: the entries of row r are row_offsets[r] up to, but not including, row_offsets[r + 1], in
-  /// ascending order; each is the feature's Cuts::FirstBin plus its bin.
+  /// For kSparse: the entries of row r are entries[row_offsets[r]] up to, but not including,
+  /// entries[row_offsets[r + 1]], in ascending order; each is the feature's Cuts::FirstBin plus its bin.
   data::Array<std::uint64_t> row_offsets;
   data::Array<std::uint32_t> entries;
 
@@ -35,7 +35,8 @@ struct BinnedMatrix {
   std::uint32_t Bin(std::size_t row, std::size_t feature, const Cuts& cuts) const;
 };
 
-/// Bins the rows, none of which may have a feature twice. Features from cuts.features() on are left out.
+/// Bins the rows, none of which may have a feature twice. Features from cuts.features() on are left out. The
+/// layout depends on the number of bins and on the share of values that are present.
 BinnedMatrix BinRows(const data::RowView<std::uint32_t>& rows, const Cuts& cuts, Threads& threads);
 
 /// Like the other BinRows, with the given layout. kDense8 requires at most 256 bins per feature, kDense16 at

@@ -11,11 +11,12 @@
 namespace warren::histgbt {
 namespace {
 
-/// Number of candidates per bin, which bounds the distance of a cut from its quantile.
+/// The number of sampled values per bin. They are the candidates for cuts, so their number limits the
+/// distance between a cut and its quantile.
 constexpr std::size_t kCandidatesPerBin = 8;
 
-/// Counts the values of all workers from each candidate up to the next. The counts of all features are
-/// concatenated.
+/// Counts the values of all workers from each candidate up to the next; a collective call. The counts of all
+/// features are concatenated.
 std::vector<std::uint64_t> CountBetween(const data::RowView<std::uint32_t>& rows,
                                         const std::vector<std::vector<float>>& candidates,
                                         const std::vector<std::size_t>& offsets, Threads& threads) {
@@ -53,8 +54,8 @@ std::vector<std::uint32_t> ChooseCuts(std::span<const std::uint64_t> counts, std
     in_bin += counts[j];
     const bool enough_for_all = counts.size() - j <= bins;  // each remaining candidate can get its own bin
     const std::uint64_t fair = (left + bins - 1) / bins;
-    // Bins are never empty. A heavy value does not share a bin with the few values before it, which could
-    // then not be distinguished from it.
+    // Bins are never empty. A heavy value does not share a bin with the few values before it, which would
+    // then be indistinguishable from it.
     const bool next_is_heavy = counts[j + 1] >= fair;
     const bool next_is_too_much = in_bin + counts[j + 1] > 2 * fair - std::min(in_bin, fair);
     const bool is_full = in_bin >= fair || next_is_heavy || next_is_too_much || enough_for_all;

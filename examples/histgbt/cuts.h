@@ -13,10 +13,10 @@
 
 namespace warren::histgbt {
 
-/// Bin b of a feature holds the values v with values[b - 1] <= v < values[b], where values are the feature's
-/// cuts; bin 0 holds all values below the first cut, the last bin all from the last cut on.
+/// Bin b of a feature holds the values v with cuts[b - 1] <= v < cuts[b], where `cuts` are the feature's
+/// cuts; bin 0 holds all values below the first cut, the last bin all values from the last cut on.
 struct Cuts {
-  std::vector<std::uint32_t> offsets = {0};  ///< features + 1; starts of the cuts in `values`
+  std::vector<std::uint32_t> offsets = {0};  ///< position in `values` of each feature's first cut; the end
   std::vector<float> values;                 ///< ascending within a feature
   std::vector<std::uint8_t> has_missing;  ///< one per feature: 1 if some row of any worker lacks the feature
 
@@ -32,9 +32,9 @@ struct Cuts {
   std::uint32_t TotalBins() const { return FirstBin(features()); }
 };
 
-/// Chooses cuts among the candidates: for at most `most_bins` bins, with about equal numbers of rows.
-/// counts[j] is the number of values v with candidates[j] <= v < candidates[j + 1]. Returns the indices of
-/// the cuts in `candidates`.
+/// Chooses cuts among the candidates, so that there are at most `most_bins` bins with about equal numbers of
+/// rows. counts[j] is the number of values v with candidates[j] <= v < candidates[j + 1]. Returns the indices
+/// of the cuts in `candidates`.
 std::vector<std::uint32_t> ChooseCuts(std::span<const std::uint64_t> counts, std::size_t most_bins);
 
 /// Makes the cuts from the rows of all workers, ignoring weights; a collective call. A feature has at most

@@ -36,7 +36,7 @@ DatasetLoader::DatasetLoader(Agreed& agreed, int max_bin, int verbosity, Threads
       verbosity_(verbosity),
       threads_(threads) {}
 
-/// Replaces each value with its maximum over all workers, or with the result that the checkpoint holds.
+/// Replaces each value with its maximum over all workers, which a restarted worker takes from the checkpoint.
 void DatasetLoader::Exchange(std::uint64_t* values, std::size_t count) {
   for (std::size_t i = 0; is_known_ && i < count; ++i) values[i] = agreed_.words.at(next_word_++);
   if (is_known_) return;

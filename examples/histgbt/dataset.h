@@ -25,7 +25,7 @@ struct Dataset {
   data::Array<float> labels;
   data::Array<float> weights;  ///< empty: all are 1
   BinnedMatrix matrix;
-  double seconds_to_bin = 0;  ///< including the cuts, but not reading
+  double seconds_to_bin = 0;  ///< duration of making the cuts and binning, without reading
 
   std::size_t rows() const { return labels.size(); }
 };
@@ -49,7 +49,7 @@ class DatasetLoader {
   bool is_known_;
   std::size_t next_word_ = 0;
   bool has_cuts_ = false;
-  /// The indexing of the first set; kDetect until it is loaded.
+  /// The indexing of the first set; kDetect until that set is loaded.
   data::Indexing indexing_ = data::Indexing::kDetect;
   int max_bin_;
   int verbosity_;

@@ -12,7 +12,7 @@
 namespace warren::histgbt {
 namespace {
 
-/// Returns the power of two such that `greatest` divided by it just fits into `bits`.
+/// Returns the least power of two such that `greatest` divided by it is below 2^bits.
 double ScaleFor(float greatest, int bits) {
   int exponent = 0;
   std::frexp(greatest, &exponent);
@@ -21,12 +21,12 @@ double ScaleFor(float greatest, int bits) {
   return std::ldexp(1.0, std::max(exponent, kLeastExponent) - bits);
 }
 
-/// Clamps a displayed value, since JSON has no infinity.
+/// Clamps a value for the model file, since JSON has no infinity.
 float AsFiniteFloat(double value) {
   return static_cast<float>(std::min<double>(value, std::numeric_limits<float>::max()));
 }
 
-/// Returns the scale for the rows of all workers.
+/// Returns the scale for the rows of all workers; a collective call.
 Scale AgreeOnScale(const Greatest& own) {
   std::array<float, 2> greatest = {own.gradient, own.hessian};
   rabit::Allreduce<rabit::op::Max>(greatest.data(), greatest.size());
@@ -123,7 +123,7 @@ class Grower {
     node.end_bin = split.end_bin;
     node.default_left = split.default_left;
     node.gain = AsFiniteFloat(split.gain);
-    // With end_bin 0, no value goes left: no float is below the lowest one.
+    // With end_bin 0, no value goes left: no value is below the lowest float.
     node.threshold =
         split.end_bin > 0 ? cuts_.Of(split.feature)[split.end_bin - 1] : std::numeric_limits<float>::lowest();
     return {index, left, right, split.feature, split.end_bin, split.default_left != 0};
@@ -140,8 +140,8 @@ class Grower {
   }
 
   /// Starts the next level: builds the histograms of the nodes that can be split, and returns these nodes;
-  /// the others become leaves. Of two children, only the one with the smaller Hessian is built from its rows;
-  /// the other is the parent minus its sibling.
+  /// the others become leaves. Of two children, only the histogram of the one with the smaller Hessian is
+  /// built from rows; the other is the parent's histogram minus the sibling's.
   std::vector<std::int32_t> PrepareNext(const std::vector<NodeSplit>& splits) {
     std::vector<std::int32_t> next;
     std::vector<std::int32_t> leaves;

@@ -102,7 +102,7 @@ double WeightOf(const Predictions& p, std::size_t row) {
   return p.weights.empty() ? 1.0 : p.weights[row];
 }
 
-/// Returns the weighted mean of `loss`.
+/// Returns the weighted mean of `loss` over the rows of all workers.
 double Mean(const Predictions& p, double (*loss)(const Predictions&, std::size_t), Threads& threads) {
   const std::size_t rows = p.labels.size();
   std::vector<double> losses(rows);
@@ -141,7 +141,7 @@ double Mean(const Predictions& p, double (*loss)(const Predictions&, std::size_t
          std::ldexp(static_cast<double>(sum[1]), exponents[1]);
 }
 
-/// Number of bits of the greatest weight when weights are rounded to whole numbers.
+/// The number of bits to which Auc rounds the greatest weight; the others are rounded to the same unit.
 constexpr int kAucWeightBits = 20;
 
 double Auc(const Predictions& p, Threads& threads) {
@@ -152,7 +152,7 @@ double Auc(const Predictions& p, Threads& threads) {
   int exponent = 0;
   std::frexp(most, &exponent);
 
-  // For each step, the weights of the rows with label 0 and with label 1.
+  // For each step, the total weight of the rows with label 0 and of the rows with label 1.
   using Steps = std::vector<std::array<std::int64_t, 2>>;
   std::vector<Steps> parts(static_cast<std::size_t>(threads.count()));
   threads.ForRanges(p.labels.size(), 16384, [&](std::size_t begin, std::size_t end, int thread) {

@@ -32,8 +32,8 @@ void CheckMetric(std::string_view name, Objective objective);
 bool IsBetterWhenGreater(std::string_view name);
 
 /// Evaluates the rows of all workers; a collective call. Each row's weighted loss is rounded to a multiple of
-/// 2^-k of the greatest one, and its weight likewise, with k as large as a 63-bit sum allows, but at most 40.
-/// NaN if a loss is not finite.
+/// 2^-k times the power of two above the greatest one, and its weight likewise, with k as large as a 63-bit
+/// sum allows, but at most 40. NaN if a loss is not finite.
 ///
 /// auc: two rows are distinguished if their margins lie in different steps of width 2^-11 from -16 to 16
 /// (margins beyond that are clamped); otherwise the pair counts half, like equal predictions. NaN if one of

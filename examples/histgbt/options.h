@@ -38,8 +38,8 @@ struct Options {
   int trees_per_round() const { return objective == Objective::kSoftmax ? num_class : 1; }
 };
 
-/// Throws xgb_train::ConfigError naming the setting, where it was written, what was found and what was
-/// expected.
+/// Throws xgb_train::ConfigError for an invalid setting, naming the setting, its origin, what was found and
+/// what was expected, and for settings that do not fit together.
 Options MakeOptions(const std::vector<xgb_train::Setting>& settings);
 
 /// Returns the help text, which lists all options and their defaults.

@@ -11,7 +11,7 @@
 namespace warren::histgbt {
 namespace {
 
-/// Approximate size of one allreduce of sketches.
+/// The size up to which the sketches of several features share an allreduce.
 constexpr std::size_t kMessageBytes = std::size_t{4} << 20;
 
 /// MurmurHash3's finalizer (Appleby): a bijection in which every bit of the input changes about half of the
@@ -50,8 +50,8 @@ T Take(const char*& at) {
   return value;
 }
 
-/// Sketches for rabit's SerializeReducer. They include the options, since a newly constructed object does not
-/// have them.
+/// Sketches of several features, for rabit's SerializeReducer. The serialized form includes the options,
+/// because Load is called on a newly constructed object.
 struct Message {
   SketchOptions options;
   std::vector<FeatureSketch> sketches;

@@ -29,8 +29,8 @@ inline bool Usable(float& value) {
 /// a sample.
 ///
 /// The sample has the values of the `sample_size` rows with the smallest hashes (a bottom-k sample, Cohen and
-/// Kaplan, 2007), where the hash covers the whole row; equal rows count as one. Merging two sketches
-/// therefore gives the sketch of all their rows.
+/// Kaplan, 2007). The hash covers the whole row; equal rows count as one. Merging two sketches therefore
+/// gives the sketch of all their rows.
 class FeatureSketch {
  public:
   void Add(std::uint64_t row_hash, float value, std::size_t sample_size, std::size_t most_distinct) {
@@ -40,7 +40,7 @@ class FeatureSketch {
     if (!too_many_) AddToDistinct(value, most_distinct);
   }
   void Merge(const FeatureSketch& other, std::size_t sample_size, std::size_t most_distinct);
-  /// Brings the sketch into canonical form: equal sketches become identical.
+  /// Brings the sketch into a canonical form, which depends only on the rows added.
   void Settle(std::size_t sample_size);
 
   std::uint64_t count() const { return count_; }

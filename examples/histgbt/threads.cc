@@ -16,7 +16,7 @@ int Cores() {
   return std::max(1, static_cast<int>(posix::OwnCores().size()));
 }
 
-/// Number of ranges per thread; with several, other threads can take over ranges of a delayed thread.
+/// Number of ranges per thread. There are several, so that other threads can take over from a delayed one.
 constexpr std::size_t kRangesPerThread = 4;
 
 }  // namespace

@@ -15,8 +15,8 @@ namespace warren::histgbt {
 /// tasks may not.
 class Threads {
  public:
-  /// 0 means one thread per core this process may use. Throws std::runtime_error if the threads cannot be
-  /// started.
+  /// 0 means one thread per core that this process may use. Throws std::runtime_error if the threads cannot
+  /// be started.
   explicit Threads(int threads = 0);
   ~Threads();
   Threads(const Threads&) = delete;

@@ -9,7 +9,7 @@ namespace warren::histgbt {
 namespace {
 
 /// Lists with fewer than kFewest or more than kMost values are searched without a grid: a short list needs
-/// none, and a float could not count the steps of a larger grid.
+/// none, and float arithmetic is too coarse for the steps of a much larger grid.
 constexpr std::size_t kFewest = 8;
 constexpr std::size_t kMost = std::size_t{1} << 22;
 

@@ -61,7 +61,8 @@ class ValueIndex {
     const auto bits = std::bit_cast<std::int32_t>(value);
     return bits < 0 ? std::numeric_limits<std::int32_t>::min() - bits : bits;
   }
-  /// Monotonic in `value`, despite rounding and overflow: values in earlier steps are less.
+  /// Returns the step of a value. Even with rounding and overflow, a greater value is never in an earlier
+  /// step.
   static std::uint32_t Step(const Feature& own, float value) {
     const float distance = own.by_floats ? FloatsBetween(own.least, value) : value - own.least;
     const float step = distance * own.by;
@@ -72,7 +73,7 @@ class ValueIndex {
   void FillStarts(Feature& feature);
 
   std::vector<Feature> features_;
-  std::vector<std::uint32_t> starts_;  ///< number of sorted values in earlier steps
+  std::vector<std::uint32_t> starts_;  ///< for each step, the number of sorted values in earlier steps
 };
 
 }  // namespace warren::histgbt

@@ -46,7 +46,7 @@ def main():
     loader = torch.utils.data.DataLoader(train_set, options.batch_size, sampler=sampler)
 
     model = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10))
-    # All ranks together process a batch hvd.size() times as large, so the learning rate grows likewise.
+    # All ranks together process a batch that is hvd.size() times as large, so the learning rate is multiplied by the same factor.
     optimizer = torch.optim.SGD(model.parameters(), lr=options.lr * hvd.size(), momentum=0.9)
     hvd.broadcast_parameters(model.state_dict(), root_rank=0)
     hvd.broadcast_optimizer_state(optimizer, root_rank=0)

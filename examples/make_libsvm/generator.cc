@@ -14,7 +14,7 @@ namespace warren::make_libsvm {
 namespace {
 
 constexpr int32_t kOne = 10000;        // values have four decimals
-constexpr int64_t kStrongWeight = 64;  // weight of every kStrongEvery-th stretch
+constexpr int64_t kStrongWeight = 64;  // of the features in every kStrongEvery-th stretch
 constexpr int64_t kWeakWeight = 4;
 constexpr uint32_t kStrongEvery = 4;
 constexpr uint32_t kGrades = 5;  // relevance 0 to 4
@@ -59,7 +59,7 @@ int64_t Weight(uint64_t seed, uint32_t stretch, uint64_t feature, uint32_t outpu
   const int64_t most = stretch % kStrongEvery == 0 ? kStrongWeight : kWeakWeight;
   const int64_t drawn =
       static_cast<int64_t>(Below(Random(seed, Purpose::kWeight, feature, output), 2 * 1024 + 1)) - 1024;
-  return most * drawn / 16;  // from -64 to 64 times most
+  return most * drawn / 16;  // from -64 * most to 64 * most
 }
 
 void AppendInt(int64_t number, std::string& text) {
@@ -146,7 +146,8 @@ int64_t Generator::Score(uint32_t output) const {
   for (uint32_t stretch = 0; stretch < entries_per_row_; ++stretch) {
     const Entry& entry = entries_[stretch];
     score += Weight(options_.seed, stretch, entry.feature, output) * entry.value;
-    // Interaction: a strong feature with a high value multiplies its weak neighbor's share by -31.
+    // Interaction: a strong feature with a high value multiplies its weak neighbor's share of the score by
+    // -31.
     if (stretch % kStrongEvery == 1 && entries_[stretch - 1].value > kOne / 2) {
       score -= 32 * Weight(options_.seed, stretch, entry.feature, output) * entry.value;
     }

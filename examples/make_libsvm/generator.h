@@ -26,8 +26,9 @@ struct Options {
 /// Throws std::runtime_error naming the option, what was found and what was expected.
 void Validate(const Options& options);
 
-/// Appends rows to text. The same options give the same bytes on every machine: the arithmetic uses only
-/// whole numbers, since the standard leaves distributions and the last bits of sin or log to the library.
+/// Appends rows to text. The same options give the same bytes on every machine: the arithmetic uses whole
+/// numbers wherever the C++ standard leaves results to the library, as it does for distributions and for the
+/// last bits of sin and log.
 ///
 /// The feature indices are divided into as many equal stretches as a row has entries, and one index is drawn
 /// from each, so with binary_features a stretch is a category and its indices are the category's values.
@@ -45,12 +46,12 @@ class Generator {
  private:
   struct Entry {
     uint32_t feature;  ///< zero-based
-    int32_t value;     ///< in units of 1 / kOne
+    int32_t value;     ///< in ten-thousandths
   };
   void DrawEntries(uint64_t row);
   int64_t Score(uint32_t output) const;
   int64_t NoisyScore(uint64_t row, uint32_t output) const;
-  int64_t Label(uint64_t row) const;  ///< in units of 1 / kOne
+  int64_t Label(uint64_t row) const;  ///< in ten-thousandths
   uint32_t BestClass(uint64_t row) const;
 
   Options options_;

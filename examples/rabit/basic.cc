@@ -1,4 +1,5 @@
-// The first rabit program: every rank contributes numbers and receives their maxima, then their sums.
+// The first rabit program: every rank contributes numbers and receives their maxima. Then the ranks sum the
+// maxima.
 //
 //     dmlc-submit --num-workers 3 rabit-basic
 #include <rabit/rabit.h>

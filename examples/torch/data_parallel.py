@@ -34,7 +34,7 @@ def main():
     digits = load_digits()
     order = torch.randperm(len(digits.target), generator=torch.Generator().manual_seed(0))
     inputs, targets = torch.tensor(digits.data, dtype=torch.float32)[order] / 16, torch.tensor(digits.target)[order]
-    last = NUM_TEST + (len(order) - NUM_TEST) // size * size  # equal shares for all ranks
+    last = NUM_TEST + (len(order) - NUM_TEST) // size * size  # gives all ranks equal shares
     own_inputs, own_targets = inputs[NUM_TEST + rank:last:size], targets[NUM_TEST + rank:last:size]
 
     torch.manual_seed(1)

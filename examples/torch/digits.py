@@ -1,4 +1,4 @@
-"""Trains a network that recognizes digits on all workers, in TorchMPI's four modes.
+"""Trains a network that recognizes digits on all workers, in one of TorchMPI's four modes.
 
     dmlc-submit --num-workers 2 python examples/torch/digits.py --mode allreduce
     dmlc-submit --num-workers 2 python examples/torch/digits.py --mode allreduce-async

@@ -1,5 +1,5 @@
 /* Debian's libbz2.a is compiled for programs: in a shared library, its references to the C library's stdin,
- * stdout and stderr cannot be linked, so they are redirected to these (see sysroot). */
+ * stdout and stderr cannot be linked, so sysroot redirects them to these variables. */
 #include <stdio.h>
 
 #pragma GCC visibility push(hidden)

@@ -1,4 +1,4 @@
-/* The functions that GCC's headers and libstdc++ use from the compiling machine's C library, but that glibc
+/* Symbols of the compiling machine's C library that Warren, GCC's headers or libstdc++ use, and that glibc
  * 2.28 lacks. Linked into each program and library of the wheel (see sysroot), and visible only there. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -16,8 +16,8 @@
 char __libc_single_threaded = 0;
 
 /* Since glibc 2.30. std::condition_variable uses it to wait until a time of the steady clock. With an older
- * glibc this waits by the real-time clock, for at most a second at a time, so that a change of that clock
- * matters for no longer. Returning 0 early is allowed, since the caller checks its condition again. */
+ * glibc, this waits by the real-time clock, for at most a second at a time, so that a change of that clock has
+ * an effect for at most a second. Returning 0 early is allowed, since the caller checks its condition again. */
 int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock,
                            const struct timespec* until) {
   typedef int (*Wait)(pthread_cond_t*, pthread_mutex_t*, clockid_t, const struct timespec*);
@@ -44,7 +44,7 @@ int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, cl
   return last ? result : 0;
 }
 
-/* Since glibc 2.34. Callers can do without it. */
+/* Since glibc 2.34. May fail, since the kernel may lack the system call; callers handle this. */
 int close_range(unsigned first, unsigned last, int flags) {
   return (int)syscall(SYS_close_range, first, last, flags);
 }

@@ -10,7 +10,7 @@ if(NOT WARREN_ARCHITECTURE STREQUAL CMAKE_HOST_SYSTEM_PROCESSOR)
   set(CMAKE_LIBRARY_ARCHITECTURE ${triplet})
   set(CMAKE_FIND_ROOT_PATH ${WARREN_SYSROOT}/deps)
   set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
-  # Most headers are the same for all architectures, except OpenSSL's configuration and Python's.
+  # Headers are the same for all architectures, except OpenSSL's configuration and Python's.
   set(CMAKE_CXX_FLAGS_INIT "-idirafter ${WARREN_SYSROOT}/deps/usr/include/${triplet} -idirafter ${WARREN_SYSROOT}/deps/usr/include")
 endif()
 

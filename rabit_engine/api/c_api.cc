@@ -30,7 +30,7 @@ using Face = warren::api::Face<Threads::kShare>;
 
 constexpr int kErrorExitCode = 255;
 
-/// If `result`, the result of Attempt, is not 0, prints this thread's last error. Returns `result`.
+/// Prints this thread's last error if `result`, which Attempt has returned, is not 0. Returns `result`.
 int PrintIfFailed(int result) {
   if (result != 0) {
     std::fflush(stdout);

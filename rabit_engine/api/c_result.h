@@ -14,7 +14,7 @@ inline std::string& LastError() {
   return text;
 }
 
-/// Returns 0, or stores the error's message and returns -1.
+/// Runs the function. Returns 0 or, if it throws, stores the error's message and returns -1.
 template <typename Function>
 int Attempt(Function&& function) {
   try {
@@ -30,7 +30,8 @@ int Attempt(Function&& function) {
   return -1;
 }
 
-/// Like Attempt, but passes to the function the session that this thread uses. Fails if there is none.
+/// Like Attempt, but passes the session that this thread uses to the function. Fails if the thread has no
+/// session.
 template <typename Function>
 int AttemptWithSession(const Call& call, Function&& function) {
   return Attempt([&] { function(*Session::Require(call, Threads::kShare)); });

@@ -50,7 +50,7 @@ class CallQueue : public std::enable_shared_from_this<CallQueue> {
   /// Adds `work`, which is called once, after all work added before it, and then destroyed.
   std::shared_ptr<QueuedCall> Add(std::function<void()> work);
   /// Waits until the queue is empty and no operation is running; meanwhile, runs queued operations. Returns
-  /// immediately if called from within an operation or in a forked process.
+  /// immediately if called from within an operation of this queue or in a forked process.
   void Drain();
   /// Ends the thread once it has run the remaining operations. No operation may be added after this call.
   void Close();

@@ -21,8 +21,8 @@ namespace warren::api {
 
 using CallerReduceFunction = void(const void* src, void* dst, int count, const MPI::Datatype& type);
 
-/// Throws Misuse if this process has been forked since NumForks returned `num_forks`. `function` describes
-/// the caller's function that forked, e.g. "the reduction function".
+/// Throws Misuse in a process that was forked since NumForks returned `num_forks`. `function` describes the
+/// caller's function that forked, e.g. "the reduction function".
 void RequireNoFork(std::uint64_t num_forks, const char* function);
 
 /// A caller's reduction function. Must outlive the reductions made from it. The constructor throws Misuse if

@@ -1,4 +1,4 @@
-// LightGBM's two collectives over the job that this thread has joined, for LGBM_NetworkInitWithFunctions
+// LightGBM's two collectives over the job that this thread uses, for LGBM_NetworkInitWithFunctions
 // (LightGBM's include/LightGBM/c_api.h; the types are those of its meta.h). LightGBM passes its reductions as
 // functions.
 //
@@ -29,7 +29,8 @@ using warren::api::CallerFunction;
 using warren::api::Session;
 using warren::api::Threads;
 
-/// Computes output[i] += input[i], for elements of `type_size` bytes; `bytes` is the total size.
+/// Combines input[i] with output[i] and stores the result in output[i], for elements of `type_size` bytes;
+/// `bytes` is the size of each buffer.
 using ReduceFunction = void (*)(const char* input, char* output, int type_size, std::int32_t bytes);
 
 /// The reduction function of the current call, and the element size that LightGBM passes to it.
@@ -45,7 +46,8 @@ void RunCurrent(const void* src, void* dst, int count, const MPI::Datatype& type
 
 /// Returns the number of bytes that must stay together. In histograms of quantized gradients with 16- or
 /// 32-bit integers, LightGBM adds a gradient and a hessian as one integer of twice the size (its
-/// include/LightGBM/bin.h). If some block is not a multiple of that size, the integers are summed one by one.
+/// include/LightGBM/bin.h). If the length of some block is not a multiple of that size, the data is not such
+/// a histogram.
 int ElementBytes(int type_size, std::span<const std::int32_t> lengths) {
   if (type_size != 2 && type_size != 4) return type_size;
   const int pair = 2 * type_size;
@@ -201,7 +203,8 @@ WARREN_C_API void WarrenLightGBMCorrect(double own, double tolerance, double rep
   correction = Correction{own, tolerance, replacement};
 }
 
-/// Ends the correction begun by WarrenLightGBMCorrect. Returns 1 if the value has been replaced, otherwise 0.
+/// Ends the correction that WarrenLightGBMCorrect has begun. Returns 1 if the value has been replaced,
+/// otherwise 0.
 WARREN_C_API int WarrenLightGBMCorrected() {
   const bool is_replaced = !correction;
   correction.reset();

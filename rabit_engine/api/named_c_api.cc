@@ -59,7 +59,7 @@ NamedCallOptions OptionsOf(const Session& session, const Call& call,
   return result;
 }
 
-/// The properties of an operation that must be the same on all ranks.
+/// Returns the properties of an operation that must be the same on all ranks.
 Signature SignatureOf(const Operation& operation) {
   Signature signature;
   signature.kind = operation.kind;

@@ -41,8 +41,8 @@ constexpr int kCycleBatches = 64;
 constexpr std::size_t kMostKept = 64 << 20;
 // The longest time between cycles while all ranks are idle, unless the `cycle` setting is longer.
 constexpr std::chrono::microseconds kIdleCycle{8'000};
-// The time between cycles while some ranks wait for others, unless the `cycle` setting is longer or a rank
-// needs a cycle sooner.
+// The time between cycles while not all ranks are idle, unless the `cycle` setting is longer or a rank needs
+// a cycle sooner.
 constexpr std::chrono::microseconds kPause{100};
 
 /// The NamedCalls whose cycle this thread is running, if any.

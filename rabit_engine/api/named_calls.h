@@ -1,10 +1,11 @@
 // Named operations, which ranks may submit in any order. In cycles, the ranks agree on the operations that
-// are ready on all ranks (coordinator/), pack small operations, and run all operations in the same order.
+// are ready on all ranks (coordinator/), pack small allreduces, and run all operations in the same order.
 // Cycles run on a background thread, or on the thread of a caller that waits for an operation. They use a
 // separate communicator, so that other calls need not wait for them.
 //
-// Errors are EngineError. An error of the engine closes the NamedCalls on all ranks, and all waiting
-// operations fail with it. If ranks submit different operations under one name, only these operations fail.
+// Errors are EngineError. An error while an operation runs closes the NamedCalls on all ranks, and all
+// waiting operations fail with it. If ranks submit different operations under one name, only these operations
+// fail.
 #pragma once
 
 #include <chrono>

@@ -140,7 +140,7 @@ class Engine final : public IEngine {
   }
 };
 
-// Never destroyed: destructors of the program's statics may still ask for the rank.
+// Never destroyed: destructors of the program's statics may still query the rank.
 Engine& TheEngine() {
   static Engine& engine = *new Engine;
   return engine;

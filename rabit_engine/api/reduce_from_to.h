@@ -18,7 +18,7 @@ using RunInPlace = std::function<void(const Operation& in_place)>;
 /// division.
 void ReduceFromTo(const Operation& operation, int rank, int world_size, const RunInPlace& run);
 
-/// Whether the operation is a large reduce-scatter from one buffer to another. Such an operation is copied
+/// Whether the operation is a large reduce-scatter without Operation::in_place. Such an operation is copied
 /// and reduced one piece at a time, because allocating a full copy in each call costs more than the
 /// reduction. The engine sees only the pieces, so the caller must first check that all ranks have the same
 /// offsets.

@@ -44,8 +44,8 @@ struct Registry {
   std::uint64_t last_number = 0;
   int num_met = 0;                    // number of existing sessions made by Meet, or from such sessions
   std::optional<int> rank_that_left;  // the most recent rank to leave, for messages
-  // Set in a process forked while sessions existed: the parent process, which owns the sessions, their links,
-  // their shared memory and their place at the tracker.
+  // The process that owns the sessions, their links, their shared memory and their place at the tracker; set
+  // only in processes forked from it while sessions existed.
   std::optional<pid_t> owner;
 
   std::shared_ptr<Session> Find(std::uint64_t number) const {
@@ -82,8 +82,9 @@ void RequireOwner(const Call& call) {
       Describe(call), getpid(), *owner));
 }
 
-// The number of the session made by this thread's Init, even if it has ended. Has no destructor, because
-// destructors of the program's statics may still ask for the rank.
+// The number of the session made by this thread's Init, even if that session has ended. A plain number,
+// because destructors of the program's statics may still query the rank after the destruction of thread_local
+// objects.
 thread_local std::uint64_t session_of_this_thread = 0;
 
 bool HasName(const Call& call) {
@@ -101,8 +102,8 @@ std::string Place(const std::string& who, const Call& call) {
   return fmt::format("{}: {}", who, Describe(call));
 }
 
-// Rethrows the current exception with a message that names the user's call. The type stays the same, except
-// that Refused becomes Misuse, and types without a handler below become EngineError.
+// Rethrows the current exception, an EngineError, with a message that names the user's call. The type stays
+// the same, except that Refused becomes Misuse, and types without a handler below become EngineError.
 [[noreturn]] void RethrowFor(const std::string& place) {
   try {
     throw;
@@ -119,7 +120,8 @@ std::string Place(const std::string& who, const Call& call) {
   }
 }
 
-/// The timeline that all sessions made by Meet share in this process; null if no timeline is written.
+/// Returns the timeline that all sessions made by Meet share in this process; null if no timeline was
+/// requested.
 std::shared_ptr<Timeline> TimelineOf(const Settings& settings, const Communicator& communicator) {
   static std::mutex mutex;
   static std::weak_ptr<Timeline> current;
@@ -282,7 +284,7 @@ Session::~Session() {
   --registry.num_met;
 }
 
-/// From now on, processes forked while this session exists refuse calls.
+/// Makes processes that are forked while this session exists refuse calls.
 void Session::CountAsMet() {
   Registry& registry = AllSessions();
   const std::lock_guard lock(registry.mutex);
@@ -360,7 +362,7 @@ void Session::AwaitPendingCalls() {
   if (has_queued_.load(std::memory_order_relaxed)) call_queue_->Drain();
 }
 
-/// Records the call on the timeline, if one is written.
+/// Records the lifetime of this object on the timeline, if there is one, as the time of the call.
 class Session::ScopedTrace {
  public:
   ScopedTrace(const Session& session, const Call& call) : session_(session), call_(call) {
@@ -485,7 +487,7 @@ void Session::Allreduce(const Call& call, void* buffer, std::size_t count, const
                         Prepare prepare) {
   const Operation operation = Operation::Allreduce(buffer, count, reduction);
   Check(call, operation);
-  // Called outside Communicate, because the function may ask for the rank. Skipped in a restarted process
+  // Called outside Communicate, because the function may itself make calls. Skipped in a restarted process
   // that is catching up, because the result is already known.
   if (prepare.function != nullptr && !IsReplayed()) {
     prepares_ = true;

@@ -1,6 +1,6 @@
-// A session is one rank's part in a job, from Init to Finalize, with its communicator and checkpoints. It
-// implements the rules that all APIs share: which thread uses which rank, what may be called when, which
-// arguments are valid, and what errors say.
+// A session is one rank's part in a job, from Init to Finalize, with its communicator and checkpoints, or its
+// part in another communicator. It implements the rules that all APIs share: which thread uses which rank,
+// what may be called when, which arguments are valid, and what errors say.
 //
 // Errors are EngineError; the APIs translate them to their own types. Messages about a session's calls start
 // with "rank R: <call> (<file>:<line> in <function>): "; the call site is left out if it is unknown. "rank R"
@@ -80,8 +80,8 @@ class Session {
   static void Init(const Call& call, int argc, const char* const* argv);
   /// Returns the session this thread uses, or null.
   static std::shared_ptr<Session> Find(Threads threads);
-  /// Returns the session this thread uses. Throws Misuse if there is none, or in a process that was forked
-  /// while sessions existed.
+  /// Returns the session this thread uses. Throws Misuse if the thread has no session, or in a process that
+  /// was forked while sessions existed.
   static std::shared_ptr<Session> Require(const Call& call, Threads threads);
   /// Makes a session of the ranks that meet over this bootstrap; the session is not bound to a thread. Each
   /// rank leaves independently, by destroying its session.
@@ -111,7 +111,7 @@ class Session {
   int world_size() const { return world_size_; }
   /// The name of this session's communicator in messages.
   const std::string& name() const { return name_; }
-  /// Returns a number for each rank, which is equal for ranks on the same host.
+  /// Returns, for each rank, a number that identifies its host.
   std::vector<int> Hosts(const Call& call);
   /// Translates a rank of this session to its rank in the job.
   int RankInJob(const Call& call, int rank) const;
@@ -134,7 +134,7 @@ class Session {
   void Check(const Call& call, const Operation& operation) const {
     if (!IsPlainlyValid(operation)) CheckClosely(call, operation);
   }
-  /// Calls `prepare`, then runs an allreduce in place.
+  /// Calls `prepare`, unless the result is already known, then runs an allreduce in place.
   void Allreduce(const Call& call, void* buffer, std::size_t count, const Reduction& reduction,
                  Prepare prepare);
   /// Whether these rabit codes, of an element type and an operation, name a built-in reduction.
@@ -146,12 +146,12 @@ class Session {
   /// the ranks' slices contiguous.
   void AllgatherSlice(const Call& call, void* buffer, std::size_t element_bytes, std::size_t total,
                       std::size_t begin, std::size_t size_or_end);
-  /// The typed reduction for rabit's codes. Refuses invalid codes.
+  /// Returns the typed reduction for rabit's codes. Refuses invalid codes.
   Reduction TypedReduction(const Call& call, int type, int operation) const;
   void TrackerPrint(const Call& call, const std::string& text);
 
-  /// Enqueues `work`, which makes calls on this session and runs after everything enqueued before. Direct
-  /// calls wait until the queue is empty.
+  /// Enqueues `work`, which makes calls on this session and runs after all work enqueued before. Calls that
+  /// are made directly wait until the queue is empty.
   std::shared_ptr<PendingCall> Enqueue(const Call& call, std::function<void()> work);
 
   // --- device memory: see device/device_collectives.h ---
@@ -170,7 +170,7 @@ class Session {
   /// Returns the size in bytes of an element of this type, one of rabit's codes. Refuses invalid codes.
   std::size_t ElementBytes(const Call& call, int type) const;
 
-  /// The number of checkpoints that the job has made.
+  /// The number of checkpoints that the job has made; in a restarted process, 0 before LoadCheckPoint.
   int version() const { return version_; }
   /// A checkpoint. The pointers are valid until the next checkpoint. Each is null unless its model was
   /// requested.
@@ -185,7 +185,7 @@ class Session {
   void CheckPoint(const Call& call, std::optional<std::string> global, std::optional<std::string> local);
   void LazyCheckPoint(const Call& call, recovery::Models::Serializer serialize);
   /// Leaves the communicator after an error outside its calls, and informs the other ranks. Has no effect if
-  /// CallLock throws: another thread is in a call, or this process is forked.
+  /// CallLock throws (another thread is in a call, or this process is forked) or an earlier call has failed.
   void GiveUp(const std::string& why) noexcept;
   /// Returns the beginning of messages about a call of this session: "rank 3: WarrenAllreduce".
   std::string Where(const Call& call) const;
@@ -253,7 +253,7 @@ class Session {
   std::string place_;  ///< the beginning of messages: "rank 3"
   std::vector<int> ranks_in_job_;
   std::atomic_flag busy_;
-  std::chrono::milliseconds usual_timeout_{0};   ///< 0: the communicator's timeout
+  std::chrono::milliseconds usual_timeout_{0};   ///< 0: the communicator's default
   std::atomic<bool> is_held_when_idle_ = false;  ///< WhenIdle may briefly hold busy_
   bool has_met_ = false;                         ///< made by Meet, or from a session that was
   bool prepares_ = false;                        ///< the prepare function of an allreduce is running

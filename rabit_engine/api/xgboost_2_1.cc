@@ -157,8 +157,9 @@ WARREN_C_API int WarrenXGBoostBegin(const void* in_xgboost, int timeout_s, char*
 }
 
 /// Turns the engine off. Before the communicator is finalized, all ranks must call this function, on the
-/// thread that turned the engine on; the call waits until all have done so. If `failed` is not 0, this rank
-/// does not wait: it gives up and informs the others. Returns 0, or -1 with the reason in `error`.
+/// thread that turned the engine on; the call waits until all have done so. If `failed` is not 0, or an
+/// earlier call over the engine has failed, this rank does not wait: it gives up and informs the others.
+/// Returns 0, or -1 with the reason in `error`.
 WARREN_C_API int WarrenXGBoostEnd(int failed, char* error, std::size_t bytes) {
   try {
     warren::xgboost::End(failed != 0);

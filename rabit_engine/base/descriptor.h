@@ -8,8 +8,8 @@
 
 namespace warren {
 
-/// The number of forks between the process that loaded this library and this process. If the number has
-/// changed, the code is now running in a forked process.
+/// A number that is greater in a forked process than in its parent. If it has changed since an object was
+/// made, the code is running in a process that was forked in the meantime.
 std::uint64_t NumForks();
 
 class CloseOnForkDescriptor {
@@ -30,7 +30,8 @@ class CloseOnForkDescriptor {
 
   int fd() const { return fd_; }
   explicit operator bool() const { return fd_ >= 0; }
-  /// Gives up ownership: the caller closes the descriptor, which then also stays open in forked processes.
+  /// Gives up ownership. The caller must close the descriptor, which from now on also stays open in forked
+  /// processes.
   int Release();
   /// In a forked process, does nothing to a descriptor inherited from the parent: it is already closed, and
   /// its number may have been reused.

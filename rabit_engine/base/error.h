@@ -1,7 +1,7 @@
-// Errors of the engine. A message states what was being done, what was observed, and what to do next. It
+// Errors of the engine, which are always thrown as exceptions; the APIs in api/ translate them into what
+// their callers expect. A message states what was being done, what was observed, and what to do next. It
 // names the rank, unless the rank is not known yet, as in errors of settings; if a peer is lost, it also
-// names the peer's host. Errors are always reported as exceptions; the APIs in api/ translate them into what
-// their callers expect.
+// names the peer's host.
 #pragma once
 
 #include <stdexcept>
@@ -18,7 +18,7 @@ class EngineError : public std::runtime_error {
 /// A call cannot complete because of a peer. The communicator is unusable until it is linked again.
 class PeerError : public EngineError {
  public:
-  /// The rank that was lost or waited for, or -1 if unknown.
+  /// The rank in the job that was lost or waited for, or -1 if unknown.
   int rank() const { return rank_; }
   /// The errno of the resource shortage because of which rank() gave up; 0 if it reported none.
   int shortage() const { return shortage_; }
@@ -32,7 +32,7 @@ class PeerError : public EngineError {
   int shortage_;
 };
 
-/// A peer is gone: its process ended or its connection broke.
+/// A peer is gone: its process ended, its connection broke, or it gave up after an error.
 class LostPeer : public PeerError {
  public:
   LostPeer(int rank, const std::string& message, int shortage = 0) : PeerError(rank, message, shortage) {}
@@ -63,8 +63,8 @@ class Misuse : public EngineError {
   using EngineError::EngineError;
 };
 
-/// A call was refused before it began, on all ranks that make it. The ranks can continue as if the call had
-/// not been made.
+/// A call was refused and had no effect. If all ranks that make the call refuse it, they can continue as if
+/// the call had not been made.
 class Refused : public Misuse {
  public:
   using Misuse::Misuse;

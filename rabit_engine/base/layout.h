@@ -28,8 +28,9 @@ class HostLayout {
   /// Whether each host's ranks are consecutive.
   bool hosts_are_consecutive() const { return hosts_are_consecutive_; }
   /// Whether reducing within the hosts first and then between them, in host order, keeps the engine's order
-  /// over the ranks (reduce/order.h): the ranks on each host are consecutive, every host but the last has the
-  /// same number of ranks, a power of two, and the last host has at most as many.
+  /// over the ranks (reduce/order.h): the ranks on each host are consecutive, the number of ranks on the
+  /// first host is a power of two, and the other hosts have the same number, except that the last one may
+  /// have fewer.
   bool keeps_order() const { return keeps_order_; }
 
  private:

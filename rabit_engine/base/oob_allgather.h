@@ -13,7 +13,7 @@ class OobAllgather {
   virtual int rank() const = 0;
   virtual int world_size() const = 0;
   /// Returns every rank's record, in rank order. Records are short strings (up to a few KiB each). Throws
-  /// EngineError.
+  /// EngineError, or the exception of a function that the program has provided for the exchange.
   virtual std::vector<std::string> Allgather(const std::string& record) = 0;
 };
 

@@ -42,7 +42,7 @@ bool ParseNumber(const std::string& text, T low, T high, T& value) {
 }
 
 bool ParseSeconds(const std::string& text, std::chrono::seconds& value) {
-  constexpr long kYear = 366L * 24 * 3600;  // longer timeouts would overflow a clock that counts nanoseconds
+  constexpr long kYear = 366L * 24 * 3600;  // far longer timeouts would overflow a clock in nanoseconds
   long seconds = 0;
   if (!ParseNumber(text, 0L, kYear, seconds)) return false;
   value = std::chrono::seconds(seconds);
@@ -70,7 +70,7 @@ bool ParseBool(const std::string& text, bool& value) {
   return true;
 }
 
-// "4096", "64KB", "256MB", "1GB"; the B is optional.
+// Parses a size such as "4096", "64KB", "256MB" or "1GB"; the B is optional.
 bool ParseBytes(const std::string& text, std::size_t& value) {
   const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
   std::size_t number = 0;

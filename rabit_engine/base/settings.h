@@ -1,5 +1,5 @@
-// All user settings, read in one place: `key=value` arguments of Init take precedence over the environment.
-// wire/variables.cc has the names and the users' table of settings.
+// The settings of the engine, read in one place: `key=value` arguments of Init take precedence over the
+// environment. wire/variables.cc has the names and the users' table of settings.
 #pragma once
 
 #include <chrono>
@@ -24,17 +24,17 @@ enum class Packing { kAuto, kOff, kAlways };
 
 struct Settings {
   // --- the job ---
-  std::string tracker_host;  ///< DMLC_TRACKER_URI, rabit_tracker_uri; empty or "NULL": no tracker
+  std::string tracker_host;  ///< DMLC_TRACKER_URI, rabit_tracker_uri; empty: no tracker
   int tracker_port = 9000;   ///< DMLC_TRACKER_PORT, rabit_tracker_port
   /// DMLC_JOB_TOKEN: the tracker and the ranks prove to each other that they know this secret; nullopt: no
   /// proofs
   std::optional<wire::JobToken> job_token;
-  bool tls = false;              ///< WARREN_TLS: connections to the tracker and links are encrypted
+  bool tls = false;              ///< WARREN_TLS: encrypt connections to the tracker and TCP links
   std::string task_id = "NULL";  ///< DMLC_TASK_ID, rabit_task_id
   int world_size = -1;           ///< rabit_world_size; -1: the tracker decides
   int num_workers = 0;           ///< DMLC_NUM_WORKER: number of workers started by the launcher; 0: unknown
   int num_attempt = 0;           ///< DMLC_NUM_ATTEMPT: number of times this process has been restarted
-  int max_attempt = 0;           ///< DMLC_MAX_ATTEMPT: number of times a failed process is restarted
+  int max_attempt = 0;           ///< DMLC_MAX_ATTEMPT: maximum number of restarts of this process
   int connect_retry = 5;         ///< DMLC_WORKER_CONNECT_RETRY: attempts to reach the tracker or a peer
   std::string role = "worker";   ///< DMLC_ROLE
 
@@ -50,10 +50,10 @@ struct Settings {
   std::string algorithm;     ///< WARREN_ALGORITHM: "ring" or "allreduce=ring,broadcast=tree"
   std::string algorithm_name = "WARREN_ALGORITHM";  ///< the name by which `algorithm` was set, for errors
   bool print_choice = false;                        ///< WARREN_PRINT_CHOICE: print each new choice to stderr
-  /// rabit_reduce_buffer = 256MB: the scratch memory limit
+  /// rabit_reduce_buffer: accepted for compatibility with rabit, but not used.
   std::size_t reduce_buffer_bytes = std::size_t{256} << 20;
-  /// rabit_timeout_sec with rabit_timeout=1: how long a collective may wait for a peer; 0: forever. The death
-  /// of a peer's process is noticed immediately in any case.
+  /// rabit_timeout_sec with rabit_timeout=1: how long a collective may wait for a peer that is alive; 0:
+  /// forever. The death of a peer's process is noticed immediately in any case.
   std::chrono::seconds collective_timeout{0};
   /// WARREN_CONNECT_TIMEOUT: the timeout of a connection attempt or a handshake.
   std::chrono::seconds connect_timeout{30};
@@ -66,15 +66,16 @@ struct Settings {
   bool debug = false;        ///< rabit_debug
   std::string timeline;      ///< WARREN_TIMELINE: the timeline's file, to whose name the rank is added
 
-  /// WARREN_REPORT_SECONDS: the interval at which this process reports its state to the tracker; 0: never
+  /// WARREN_REPORT_SECONDS: the interval at which this process reports its state to the tracker, longer in
+  /// large jobs; 0: never
   std::chrono::milliseconds report_every{0};
   /// WARREN_REPORT_TIMELINE: whether this process also reports its timeline
   bool report_timeline = false;
 
   // --- named operations: read here, used by api/named_calls.h ---
-  /// WARREN_FUSION_THRESHOLD: small allreduces are packed up to this size; 0: never
+  /// WARREN_FUSION_THRESHOLD: the largest packed allreduce, in bytes; 0: no packing
   std::size_t fusion_bytes = std::size_t{2} << 20;
-  std::chrono::microseconds cycle{1000};  ///< WARREN_CYCLE_TIME_US: how long names are collected
+  std::chrono::microseconds cycle{1000};  ///< WARREN_CYCLE_TIME_US: how long operations are collected
   bool autotune = false;                  ///< WARREN_AUTOTUNE: find the best fusion_bytes and cycle by trial
   /// WARREN_STALL_SECONDS: time until a warning names the ranks that a named operation or a call
   /// (engine/call_watch.h) waits for
@@ -83,9 +84,9 @@ struct Settings {
   // --- recovery: read here, used by recovery/ ---
   /// rabit_timeout_sec: how long ranks wait for a lost rank to be restarted
   std::chrono::seconds recovery_timeout{1800};
-  int global_replica = 5;         ///< rabit_global_replica
-  int local_replica = 2;          ///< rabit_local_replica
-  bool bootstrap_cache = false;   ///< rabit_bootstrap_cache
+  int global_replica = 5;         ///< rabit_global_replica: number of ranks that keep each result
+  int local_replica = 2;          ///< rabit_local_replica: number of other ranks that keep a local model
+  bool bootstrap_cache = false;   ///< rabit_bootstrap_cache: keep results even before LoadCheckPoint
   std::vector<std::string> mock;  ///< mock=rank,version,seqno,trial
 };
 
@@ -96,7 +97,7 @@ inline constexpr const char* kReportVariable = "WARREN_REPORT_SECONDS";
 EngineKind DefaultEngine();
 
 /// Reads `key=value` arguments (others are ignored) and the environment. Throws Misuse with a message that
-/// names the key, the value and what was expected.
+/// names the key, the value (unless it is secret) and what was expected.
 Settings ReadSettings(std::span<const std::string> arguments);
 
 }  // namespace warren

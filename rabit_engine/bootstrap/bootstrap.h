@@ -19,17 +19,17 @@ struct ConnectedPeer {
 
 class Bootstrap : public OobAllgather {
  public:
-  /// Returns the connections made between ranks; only the first call returns any. Allgather must not be
-  /// called after this.
+  /// Returns the connections between ranks that the bootstrap has made, if any; only the first call returns
+  /// them. Allgather must not be called after this.
   virtual std::vector<ConnectedPeer> TakeLinks() { return {}; }
-  /// Shows a line to the user: on the tracker's console, or on stdout without a tracker.
+  /// Shows text to the user: in the tracker's output, or on this process's stdout if there is no tracker.
   virtual void Print(const std::string& text) = 0;
-  /// Reports to the tracker or the launcher, if there is one, that this rank has finished successfully.
-  /// Called once.
+  /// Reports to the tracker or the launcher, if there is one, that this rank has finished successfully. Must
+  /// be called only once.
   virtual void Shutdown() = 0;
-  /// Like Shutdown, but waits until all ranks have called it. Returns false if another rank was lost: this
-  /// rank has not left the job and must join again. Does not wait if there is no tracker or the tracker
-  /// cannot be reached.
+  /// Like Shutdown, but waits until all ranks have called it. Returns false if another rank was lost before
+  /// that: this rank has then not left the job and must join again. Does not wait if there is no tracker or
+  /// the tracker cannot be reached. Throws TimedOut.
   virtual bool ShutdownTogether() {
     Shutdown();
     return true;

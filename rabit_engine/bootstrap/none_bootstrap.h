@@ -1,4 +1,4 @@
-// A world of one: there are no peers to find.
+// The bootstrap for a world of one rank, which has no peers to find.
 #pragma once
 
 #include "rabit_engine/bootstrap/bootstrap.h"

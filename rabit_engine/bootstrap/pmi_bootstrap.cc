@@ -55,8 +55,8 @@ class PmiBootstrap : public Bootstrap {
     return DecodePmiRecord(pieces);
   }
 
-  /// A key can be put only once per job, so it contains the numbers of the bootstrap, the round, the rank and
-  /// the piece.
+  /// Each key can be put only once in a job, so it contains the number of this bootstrap in its process, the
+  /// round, the rank and the piece.
   std::string Key(int rank, std::size_t piece) const {
     std::string key = fmt::format("warren-{}-{}-{}-{}", number_, round_, rank, piece);
     if (key.size() > client_.max_key_chars()) {

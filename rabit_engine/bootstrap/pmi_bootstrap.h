@@ -1,4 +1,4 @@
-// Ranks find each other through the launcher's PMI-1 (pmi_client.h), without an MPI library or a port.
+// The bootstrap through the launcher's PMI-1 (pmi_client.h). It needs no MPI library and no port.
 #pragma once
 
 #include <chrono>
@@ -15,9 +15,9 @@ struct PmiPlace {
   int world_size = 1;   ///< PMI_SIZE
 };
 
-/// Contacts the launcher. Throws EngineError, also after `timeout`. Shutdown reports to the launcher that the
-/// process has finished successfully; if a process ends without Shutdown, the launcher considers the whole
-/// job failed.
+/// Contacts the launcher. Throws EngineError, also if the launcher does not answer within `timeout` or this
+/// process has already finalized PMI. Shutdown reports to the launcher that the process has finished
+/// successfully; if a process ends without Shutdown, the launcher considers the whole job failed.
 std::unique_ptr<Bootstrap> MakePmiBootstrap(const PmiPlace& place, std::chrono::seconds timeout);
 
 }  // namespace warren

@@ -1,8 +1,8 @@
 // PMI-1, the protocol through which the processes of an MPI launcher find each other: lines of `key=value`
 // words over a descriptor that the launcher leaves open. This client needs no MPI. MPICH's mpiexec (hydra)
 // and Slurm's `srun --mpi=pmi2` serve the protocol. It is described in "PMI: A Scalable Parallel
-// Process-Management Interface" (Balaji et al., EuroMPI 2010); the words were checked against hydra 4.0 and
-// Slurm 22.05.
+// Process-Management Interface for Extreme-Scale Systems" (Balaji et al., EuroMPI 2010); the words were
+// checked against hydra 4.0 and Slurm 22.05.
 //
 //   process                                       launcher
 //   cmd=init pmi_version=1 pmi_subversion=1   ->
@@ -31,17 +31,18 @@
 
 namespace warren {
 
-/// Parses the words of one line; "cmd=maxes keylen_max=64" has two. Words without `=` are ignored.
+/// Parses the `key=value` words of one line into a map; "cmd=maxes keylen_max=64" has two. Words without `=`
+/// are ignored.
 std::map<std::string, std::string> ParsePmiLine(std::string_view line);
 
 /// Encodes a record in characters that PMI can carry (letters, digits, - and _, as in RFC 4648's base64url
 /// without padding), split into pieces of at most `max_chars`. The first piece begins with the number of
 /// pieces and a dot.
 std::vector<std::string> EncodePmiRecord(std::string_view record, std::size_t max_chars);
-/// Returns the number of pieces, read from the beginning of the first piece. Throws EngineError if it is
-/// missing or invalid.
+/// Returns the number of a record's pieces, which stands at the beginning of the first piece. Throws
+/// EngineError if it is missing or invalid.
 std::size_t NumPmiPieces(std::string_view first_piece);
-/// Decodes a record. Throws EngineError unless `pieces` are the pieces of a record.
+/// Decodes a record. Throws EngineError unless `pieces` are all pieces of one record, in order.
 std::string DecodePmiRecord(std::span<const std::string> pieces);
 
 /// A connection to the launcher. Not thread-safe.
@@ -51,7 +52,7 @@ class PmiClient {
   /// destroyed. Every wait ends after `timeout`. Throws EngineError or TimedOut, as do all calls here.
   PmiClient(int descriptor, std::chrono::seconds timeout);
 
-  /// Makes a value available to all processes after the next Barrier. A key can be put only once.
+  /// Makes a value available to all processes after the next Barrier. Each key can be put only once.
   void Put(const std::string& key, std::string_view value);
   std::string Get(const std::string& key);
   /// Returns when all processes have called it.
@@ -66,7 +67,8 @@ class PmiClient {
  private:
   using Words = std::map<std::string, std::string>;
 
-  /// Sends a line and returns the answer, whose command must be `answer` and whose rc, if any, must be 0.
+  /// Sends a line and returns the launcher's answer. Throws EngineError unless the command of the answer is
+  /// `answer` and its rc, if it has one, is 0.
   Words Ask(const std::string& line, std::string_view answer);
   void SendLine(const std::string& line);
   std::string ReceiveLine();

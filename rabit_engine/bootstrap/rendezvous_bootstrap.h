@@ -12,7 +12,7 @@ namespace warren {
 
 class RendezvousBootstrap final : public Bootstrap {
  public:
-  /// Returns the `text` of all ranks, in rank order, on every rank. May throw any exception.
+  /// A collective call that returns the `text` of every rank, in rank order. May throw any exception.
   using Exchange = std::function<std::vector<std::string>(const std::string& text)>;
 
   RendezvousBootstrap(int rank, int world_size, Exchange exchange);

@@ -9,8 +9,8 @@
 namespace warren {
 
 /// Uses the launcher's PMI-1 if PMI_FD is open (`srun --mpi=pmi2`, MPICH's mpiexec), otherwise all ranks
-/// connect to rank 0 of the Slurm step (plain `srun`). Every wait ends after settings.connect_timeout. Throws
-/// EngineError.
+/// connect to rank 0 of the Slurm step (plain `srun`). Each wait is limited to settings.connect_timeout plus
+/// a few seconds. Throws EngineError.
 std::unique_ptr<Bootstrap> MakeSlurmBootstrap(const Settings& settings);
 
 }  // namespace warren

@@ -28,11 +28,13 @@ namespace {
 using Clock = DeadlineStream::Clock;
 using namespace std::chrono_literals;
 
-/// The time limit for the greeting on a pending connection, and for rank 0's answer.
+/// The time limit of a greeting: at rank 0, until it has fully arrived on a new connection; at the other
+/// ranks, for connecting, greeting and receiving rank 0's answer.
 constexpr auto kGreetingTime = 5s;
-/// The additional time that the other ranks wait, so that rank 0's explanation of a failure can arrive.
+/// The additional time after a deadline in which rank 0 may still send its answer, or the reason for a
+/// failure, and the other ranks still wait for it.
 constexpr auto kGrace = 5s;
-/// The longest time in one poll; a poll that ends early does no harm.
+/// The maximum duration of one poll at rank 0, after which expired connections are dropped.
 constexpr std::chrono::milliseconds kLongestPoll = 1s;
 constexpr std::size_t kMaxTextBytes = 4096;
 
@@ -161,7 +163,7 @@ tcp::Socket ListenOnOneOf(const SlurmStep& step) {
                   Who(step), tried));
 }
 
-/// Accepts the other ranks at rank 0 until all have arrived.
+/// Accepts the connections of the other ranks at rank 0 until all ranks have arrived.
 class Door {
  public:
   Door(const SlurmStep& step, const std::optional<tls::Context>& tls, Clock::time_point deadline)
@@ -219,8 +221,8 @@ class Door {
     }
   }
 
-  /// Drops the oldest pending connection so that another can be accepted. Fails the job if no connection is
-  /// pending.
+  /// Drops the oldest pending connection so that another can be accepted. If none is pending, sends the
+  /// reason to all ranks that have arrived and throws LocalShortage.
   void MakeRoom(int shortage) {
     if (!pending_.empty()) return pending_.pop_front();
     try {
@@ -245,12 +247,12 @@ class Door {
         return true;
       }
       stream.Send(Answer(true, ""), Clock::now() + kGreetingTime);
-      // A rank that connects again has given up its earlier connection.
+      // If the rank had connected before, it has given up that connection.
       DeadlineStream& seat = seats_[greeting->rank];
       if (!seat.is_open()) ++num_seated_;
       seat = std::move(stream);
-    } catch (const wire::ProtocolError&) {  // something else has connected here
-    } catch (const EngineError&) {          // the connection is lost
+    } catch (const wire::ProtocolError&) {  // another program has connected
+    } catch (const EngineError&) {          // the connection has broken
     }
     return true;
   }
@@ -325,8 +327,8 @@ class MeetingHost : public Bootstrap {
     return record;
   }
 
-  /// Runs `function` on the connection of a rank. If the function fails, sends the reason to all other ranks
-  /// and throws.
+  /// Runs `function` on the connection of a rank. If the function fails, sends the reason over all
+  /// connections and throws TimedOut, LocalShortage or LostPeer.
   template <typename Function>
   void Attempt(int rank, const Function& function) {
     const std::string begin = fmt::format("{}: exchanging addresses: rank {}", Who(step_), rank);
@@ -348,12 +350,12 @@ class MeetingHost : public Bootstrap {
 
   SlurmStep step_;
   std::chrono::seconds timeout_;
-  std::vector<DeadlineStream> guests_;  ///< indexed by rank; entry 0 is empty
+  std::vector<DeadlineStream> guests_;  ///< connections, indexed by rank; entry 0 is empty
 };
 
 // --- the other ranks ---------------------------------------------------------------------------------------
 
-/// Rank 0 has reported that the job cannot continue.
+/// Thrown if rank 0 has reported that the job cannot continue.
 class Refused : public EngineError {
  public:
   using EngineError::EngineError;
@@ -377,7 +379,7 @@ class MeetingGuest : public Bootstrap {
     try {
       host_.Send(wire::Writer().String(record).Take(), deadline);
     } catch (const EngineError&) {
-      // Rank 0 may have sent the reason before it closed the connection; the reason can still be read.
+      // Rank 0 may have sent the reason for the failure before it closed the connection; Await reads it.
     }
     wire::Reader all;
     all.Append(Await(kDoing, step_.world_size * (kMaxRecordBytes + sizeof(std::int32_t)), deadline));
@@ -397,8 +399,8 @@ class MeetingGuest : public Bootstrap {
   void Shutdown() override { host_.Close(); }
 
  private:
-  /// Tries one port after the other until rank 0 of this step answers. Throws TimedOut if rank 0 has not
-  /// answered by the deadline, or LocalShortage if this process lacks the resources to connect.
+  /// Tries one port after the other until rank 0 of this step accepts this rank. Throws TimedOut if it has
+  /// not done so by the deadline, or LocalShortage if this process lacks the resources to connect.
   void Enter(const std::optional<tls::Context>& tls, Clock::time_point deadline) {
     constexpr auto kPause = 20ms;
     std::string seen;
@@ -431,8 +433,9 @@ class MeetingGuest : public Bootstrap {
     host_ = std::move(stream);
   }
 
-  /// Returns rank 0's answer. Throws Refused if rank 0 gave up, TimedOut if it is silent, LostPeer if the
-  /// connection fails or the answer is malformed, and LocalShortage.
+  /// Returns rank 0's answer. Throws Refused if rank 0 gave up, TimedOut if it has not answered by the
+  /// deadline, LostPeer if the connection fails or the answer is malformed, and LocalShortage if this process
+  /// lacks a resource.
   std::string Await(std::string_view doing, std::size_t limit, Clock::time_point deadline) {
     try {
       const std::int32_t failed = ReceiveInt(host_, deadline);

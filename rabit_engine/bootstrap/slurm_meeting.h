@@ -1,6 +1,6 @@
-// The ranks of a Slurm step without PMI meet at rank 0, which listens while all others connect. Each sends
-// its record to rank 0, which returns all records. If two jobs use the same port by chance, the greeting
-// distinguishes them.
+// The bootstrap for the ranks of a Slurm step without PMI. Rank 0 listens and all other ranks connect to it.
+// Each sends its record to rank 0, which returns all records. If two jobs use the same port by chance, the
+// greeting distinguishes them.
 //
 //   rank r                                              rank 0
 //   int kMeetingMagic, string step, string token,
@@ -30,9 +30,9 @@ inline constexpr std::int32_t kMeetingMagic = 0x57534d31;  // "WSM1"
 inline constexpr std::size_t kMaxRecordBytes = std::size_t{1} << 20;
 
 /// Returns when all ranks have arrived. If ranks are missing after `timeout`, throws TimedOut on rank 0, and
-/// on the other ranks EngineError with rank 0's explanation, which names the missing ranks. Throws
-/// EngineError if rank 0 cannot listen, and TimedOut on the other ranks if rank 0 does not answer. The
-/// meeting is encrypted if `tls` is given.
+/// on the ranks that have arrived EngineError with rank 0's explanation, which names up to 16 missing ranks.
+/// Throws EngineError on rank 0 if it cannot listen, and TimedOut on another rank if rank 0 does not answer
+/// it. All connections are encrypted if `tls` is given.
 std::unique_ptr<Bootstrap> MeetAtRankZero(const SlurmStep& step, std::chrono::seconds timeout,
                                           const std::optional<tls::Context>& tls = std::nullopt);
 

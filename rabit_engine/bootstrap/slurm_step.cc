@@ -15,12 +15,13 @@ namespace {
 using wire::FindVariable;
 using wire::LookUp;
 
-/// More hosts than any cluster has: a list with more is a mistake or an attempt to exhaust memory.
+/// The maximum number of hosts in a list. No cluster has more, so a longer list is a mistake or an attempt to
+/// exhaust memory.
 constexpr std::size_t kMaxHosts = std::size_t{1} << 20;
 /// The range of meeting ports, below those that Linux and most other systems use for outgoing connections.
 constexpr int kFirstPort = 20000;
 constexpr int kNumPorts = 10000;
-/// The number of ports that rank 0 may try, since another job on the same host may use the first.
+/// The number of ports that rank 0 may try: another job on the same host may be using the first ones.
 constexpr int kPortsToTry = 8;
 
 [[noreturn]] void RefuseList(std::string_view list, const std::string& why) {
@@ -110,7 +111,8 @@ std::vector<int> MeetingPorts(const LookUp& look_up, const std::string& job, con
   if (const auto asked = FindVariable("WARREN_BOOTSTRAP_PORT", look_up)) {
     return {RequiredInt(look_up, asked->name, asked->value, 1, 65535)};
   }
-  // Jobs that run at the same time have similar numbers; the factors keep their ports apart.
+  // Jobs that run at the same time often have consecutive numbers. The factors give each job, and each of its
+  // first eight steps, ports of its own.
   const std::uint64_t place = SlurmNumber(job).value_or(0) * 67 + SlurmNumber(step).value_or(0) * kPortsToTry;
   std::vector<int> ports;
   ports.reserve(kPortsToTry);
@@ -146,7 +148,8 @@ SlurmStep ReadSlurmStep(const LookUp& look_up) {
   step.rank = RequiredInt(look_up, "SLURM_PROCID", Required(look_up, "SLURM_PROCID"), 0, step.world_size - 1);
   step.meeting_host = MeetingHost(look_up);
   step.meeting_ports = MeetingPorts(look_up, job, step_id);
-  // srun's own port is known only to the tasks of its step, and differs for every step.
+  // The token includes srun's host and port: srun passes them only to the tasks of its step, and steps that
+  // run at the same time have different ones.
   const auto secret = FindVariable("WARREN_BOOTSTRAP_TOKEN", look_up);
   step.token = fmt::format("{}:{}:{}", look_up("SLURM_SRUN_COMM_HOST").value_or(""),
                            look_up("SLURM_SRUN_COMM_PORT").value_or(""), secret ? secret->value : "");

@@ -1,5 +1,5 @@
-// A TCP connection on which every call has a deadline, used by the bootstraps without a tracker. Error
-// messages say only what happened; the caller adds the peer and the purpose.
+// A TCP connection on which every wait has a deadline, used by slurm_meeting.cc. Except for LocalShortage,
+// messages of errors name neither the peer nor the purpose of the call; the caller adds them.
 #pragma once
 
 #include <chrono>
@@ -18,10 +18,10 @@ class DeadlineStream {
   using Clock = std::chrono::steady_clock;
 
   DeadlineStream() = default;
-  /// Takes over a connection.
+  /// Takes ownership of a connection and makes it non-blocking.
   explicit DeadlineStream(tcp::Stream stream);
   /// Connects to the first of the host's addresses that answers, with TLS if `tls` is given. Throws
-  /// EngineError or TimedOut.
+  /// EngineError or TimedOut if none does.
   static DeadlineStream Connect(const std::string& host, int port, Clock::time_point deadline,
                                 const std::optional<tls::Context>& tls = std::nullopt);
 
@@ -33,8 +33,8 @@ class DeadlineStream {
   void Send(std::string_view bytes, Clock::time_point deadline);
   /// Receives exactly this many bytes. Throws like Send.
   std::string Receive(std::size_t bytes, Clock::time_point deadline);
-  /// Returns the bytes that have arrived, at most `limit`; may be empty. Throws EngineError if the connection
-  /// has ended.
+  /// Returns the bytes that have arrived, at most `limit`, without waiting; may be empty. Throws EngineError
+  /// if the connection has ended.
   std::string ReceiveSome(std::size_t limit);
 
  private:

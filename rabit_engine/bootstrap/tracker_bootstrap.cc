@@ -42,8 +42,8 @@ constexpr milliseconds kMaxLinkPause{2000};
 // if all ranks are known, the oldest one.
 constexpr std::size_t kMaxPending = 256;
 
-// A stock tracker links one worker after the other, so in a large job the first workers wait a long time for
-// the last.
+// The minimum time that a starting worker waits for the others. The trackers of dmlc-core and XGBoost link
+// one worker after the other, so in a large job the first workers wait for a long time.
 constexpr seconds kLeastPatience{1800};
 
 // The engine's hello, sent on every new link after the rank. In a job with a token there are also nonces and
@@ -83,8 +83,8 @@ std::string_view BytesIn(const Value& value) {
   return {reinterpret_cast<const char*>(&value), sizeof value};
 }
 
-// Sends a handshake message on a fresh connection, whose send buffer is empty and has space for it. Returns
-// false if the connection has broken.
+// Sends a handshake message on a fresh connection, whose send buffer has space for all of it. Returns false
+// if the connection has broken.
 bool SendSmall(tcp::Stream& stream, std::initializer_list<std::string_view> parts) {
   std::string bytes;
   for (const std::string_view part : parts) bytes += part;
@@ -131,9 +131,9 @@ struct TrackerBootstrap::PendingConnection {
   tcp::Stream stream;
   Clock::time_point deadline;
   std::string received = {};
-  int rank = -1;               ///< set once the peer has been answered
+  int rank = -1;               ///< the peer's rank, or -1 until this rank has answered
   wire::Digest expected = {};  ///< the proof expected from the peer, set together with `rank`
-  wire::Digest own = {};       ///< the proof that this rank will send
+  wire::Digest own = {};       ///< the proof that this rank will send in return
 };
 
 TrackerBootstrap::TrackerBootstrap(const Settings& settings, std::optional<int> rank)
@@ -144,8 +144,9 @@ TrackerBootstrap::TrackerBootstrap(const Settings& settings, std::optional<int> 
   assignment_.rank = rank.value_or(-1);
   assignment_.world_size = settings_.world_size;
   Join(rank ? classic::Command::kRecover : classic::Command::kStart);
-  // While workers die and are restarted, a tracker may assign a neighbor to another worker that needs it more
-  // urgently; the tracker then expects this worker to ask again.
+  // While workers die and are restarted, another neighbor may have connected here in place of an expected one
+  // (LinkBroker::kBorrowDelay in tracker/link_broker.h). The missing links are made when this worker
+  // recovers.
   for (int round = 0; !MissingNeighbors().empty(); ++round) {
     if (round >= std::max(1, settings_.connect_retry)) {
       throw EngineError(fmt::format("{} has no links with ranks {}, asked the tracker {} times", Name(),
@@ -168,7 +169,7 @@ void TrackerBootstrap::Join(classic::Command command) {
   TrackerConnection tracker(settings_, Hello(command));
   local_host_ = tracker.local_host();
   const int wanted = settings_.world_size;
-  // At the start the tracker decides how long workers may be missing.
+  // At the start of a job, the tracker decides how long workers may be missing.
   const Clock::time_point deadline =
       command == classic::Command::kRecover ? Clock::now() + patience_ : Clock::time_point::max();
   assignment_ = tracker.ReadAssignment("this worker's rank", deadline);
@@ -181,8 +182,8 @@ void TrackerBootstrap::Join(classic::Command command) {
   AcceptLinks(plan.num_accept, tracker);
 }
 
-// Asks the tracker which ranks to connect to, until all these connections have succeeded. Returns the last
-// plan.
+// Gets from the tracker the ranks to connect to, and connects to them; repeats both until all connections
+// have succeeded. Returns the last plan.
 classic::LinkPlan TrackerBootstrap::MakeConnections(TrackerConnection& tracker, Clock::time_point deadline) {
   milliseconds pause = kFirstLinkPause;
   Clock::time_point give_up{};
@@ -301,8 +302,8 @@ std::string TrackerBootstrap::Introduce(tcp::Stream& stream, int peer, Clock::ti
 void TrackerBootstrap::AcceptLinks(int count, TrackerConnection& tracker) {
   const Clock::time_point deadline = Clock::now() + patience_;
   std::list<PendingConnection> pending;  // oldest first
-  // If a tracker dies before it has saved this rank's port, its successor sends no ranks here. A tracker that
-  // supports job tokens confirms that the port is saved.
+  // If the tracker dies before it has saved this rank's port, a restarted tracker tells no rank to connect
+  // here. A tracker that supports job tokens confirms that the port is saved; this rank waits for that.
   bool noted = !settings_.job_token;
   while (count > 0 || !noted) {
     Clock::time_point next = deadline;
@@ -395,8 +396,8 @@ bool TrackerBootstrap::Greet(PendingConnection& connection) {
   return true;
 }
 
-// Answers with this rank and the engine's hello, and with a nonce if the job has a token. Returns true under
-// the same conditions as Greet.
+// Answers a connector with this rank and the engine's hello, and with a nonce if the job has a token. Returns
+// true under the same conditions as Greet.
 bool TrackerBootstrap::Answer(PendingConnection& connection, const std::string& message) {
   std::int32_t theirs = -1;
   std::memcpy(&theirs, message.data(), sizeof theirs);
@@ -456,9 +457,9 @@ std::vector<int> TrackerBootstrap::MissingNeighbors() const {
   return neighbors;
 }
 
-// Both ends send their hello right after the handshake, so the peer's hello has arrived or is about to
-// arrive. In a job with a token the hellos have already been read; then only the acceptor's proof is read
-// here, for links whose connector is this rank.
+// Throws EngineError unless the peer of each link uses this engine. Both ends send the engine's hello right
+// after the handshake, so the peer's hello has arrived or is about to arrive. In a job with a token, the
+// hellos have already been checked; then only the proofs of acceptors are read here.
 void TrackerBootstrap::CheckEngines() {
   const Clock::time_point deadline = Clock::now() + settings_.connect_timeout;
   const auto read = [&](int rank, tcp::Stream& stream, void* data, std::size_t bytes) {
@@ -499,8 +500,9 @@ void TrackerBootstrap::CheckEngines() {
 
 // Records go up the tree to rank 0, then down again. Each link of the tree carries a count, then for each
 // rank its number, the length of its record, and the record. Each ring link outside the tree carries one
-// byte, which a rank sends once it has all records. No rank continues before its neighbors have all records,
-// too, so a link that breaks earlier belongs to a rank that gave up.
+// byte, which a rank sends once it has all records. No rank continues before each neighbor has all records
+// or, as a child in the tree, has been sent them. So a link that breaks earlier belongs to a rank that gave
+// up.
 std::vector<std::string> TrackerBootstrap::Allgather(const std::string& record) {
   if (record.size() > kMaxRecordBytes) {
     throw Misuse(fmt::format("a bootstrap record of {} bytes, at most {} are allowed", record.size(),
@@ -553,8 +555,8 @@ std::vector<std::string> TrackerBootstrap::Allgather(const std::string& record) 
   return records;
 }
 
-// Reads the bytes in the order in which they arrive: a neighbor that has received this rank's byte may leave
-// right after sending its own.
+// Exchanges a byte with each ring neighbor outside the tree. The bytes are read in the order of their
+// arrival, because a neighbor may close its link right after sending its byte.
 void TrackerBootstrap::MeetRingNeighbors(Clock::time_point deadline) {
   const auto& tree = assignment_.tree_neighbors;
   std::set<int> awaited{assignment_.ring_prev, assignment_.ring_next};
@@ -614,7 +616,8 @@ void TrackerBootstrap::ReadFrom(int peer, void* data, std::size_t bytes, Clock::
   }
 }
 
-/// `error` is 0 if the peer has closed the connection.
+/// Throws LostPeer, or LocalShortage if this host lacks a resource. `error` is 0 if the peer has closed the
+/// connection.
 void TrackerBootstrap::ThrowLost(int peer, int error) const {
   const tcp::Stream& stream = links_.at(peer);
   const std::string place = fmt::format("rank {} at {}", peer, tcp::Address::Remote(stream.fd()).ToString());
@@ -699,7 +702,7 @@ bool TrackerBootstrap::ShutdownTogether() {
                                 classic::Encode(classic::WaitForOthers{}));
       return tracker.ReadRelease(Clock::now() + patience_);
     } catch (const TrackerLost& error) {
-      // A tracker restarted from its saved state will answer soon.
+      // The tracker may be restarted from its saved state; it then answers soon.
       if (error.when() == TrackerLost::When::kTalking && ++refusals < settings_.connect_retry) continue;
       SayThatItLeavesUntold(error);
       return true;
@@ -712,7 +715,8 @@ bool TrackerBootstrap::ShutdownTogether() {
 }
 
 // This rank has finished, so a failure to inform the tracker is reported but is not an error. A member of an
-// elastic job only leaves a generation; its membership informs the tracker.
+// elastic job only leaves a generation here; it informs the tracker over another connection
+// (wire/membership.h).
 void TrackerBootstrap::SayThatItLeavesUntold(const TrackerLost& error) const {
   if (wire::SplitGeneration(settings_.task_id).second > 0) return;
   Say("rabit: {} has finished, but could not tell the tracker: {}", Name(), error.what());

@@ -2,9 +2,9 @@
 // (docs/reference/tracker-protocol.md). The tracker assigns this process's rank and the ranks to link with:
 // its neighbors in a tree and in a ring. Records are gathered along the tree.
 //
-// On every new link both ends send their rank (the protocol's handshake) and then the engine's own hello, so
-// that a worker of another engine, which speaks the same protocol up to this point, is detected before it
-// mistakes our bytes for data.
+// On every new link both ends send their rank (the protocol's handshake) and then the engine's own hello.
+// Other engines use the same protocol up to this point; because of the hello, their workers are detected
+// before they take the following bytes for data.
 #pragma once
 
 #include <list>
@@ -29,7 +29,7 @@ class TrackerBootstrap final : public Bootstrap {
   static constexpr std::size_t kMaxRecordBytes = std::size_t{64} << 10;
 
   /// Joins the job: returns when this rank has all its links, and blocks while other workers are missing.
-  /// `rank` is set if this process already has a rank and must be linked again.
+  /// `rank` is set if this process already has a rank and must be linked again. Throws EngineError.
   TrackerBootstrap(const Settings& settings, std::optional<int> rank);
 
   int rank() const override { return assignment_.rank; }
@@ -43,7 +43,7 @@ class TrackerBootstrap final : public Bootstrap {
   /// Returns the addresses where this rank listens, as "address:port": first the address used to reach the
   /// tracker, then the other addresses of this host.
   std::vector<std::string> ListenAddresses() const;
-  /// Returns the listening socket, owned by the caller from now on.
+  /// Returns the descriptor of the listening socket, which the caller owns from now on.
   int TakeListener() { return listener_.Release(); }
 
  private:
@@ -81,8 +81,8 @@ class TrackerBootstrap final : public Bootstrap {
   tcp::Socket listener_;
   std::string local_host_;
   wire::classic::Assignment assignment_;
-  std::map<int, tcp::Stream> links_;            ///< by rank
-  std::map<int, wire::Digest> awaited_proofs_;  ///< by rank, for links whose connector is this rank
+  std::map<int, tcp::Stream> links_;            ///< connections, by rank
+  std::map<int, wire::Digest> awaited_proofs_;  ///< proofs expected from acceptors, by rank
 };
 
 }  // namespace warren

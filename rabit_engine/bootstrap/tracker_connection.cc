@@ -23,12 +23,12 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// The pause between two rounds of attempts; doubled each time. Short at first, since a tracker may be about
-// to start.
+// The first and the longest pause between two rounds of attempts to connect. The pause doubles each time; it
+// is short at first, because the tracker may be about to start.
 constexpr milliseconds kFirstTrackerPause{250};
 constexpr milliseconds kMaxTrackerPause{5000};
-// A stock tracker reads the workers' hellos one after the other and takes 90 s for 1,000 of them, so the
-// first answer may take this many times the usual timeout.
+// The time limit of a tracker's first answer, as a multiple of connect_timeout. The trackers of dmlc-core and
+// XGBoost read the workers' hellos one after the other and take 90 s for 1,000 of them.
 constexpr int kFirstAnswerPatience = 10;
 
 }  // namespace
@@ -90,7 +90,7 @@ void TrackerConnection::Connect() {
           tracker_, rounds, failure));
 }
 
-// After the handshake both sides have proved that they know the token.
+// After the TLS handshake both sides have proved that they know the token.
 void TrackerConnection::Encrypt(const tls::Context& tls) {
   connection_.Encrypt(tls, tls::Role::kClient);
   const int error =
@@ -120,8 +120,8 @@ void TrackerConnection::Authenticate() {
       try {
         Receive(what, deadline);
       } catch (const TrackerLost& error) {
-        // A tracker accepted the connection and then closed it: the tracker is shutting down, belongs to
-        // another job, uses no tokens, or expects TLS.
+        // The tracker accepted the connection and then closed it: it is shutting down, belongs to another
+        // job, uses no tokens, or expects TLS.
         throw TrackerLost(
             error.when(),
             fmt::format(
@@ -192,7 +192,8 @@ void TrackerConnection::ThrowIfShort(const char* call, int error) const {
   ThrowIfShortage(fmt::format("this worker cannot talk to the tracker at {}", tracker_), call, error);
 }
 
-/// Waits for more bytes from the tracker. Returns false if none have arrived by the deadline.
+/// Waits for more bytes from the tracker and puts them into received_. Returns false if none have arrived by
+/// the deadline.
 bool TrackerConnection::HasReceived(const char* what, Clock::time_point deadline) {
   for (;;) {
     std::array<char, 4096> bytes;
@@ -276,8 +277,8 @@ bool TrackerConnection::ReadRelease(Clock::time_point deadline) {
   bool held = false;
   for (;;) {
     std::int32_t word = 0;
-    // A word never arrives in parts: the tracker writes it as a whole, into a buffer with enough space for
-    // it.
+    // The four bytes of a word never arrive in parts: the tracker sends them in one call, and its send buffer
+    // has space for them.
     const ssize_t count = connection_.Receive(&word, sizeof word);
     if (count == sizeof word && word == static_cast<std::int32_t>(TrackerWord::kComeBack)) return false;
     if (count == sizeof word && word == static_cast<std::int32_t>(TrackerWord::kHeld)) {
@@ -303,7 +304,8 @@ bool TrackerConnection::ReadRelease(Clock::time_point deadline) {
 bool TrackerConnection::HasNoted() {
   using wire::classic::TrackerWord;
   std::int32_t word = 0;
-  // A word never arrives in parts: the tracker writes it as a whole, into a buffer with enough space for it.
+  // The four bytes of a word never arrive in parts: the tracker sends them in one call, and its send buffer
+  // has space for them.
   const ssize_t count = connection_.Receive(&word, sizeof word);
   if (count == sizeof word && word == static_cast<std::int32_t>(TrackerWord::kNoted)) return true;
   if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return false;

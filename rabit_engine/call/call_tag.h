@@ -14,11 +14,11 @@ namespace warren {
 /// The properties of a call that must be the same on all its ranks. Sent in its memory layout: 32 bytes, no
 /// padding.
 struct CallTag {
-  std::uint32_t sequence = 0;  ///< number of collectives this communicator has begun
+  std::uint32_t sequence = 0;  ///< number of collectives this communicator has begun, including this one
   Collective collective{};
   std::uint8_t type = 0xff;       ///< DataType; 0xff for bytes and custom reductions
   std::uint8_t operation = 0xff;  ///< ReduceOp; 0xff if none or custom
-  std::uint8_t algorithm = 0;     ///< id of the chosen algorithm (collective/choice.h); also compared
+  std::uint8_t algorithm = 0;     ///< id of the chosen algorithm (collective/registry.h)
   std::uint64_t count = 0;        ///< elements of a reduction; otherwise bytes
   /// Root of a broadcast, reduce, gather or scatter; for an allgather or reduce-scatter, a digest of the
   /// slice lengths.

@@ -1,8 +1,9 @@
 // The interface of every engine behind the APIs: rank, size and the collectives.
 //
 // All ranks of a communicator make the same calls in the same order. Errors: LostPeer, TimedOut,
-// LocalShortage, Misuse and other EngineErrors (error.h). After an error other than Refused the communicator
-// can only be destroyed. Not thread-safe, but different threads may use different communicators concurrently.
+// LocalShortage, Misuse and other EngineErrors (error.h). After an error in a collective, other than Refused,
+// the communicator can only be destroyed. Not thread-safe, but different threads may use different
+// communicators concurrently.
 #pragma once
 
 #include <chrono>
@@ -27,7 +28,7 @@ class Communicator {
   virtual bool is_distributed() const = 0;
   /// The name of this host.
   virtual std::string host() const = 0;
-  /// This rank's local rank: the number of lower ranks on this host.
+  /// This rank's local rank: the number of lower ranks on this host. WARREN_HOST_GROUP has no effect on it.
   virtual int local_rank() const = 0;
 
   /// Runs one collective. Reductions are in place, except that an allreduce may go from one buffer to
@@ -85,7 +86,7 @@ class Communicator {
   /// Makes a mailbox for tagged messages between this communicator's ranks, independent of the communicator's
   /// calls. A collective call.
   virtual std::unique_ptr<TaggedMessages> MakeMailbox();
-  /// A number that is equal for ranks on the same host (WARREN_HOST_GROUP can split a host into several).
+  /// Returns a number that identifies the host of a rank (WARREN_HOST_GROUP can split a host into several).
   virtual int host_of(int rank) const;
   /// "world"; for a communicator made by Split or Group, a name that is unique in the job.
   virtual std::string name() const { return "world"; }
@@ -95,7 +96,7 @@ class Communicator {
   /// Whether calls can end with TimedOut.
   virtual bool has_timeouts() const { return false; }
   /// Sets the time for which further calls may wait for a peer that is alive; 0: the value in the settings.
-  /// Requires has_timeouts().
+  /// Does nothing unless has_timeouts().
   virtual void SetCallTimeout([[maybe_unused]] std::chrono::milliseconds timeout) {}
 
   /// Throws LostPeer, as a call would, if a peer is already known to be lost. Does not wait. For callers that
@@ -107,7 +108,8 @@ class Communicator {
 
   /// Prints text in the tracker's output, or on this process's standard output if there is no tracker.
   virtual void TrackerPrint(const std::string& text) = 0;
-  /// Ends the job for this rank; a collective call. The communicator is unusable afterwards.
+  /// Ends the job for this rank; a collective call. The communicator is unusable afterwards. Does nothing on
+  /// communicators made by Split or Group.
   virtual void Finalize() = 0;
 };
 

@@ -42,7 +42,7 @@ std::string ComplainOfRoot(int root, int world_size) {
   return fmt::format("root {} is not a rank; ranks are 0 to {}", root, world_size - 1);
 }
 
-/// `gets`: the number of result elements that this rank receives.
+/// Checks a reduction of `count` elements. `gets`: the number of result elements that this rank receives.
 std::string ComplainOfReduction(const Operation& operation, std::size_t count, std::size_t gets) {
   const std::size_t element = operation.reduction->element_bytes();
   constexpr std::size_t kLargest = std::numeric_limits<std::uint32_t>::max();

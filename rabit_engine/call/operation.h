@@ -18,7 +18,7 @@ struct Outbound {
   const void* data = nullptr;
   std::size_t bytes = 0;
 };
-/// A message from another rank; `bytes` must be the length that was sent.
+/// A message from another rank, or from the receiver itself; `bytes` must be the length that was sent.
 struct Inbound {
   int from = -1;
   void* data = nullptr;
@@ -72,7 +72,8 @@ struct Operation {
             .count = count,
             .reduction = &reduction};
   }
-  /// Like Allreduce, but only the root's buffer holds the result; the other ranks' buffers are undefined.
+  /// Like Allreduce, but afterwards only the root's buffer holds the result; the other ranks' buffers are
+  /// undefined.
   static Operation Reduce(void* buffer, std::size_t count, const Reduction& reduction, int root) {
     return {.kind = Collective::kReduce,
             .send = buffer,
@@ -159,26 +160,25 @@ struct Operation {
 /// ranks are 0 to 3"; "" if the arguments are valid.
 std::string Complaint(const Operation& operation, int rank, int world_size);
 
-/// Like Complaint, but for communicators: also objects to averages, and to reductions that are not in place,
-/// except allreduces.
+/// Like Complaint, but for communicators: also rejects averages, and reductions that are not in place, except
+/// allreduces.
 std::string EngineComplaint(const Operation& operation, int rank, int world_size);
 
-/// A fast check that accepts almost all allreduces. If it returns false, Complaint or EngineComplaint must
-/// decide.
+/// A fast check that accepts almost all valid allreduces. If it returns false, Complaint or EngineComplaint
+/// must decide.
 inline bool IsPlainlyValid(const Operation& operation) {
   constexpr std::size_t kPlain = std::size_t{1} << 31;  // limits the count and the size of an element
   return operation.kind == Collective::kAllreduce && !operation.average && operation.send != nullptr &&
          operation.receive != nullptr && (operation.count | operation.reduction->element_bytes()) < kPlain;
 }
 
-/// Returns the size of this rank's part in the call, in bytes, for statistics: the whole buffer if every rank
-/// has it; for a gather or a scatter, the root's buffer or another rank's slice; for an all-to-all, the
-/// buffer that is sent; for messages, the bytes sent to and received from other ranks.
+/// Returns the size of this rank's part in the call, in bytes: the whole buffer if every rank has it; for a
+/// gather or a scatter, the root's buffer or another rank's slice; for an all-to-all, the buffer that is
+/// sent; for messages, the bytes sent to and received from other ranks; otherwise 0.
 std::size_t BytesOf(const Operation& operation, int rank);
 
-/// Copies from `send` to `receive` what this rank sends to itself: its own slice of an all-to-all, of a
-/// gather or scatter if it is the root, or of an allgather whose `send` is not null. Does nothing for other
-/// kinds.
+/// Copies this rank's own slice from `send` to `receive`: in an all-to-all; on the root of a gather or
+/// scatter; in an allgather whose `send` is not null. Does nothing for other kinds.
 void CopyOwnSlice(const Operation& operation, int rank);
 
 }  // namespace warren

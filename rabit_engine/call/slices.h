@@ -28,8 +28,8 @@ std::vector<Slice> GatherSlices(Communicator& communicator, const Slice& own);
 
 /// If the slices, in rank order, fill a buffer of `total` elements without gaps, returns their offsets and
 /// the end of the last slice: slices.size() + 1 numbers. Otherwise returns fewer numbers, the last of which
-/// is the offset at which the first misplaced slice should begin. `end_is_size`: each slice's `end` is its
-/// length.
+/// is the offset at which the first slice that does not fit should begin. `end_is_size`: each slice's `end`
+/// is its length.
 std::vector<std::size_t> JoinedOffsets(std::span<const Slice> slices, std::size_t total,
                                        bool end_is_size = false);
 
@@ -37,11 +37,11 @@ std::vector<std::size_t> JoinedOffsets(std::span<const Slice> slices, std::size_
 /// Misuse if the slices are not contiguous in rank order.
 std::vector<std::size_t> GatherOffsets(Communicator& communicator, const Slice& own);
 
-/// Runs an allgather of the slices of `buffer` at these offsets.
+/// A function that runs an allgather of the slices of `buffer` at these offsets.
 using AllgatherBytes = std::function<void(void* buffer, std::span<const std::size_t> offsets)>;
 
-/// Returns every rank's string, in rank order. Makes two allgathers: of the lengths, then of the strings. A
-/// collective call.
+/// Returns every rank's string, in rank order. Makes an allgather of the lengths and, unless all strings are
+/// empty, one of the strings. A collective call.
 std::vector<std::string> AllgatherTexts(int rank, int world_size, const std::string& own,
                                         const AllgatherBytes& allgather);
 std::vector<std::string> AllgatherTexts(Communicator& communicator, const std::string& own);

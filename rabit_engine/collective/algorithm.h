@@ -1,15 +1,15 @@
-// The interface of algorithms. Each algorithm is one row of the registry (registry.cc), with one function for
-// each collective that it serves. Algorithms are free functions named <Collective><Algorithm>: AllreduceTree,
-// AllgatherRing.
+// The interface of algorithms. Each algorithm is one row of the registry (registry.h), with one function for
+// each collective that it serves. These are free functions named <Collective><Algorithm>, such as
+// AllreduceTree or AllgatherRing.
 //
 // All algorithms guarantee:
 //  - The result has the bits of the engine's order of reduction (reduce/order.h) over the group's indices,
 //    for every group size, count and chunk size. Another order may be used only if it does not affect the
-//    result (Reduction::order_matters()).
+//    result (Reduction::order_matters()), or between hosts if WARREN_REPRODUCIBLE=0 allows it (kMayReduce).
 //  - A result is rounded once. If the reduction rounds (Reduction::rounds()), an algorithm is given floats,
 //    unless it declares that it combines all members' values in one step, or there are only two members.
 //  - Elements are never split. Buffers need no alignment. Counts may be 0, groups may have one member.
-//  - Scratch memory is bounded by a constant of the algorithm, or by a few elements if those are larger.
+//  - Their scratch memory has an upper bound that does not depend on the length of the vector.
 //  - Algorithms call PeerGroup::Connect with the peers that they use. Errors are those of
 //    PeerGroup::Exchange; after an error the buffer's contents are undefined.
 #pragma once
@@ -38,13 +38,13 @@ using AllreduceIntoFunction = void (*)(PeerGroup& group, const void* input, void
 using ReduceFunction = void (*)(PeerGroup& group, void* buffer, std::size_t count, const Reduction& reduction,
                                 int root);
 
-/// Like allreduce, but only elements [offsets[index], offsets[index + 1]) of the buffer hold the result; the
-/// rest is undefined. There are size() + 1 offsets in elements, starting at 0, the same on all members.
+/// Like allreduce, but only elements [offsets[index()], offsets[index() + 1]) of the buffer hold the result;
+/// the rest is undefined. There are size() + 1 offsets in elements, starting at 0, the same on all members.
 using ReduceScatterFunction = void (*)(PeerGroup& group, void* buffer, std::span<const std::size_t> offsets,
                                        const Reduction& reduction);
 
-/// Every member contributes bytes [offsets[index], offsets[index + 1]) of the buffer and receives the other
-/// members' slices. There are size() + 1 offsets in bytes, the same on all members.
+/// Every member contributes bytes [offsets[index()], offsets[index() + 1]) of the buffer and receives the
+/// other members' slices. There are size() + 1 offsets in bytes, the same on all members.
 using AllgatherFunction = void (*)(PeerGroup& group, void* buffer, std::span<const std::size_t> offsets);
 
 /// Copies the root's buffer to all members.
@@ -61,12 +61,12 @@ using ScatterFunction = void (*)(PeerGroup& group, const void* buffer, std::span
                                  void* data, std::size_t bytes, int root);
 
 /// Sends bytes [sent[m], sent[m + 1]) of `from` to member m, and receives m's data into bytes [received[m],
-/// received[m + 1]) of `to`; this member's own slice is copied, too. The buffers must not overlap. A member
-/// knows only its own offsets, size() + 1 each.
+/// received[m + 1]) of `to`; this member's own slice is copied, too. The buffers must not overlap. `sent` and
+/// `received` have size() + 1 offsets each, which the other members need not know.
 using AllToAllFunction = void (*)(PeerGroup& group, const void* from, std::span<const std::size_t> sent,
                                   void* to, std::span<const std::size_t> received);
 
-/// Returns when all members have called it.
+/// Returns once all members have called the function.
 using BarrierFunction = void (*)(PeerGroup& group);
 
 /// The collectives that algorithms serve.
@@ -81,7 +81,7 @@ enum Need : unsigned {
   kNothing = 0,
   kOneHost = 1U << 0,      ///< all ranks share memory
   kLevels = 1U << 1,       ///< several hosts, some with several ranks
-  kFits = 1U << 2,         ///< elements fit the stages in shared memory
+  kFits = 1U << 2,         ///< elements are small enough for the stages in shared memory
   kMayReduce = 1U << 3,    ///< hosts may reduce first, or the order does not matter
   kConsecutive = 1U << 4,  ///< the ranks on each host are consecutive
 };

@@ -18,8 +18,8 @@ namespace {
 constexpr std::size_t kKi = 1024;
 constexpr std::size_t kAnySize = std::numeric_limits<std::size_t>::max();
 constexpr int kAnyRanks = std::numeric_limits<int>::max();
-/// The maximum number of ranks for algorithms that link every rank directly to all others; it limits the
-/// sockets per rank.
+/// The number of ranks up to which the table chooses algorithms that link every rank directly to all others,
+/// except for all-to-all. This limits the sockets per rank.
 constexpr int kDirectRanks = 64;
 
 /// Conditions under which the algorithm of a row is the best choice. Conditions without which an algorithm
@@ -27,14 +27,15 @@ constexpr int kDirectRanks = 64;
 enum Condition : unsigned {
   kAlways = 0,
   kPowerOfTwo = 1U << 0,       ///< the number of ranks is a power of two
-  kCrowded = 1U << 1,          ///< cores are scarce: few messages matter more than few steps
-  kRounds = 1U << 2,           ///< 16-bit floats: algorithms without combines_at_once send twice the bytes
+  kCrowded = 1U << 1,          ///< cores are scarce, so few messages matter more than few steps
+  kRounds = 1U << 2,           ///< results are rounded, so most algorithms send twice the bytes
   kFewToServe = 1U << 3,       ///< each member of a small last node serves at most kMostServed members
   kFewHostsToServe = 1U << 4,  ///< like kFewToServe, with hosts as the members
 };
 
-/// A rank sends one more message in a step for each member that it serves (recursive_doubling.h,
-/// halving_doubling.h). If a member serves more members than this, a tree is faster for short vectors.
+/// In recursive doubling and halving-doubling, a member of a small last node serves several members, with one
+/// message for each (recursive_doubling.h). If it serves more members than this, a tree is faster for short
+/// vectors.
 constexpr int kMostServed = 16;
 
 struct Row {
@@ -45,14 +46,14 @@ struct Row {
   int max_ranks;
 };
 
-// Read from the top; the first row that applies is taken. The last row of each collective always applies. For
-// the origin of the numbers see docs/explanation/engine.md, "The choice". Numbers marked as simulated were
-// not measured: they come from a simulation of hosts connected by a network with full bisection bandwidth
-// (bench/loggp, bench/results/simulation.md).
+// The table is read from the top; the first row that applies is taken. The last row of each collective always
+// applies. For the origin of the numbers see docs/explanation/engine.md, "The choice". Numbers marked as
+// simulated were not measured: they come from a simulation of hosts connected by a network with full
+// bisection bandwidth (bench/loggp, bench/results/simulation.md).
 constexpr Row kTable[] = {
     {Collective::kAllreduce, "shared_memory", kAlways, kAnySize, kAnyRanks},
     {Collective::kAllreduce, "hierarchical", kAlways, kAnySize, kAnyRanks},
-    // Simulated: hosts with 3 and 6 ranks.
+    // Simulated: this row, for hosts with 3 and 6 ranks.
     {Collective::kAllreduce, "hierarchical_subtrees", kFewHostsToServe, kAnySize, kAnyRanks},
     {Collective::kAllreduce, "tree", kRounds | kCrowded, 32 * kKi, kAnyRanks},
     {Collective::kAllreduce, "recursive_doubling", kRounds, 16 * kKi, kDirectRanks},
@@ -65,7 +66,7 @@ constexpr Row kTable[] = {
     {Collective::kAllreduce, "halving_doubling", kPowerOfTwo, kAnySize, kAnyRanks},
     {Collective::kAllreduce, "recursive_doubling", kFewToServe, 32 * kKi, kDirectRanks},
     {Collective::kAllreduce, "pairwise", kAlways, kAnySize, 16},
-    // Simulated: more than 16 ranks, not a power of two.
+    // Simulated: these rows for more than 16 ranks, not a power of two.
     {Collective::kAllreduce, "recursive_doubling", kFewToServe, 16 * kKi, kAnyRanks},
     {Collective::kAllreduce, "halving_doubling", kFewToServe, kAnySize, kAnyRanks},
     {Collective::kAllreduce, "tree", kAlways, 32 * kKi, kAnyRanks},
@@ -133,8 +134,8 @@ unsigned UnmetNeeds(const Algorithm& algorithm, const Situation& situation) {
   return algorithm.needs & ~met;
 }
 
-/// Returns the largest number of members of a left sibling that one member of the right sibling serves, in
-/// recursive doubling and halving-doubling.
+/// Returns the largest number of members of a left sibling that one member of the right sibling serves in
+/// recursive doubling. In halving-doubling, the number is less than twice as large.
 int MostServed(int ranks) {
   int most = 1;
   for (int level = 0; level < NumLevels(ranks); ++level) {
@@ -165,7 +166,7 @@ std::string Explain(unsigned unmet) {
   return "reducing inside hosts first would not keep the order of the ranks (WARREN_REPRODUCIBLE=0 allows it)";
 }
 
-/// Joins the names of `values`: "tree, ring".
+/// Joins the names of `values`, e.g. "tree, ring".
 template <typename Values, typename NameOf>
 std::string List(const Values& values, NameOf name_of) {
   std::string list;
@@ -224,14 +225,13 @@ const Algorithm* ForcedAlgorithms::Find(Collective collective) const {
 
 const Algorithm& Choose(const Situation& situation, const ForcedAlgorithms& forced) {
   if (const Algorithm* wish = forced.Find(situation.collective)) {
-    // A forced algorithm may be used for sizes and rank counts for which it is not the best, but not if it
-    // cannot work.
+    // A requested algorithm may be slower than the table's choice, but it must be able to work.
     const unsigned unmet = UnmetNeeds(*wish, situation);
     if (unmet == kNothing) return *wish;
     throw Misuse(fmt::format("{}: {} cannot use {} here: {}", forced.name(), Name(situation.collective),
                              wish->name, Explain(unmet)));
   }
-  // Never destroyed: another thread may end the process during a call.
+  // The table is never destroyed, because another thread may end the process during a call.
   static const auto& table = *new std::vector<ResolvedRow>(Resolve());
   for (const ResolvedRow& row : table) {
     if (row.row->collective == situation.collective && ConditionsHold(*row.row, situation) &&

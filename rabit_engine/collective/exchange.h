@@ -1,4 +1,4 @@
-// Messages between any members of a group. All members know the whole list, so no lengths need to be
+// Messages between any members of a group. All members have the whole list, so no lengths need to be
 // exchanged.
 #pragma once
 
@@ -13,8 +13,8 @@ struct PlannedMessage {
   int from = -1;
   int to = -1;
   std::size_t bytes = 0;
-  const void* send = nullptr;  ///< the data, on `from`
-  void* receive = nullptr;     ///< the destination, on `to`
+  const void* send = nullptr;  ///< the data; only used by the member `from`
+  void* receive = nullptr;     ///< the destination; only used by the member `to`
 };
 
 namespace collective {

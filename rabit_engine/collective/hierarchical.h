@@ -8,8 +8,8 @@
 // each host allgathers. All ranks on a host then use the network at the same time, and the traffic is the
 // same as between leaders only.
 //
-// Cost with H hosts and S bytes: between hosts, the cost of the flat algorithm with H members; inside a host,
-// S bytes in and S bytes out.
+// Cost with H hosts and S bytes: between hosts, the cost of the selected algorithm with H members; inside a
+// host, each rank copies up to S bytes into shared memory and up to S bytes out of it.
 //
 // Contributions are combined in the engine's order over the ranks (reduce/order.h) if
 // HostLayout::keeps_order() is true (base/layout.h).

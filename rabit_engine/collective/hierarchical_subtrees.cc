@@ -13,11 +13,13 @@
 namespace warren::collective {
 namespace {
 
-/// Chunk size for the data that one rank exchanges with other hosts; all steps are repeated for every chunk.
+/// The chunk size for the part of the vector that one rank exchanges with other hosts. All steps are repeated
+/// for every chunk.
 constexpr std::size_t kSubtreeChunkBytes = std::size_t{512} << 10;
 
-/// Above this size, hosts exchange halves instead of whole vectors: fewer bytes, but twice as many steps. The
-/// value was simulated, not measured.
+/// If each rank that communicates with other hosts has more bytes of the vector than this (counting at most
+/// kRanksThatShare ranks per host), the hosts exchange halves instead of whole vectors: fewer bytes, but
+/// twice as many steps. The value was simulated, not measured.
 constexpr std::size_t kWholeBytes = std::size_t{16} << 10;
 
 /// Returns the range of ranks that are on the hosts [hosts.begin, hosts.end).
@@ -51,8 +53,8 @@ class HostSums {
     return own_.values();
   }
 
-  /// Combines this host's partial sums with those of all other hosts, and stores the sum of all ranks in the
-  /// vector.
+  /// Combines this host's partial sums with those of all other hosts, and stores the sum over all ranks in
+  /// the vector.
   void Allreduce(PeerGroup& hosts, const VectorView& vector, std::size_t count, bool halves) {
     const auto plan = halves ? PlanHalving : PlanDoubling;
     const std::vector<PlanStep> steps = plan(hosts.index(), hosts.size(), count);
@@ -69,7 +71,7 @@ class HostSums {
     sums.Hold(first, end - first, count);
   }
 
-  /// Runs one step. `window`: the range of the vector that this rank holds; updated.
+  /// Runs one step. `window`, which is updated, is the range of the vector that this rank holds.
   void Meet(PeerGroup& hosts, const PlanStep& step, Range& window) {
     const auto inside = [&](Range range) {
       return Range{range.begin - window.begin, range.end - window.begin};
@@ -99,7 +101,7 @@ class HostSums {
   PartialSums arriving_;
 };
 
-/// The work of one host's ranks, chunk by chunk.
+/// One rank's part of the allreduce, which is run chunk by chunk.
 class SubtreesOfHost {
  public:
   SubtreesOfHost(const Levels& levels, const Reduction& reduction, bool slices, bool halves,
@@ -135,7 +137,8 @@ class SubtreesOfHost {
   }
 
  private:
-  /// Returns offsets that give every rank on the host a slice, or the leader everything.
+  /// Returns the offsets of the slices of the host's ranks: equal slices if slices_, otherwise the whole
+  /// vector for the leader.
   std::vector<std::size_t> OffsetsOf(std::size_t count) const {
     const auto ranks = levels_.layout().ranks_of(levels_.my_host()).size();
     if (slices_) return EvenOffsets(count, static_cast<int>(ranks));

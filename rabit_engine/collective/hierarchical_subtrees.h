@@ -4,15 +4,16 @@
 // and so can a run of consecutive hosts (partial_sums.h).
 //
 //   inside     each host reduces to its partial sums, through shared memory
-//   between    runs of 1, 2, 4, ... hosts meet and exchange their partial sums; siblings are combined as
-//              they meet, until there is one sum, of all ranks. Short vectors move as in recursive
-//              doubling, long ones as in halving-doubling (plans.h)
+//   between    runs of 1, 2, 4, ... hosts exchange their partial sums and combine siblings, until there is
+//              one sum over all ranks. Short vectors are exchanged as in recursive doubling, long ones as in
+//              halving-doubling (plans.h)
 //   inside     each host broadcasts or allgathers the sum
 //
-// For short vectors, or hosts of different sizes, one rank on each host communicates with other hosts. For
+// For short vectors, or on hosts of different sizes, one rank on each host communicates with other hosts. For
 // long vectors on hosts of equal size, all ranks communicate, each with its slice, as in hierarchical.h.
 //
-// With H hosts and p partial sums (one, two or three for most hosts, at most 2 log2 of the number of ranks):
+// With H hosts, S bytes and p partial sums for each run of hosts (one to three for most runs, and at most
+// 2 log2 of the number of ranks):
 //                 steps        bytes sent by a host    messages sent by a participating rank
 //   short         log2 H       p S log2 H              log2 H
 //   long          2 log2 H     (1 + p) S               (1 + p) log2 H

@@ -29,7 +29,7 @@ Operation OnFloats(const Operation& operation, void* floats, const Reduction& on
   return result;
 }
 
-/// Runs an allreduce or a reduce. `output` is null on a member that receives no result.
+/// Runs an allreduce or a reduce. `output` is nullptr on a member that receives no result.
 void ReduceInFloats(const Operation& operation, void* output, const RunOnFloats& run) {
   const Reduction& reduction = *operation.reduction;
   const std::size_t count = operation.count;

@@ -1,5 +1,6 @@
-// Direct messages between the root and all other members: all data is sent once, and the root's link is the
-// bottleneck. Used for slices whose lengths are known only to the two ranks concerned.
+// Gather and scatter with direct messages between the root and all other members: all data is sent once, and
+// the root's network link is the bottleneck. The length of a slice need only be known to the root and to the
+// member that sends or receives it.
 #pragma once
 
 #include <cstddef>

@@ -10,8 +10,8 @@
 namespace warren::collective {
 namespace {
 
-// The size of the pieces of all peers together: half of a typical L2 cache, so that the pieces are still
-// cached when they are combined.
+// The total size of the pieces received in one step: half of a typical L2 cache of 2 MiB, so that the pieces
+// are still cached when they are combined.
 constexpr std::size_t kScratchBytes = 1 << 20;
 
 /// The reduce-scatter of one chunk of every slice.

@@ -8,9 +8,9 @@
 namespace warren::collective {
 namespace {
 
-/// Returns the maximum number of partial sums of any consecutive ranks. A range of ranks decomposes into at
-/// most two runs of subtrees. The sizes within a run are all different, so that a run has at most one subtree
-/// per level. Ranks that wrap around form two ranges, of one run each.
+/// Returns an upper bound for the number of partial sums of any consecutive ranks. A range of ranks
+/// decomposes into at most two runs of subtrees, each with at most one subtree per level of the order. Ranks
+/// that wrap around form two ranges, of one run each.
 std::size_t MaxSums(const Reduction& reduction, int world_size) {
   return reduction.order_matters() ? std::max(1, 2 * NumLevels(world_size)) : 1;
 }

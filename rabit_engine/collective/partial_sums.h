@@ -1,12 +1,11 @@
 // Partial sums of subtrees of the order of reduction (reduce/order.h): the results of combining some ranks'
 // values as far as possible before the other ranks' values are known. A rank, or a host with several ranks,
-// holds the partial sums of consecutive ranks; it receives partial sums from its neighbor, adds its own
-// values, and passes them on. There are few partial sums: siblings are combined as soon as they meet, so that
-// there is one for each maximal subtree of the ranks (Decompose in order.h), and only one if the order does
-// not matter.
+// holds the partial sums of consecutive ranks; it receives partial sums from a peer and combines them to its
+// own. There are few partial sums: siblings are combined as soon as both are present, so that there is one
+// for each maximal subtree of the ranks (Decompose in order.h), and only one if the order does not matter.
 //
-// Ranks are consecutive cyclically: 0 follows the last. Partial sums on both sides of the wrap stay in the
-// order of arrival until Total(), when all are present.
+// "Consecutive" is meant cyclically: rank 0 follows the last rank. Partial sums on both sides of this wrap
+// stay in the order of arrival until Total(), when those of all ranks are present.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +19,7 @@
 
 namespace warren::collective {
 
-/// Not thread-safe. The reduction must outlive it.
+/// Not thread-safe. The reduction must outlive this object.
 class PartialSums {
  public:
   /// Allocates memory for the partial sums of any consecutive ranks of `world_size`, each of up to
@@ -28,13 +27,14 @@ class PartialSums {
   PartialSums(const Reduction& reduction, int world_size, std::size_t max_count);
 
   /// Replaces the contents with the partial sums of `ranks` ranks from `first` on, each of `count` elements.
-  /// The values are undefined until they have been received into values(). `ranks` may be 0.
+  /// The values are undefined until they have been written to values(). `ranks` may be 0.
   void Hold(int first, int ranks, std::size_t count);
 
-  /// The values of all partial sums, one after another: the bytes to send or receive.
+  /// The values of all partial sums, one after another, to be sent or to be received into.
   std::span<std::byte> values() const;
 
-  /// The values of a range of elements of all partial sums, in as few pieces as possible.
+  /// Returns these elements of all partial sums: one piece if the range is the whole vector, otherwise one
+  /// piece for each partial sum.
   std::vector<std::span<const std::byte>> ValuesOf(Range range) const;
 
   /// Drops the elements outside the range from all partial sums.
@@ -46,7 +46,8 @@ class PartialSums {
   /// follow the ranks added last.
   void Absorb(const PartialSums& others);
 
-  /// Writes the sum of all ranks, which must have been absorbed, and drops all partial sums.
+  /// Writes the sum over all ranks to `out`, and drops all partial sums. The values of all ranks must be
+  /// present.
   void Total(void* out);
 
  private:
@@ -64,7 +65,7 @@ class PartialSums {
   Scratch slots_;
   std::size_t count_ = 0;
   std::size_t value_bytes_ = 0;
-  std::vector<Sum> sums_;  // the i-th is in slot i
+  std::vector<Sum> sums_;  // the value of the i-th is in slot i
 };
 
 }  // namespace warren::collective

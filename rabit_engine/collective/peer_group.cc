@@ -12,13 +12,15 @@
 namespace warren {
 namespace {
 
-// Size of pieces for `consume`: a piece and the data it is combined with fit the L2 cache.
+// The maximum size of the pieces that are passed to `consume`, unless an element is larger. A piece and the
+// data with which it is combined fit the L2 cache.
 constexpr std::size_t kPieceBytes = std::size_t{128} << 10;
-// If nothing more can be read, a partial piece above this size is combined immediately instead of waiting for
-// the rest.
+// If nothing more can be read, an incomplete piece of at least this size is consumed immediately instead of
+// waiting for the rest.
 constexpr std::size_t kWorthConsuming = std::size_t{32} << 10;
 
-// Memory for pieces outlives the group, because allocating 128 KiB for each collective costs page faults.
+// The memory for pieces is kept between calls, because allocating 128 KiB for each collective costs page
+// faults.
 struct PieceBuffer {
   std::size_t bytes = 0;
   collective::Scratch scratch{0};
@@ -62,7 +64,7 @@ struct PeerGroup::Outgoing {
   Link* link;
   CallTag tag;
   std::size_t tag_bytes;          ///< 0 if the peer has already been sent the tag
-  std::size_t done = 0;           ///< bytes sent, of tag and data
+  std::size_t done = 0;           ///< bytes of tag and data that have been sent; unused if there are frames
   int after = -1;                 ///< index of an earlier message to the same peer, which must end first
   FrameWriter* frames = nullptr;  ///< nullptr if the message has no frames
   bool finished() const { return frames != nullptr ? frames->finished() : done == tag_bytes + send->bytes; }
@@ -75,11 +77,11 @@ struct PeerGroup::Incoming {
   std::size_t done = 0;
   int after = -1;
   std::array<std::byte, sizeof(CallTag)> tag;
-  std::byte* piece = nullptr;  ///< for `consume`: memory, its size, and the bytes in it
-  std::size_t piece_capacity = 0;
-  std::size_t piece_bytes = 0;
-  std::size_t consumed = 0;
-  FrameReader* frames = nullptr;  ///< nullptr if the message has no frames
+  std::byte* piece = nullptr;      ///< memory for the next piece for `consume`, if it is used
+  std::size_t piece_capacity = 0;  ///< the size of this memory
+  std::size_t piece_bytes = 0;     ///< the number of bytes received into it
+  std::size_t consumed = 0;        ///< the number of bytes that have been passed to `consume`
+  FrameReader* frames = nullptr;   ///< nullptr if the message has no frames
   bool finished() const { return done == tag_bytes + receive->bytes; }
 };
 

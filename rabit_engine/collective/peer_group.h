@@ -1,11 +1,11 @@
 // The ranks that participate in one collective, and the bytes they exchange. Algorithms communicate only
 // through this class, or in shared memory (hosts()). A group numbers its members 0, 1, ...; `peer` is always
-// the number of a member. The members may be all ranks of the world, those of one host, or one of each host.
+// the number of a member. The members are all ranks of a communicator, or one rank of each of its hosts.
 //
-// On every link a collective begins with a CallTag, which the receiver compares with its own call: if two
-// ranks call different collectives, or pass different counts, the receiver throws Misuse instead of producing
-// a wrong result. If only the sender and the receiver of a message know its length (CountsAreOfMessages),
-// each message has a tag.
+// On every link, the first message of a collective is preceded by a CallTag, which the receiver compares with
+// its own call: if two ranks call different collectives, or pass different counts, the receiver throws Misuse
+// instead of producing a wrong result. If only the sender and the receiver of a message know its length
+// (CountsAreOfMessages), each message has a tag.
 #pragma once
 
 #include <cstddef>
@@ -31,17 +31,17 @@ struct Send {
 /// Bytes to be received: into memory, or in pieces passed to a function while they are still in the cache.
 struct Receive {
   int peer = -1;
-  void* data = nullptr;  ///< the destination; nullptr: the bytes go to `consume`
+  void* data = nullptr;  ///< the destination; nullptr if the bytes are passed to `consume`
   std::size_t bytes = 0;
-  /// Called in order, with pieces that consist of whole elements. Offset (in the message) and length are in
-  /// bytes.
+  /// Called with the pieces of the message in order; each consists of whole elements. `offset` is the piece's
+  /// position in the message.
   std::function<void(const std::byte* piece, std::size_t offset, std::size_t bytes)> consume;
 };
 
 class FrameReader;
 class HostCollectives;
 
-/// The members that share memory, and access to that memory.
+/// The assignment of all ranks to hosts, and the shared memory of this rank's host.
 struct Hosts {
   HostCollectives* memory = nullptr;  ///< nullptr if this rank shares memory with no other
   const HostLayout* layout = nullptr;
@@ -49,9 +49,9 @@ struct Hosts {
 
 /// Not thread-safe; one collective at a time.
 ///
-/// A message of 0 bytes transfers only the tag, and nothing at all if an earlier message to the same peer has
-/// carried the tag of this collective. A barrier can therefore consist of empty messages only if no member
-/// sends to the same peer twice.
+/// A message of 0 bytes transfers only its tag, or nothing at all if an earlier message to the same peer has
+/// carried the tag. A barrier can therefore consist of empty messages only if no member sends to the same
+/// peer twice.
 class PeerGroup {
  public:
   /// `members` are the ranks of the group, `index` is this rank's position among them. The transport and the
@@ -67,7 +67,7 @@ class PeerGroup {
 
   void Begin(const CallTag& tag, Clock::time_point deadline);
 
-  /// nullptr if it is unknown which ranks share memory.
+  /// nullptr if the group was constructed without hosts.
   const Hosts* hosts() const { return hosts_; }
   Transport& transport() const { return transport_; }
   const CallTag& tag() const { return tag_; }
@@ -84,9 +84,10 @@ class PeerGroup {
 
   /// Sends and receives concurrently; returns when the transport has taken all sends and all receives have
   /// ended. Messages between two members keep their order over several calls. Pieces passed to `consume` are
-  /// whole elements of `tag.element_bytes`, and about 128 KiB long unless elements are larger. Throws
-  /// LostPeer, TimedOut, LocalShortage, or Misuse if a peer's tag differs (the transport is then aborted, so
-  /// that no rank waits for this rank). A member cannot send messages to itself.
+  /// whole elements of `tag.element_bytes`, and at most 128 KiB long unless one element is longer. Throws
+  /// LostPeer, TimedOut, LocalShortage, EngineError if a peer's bytes are not valid frames, or Misuse if a
+  /// peer's tag differs (the transport is then aborted, so that no rank waits for this rank). A member cannot
+  /// send messages to itself.
   void Exchange(std::span<const Send> sends, std::span<const Receive> receives);
 
  private:
@@ -109,12 +110,13 @@ class PeerGroup {
   const Hosts* hosts_ = nullptr;
   CallTag tag_;
   Clock::time_point deadline_;
-  bool has_exchanged_ = false;  ///< Exchange has been called since Begin
+  bool has_exchanged_ = false;  ///< whether Exchange has been called since the last Begin
   std::vector<bool> sent_tag_;
   std::vector<bool> checked_tag_;
-  /// The readers that the current call uses, with their peers.
+  /// The readers of frames that the current collective uses, with their peers.
   std::vector<std::pair<int, std::unique_ptr<FrameReader>>> readers_;
-  // For the current Exchange; kept so that the next one need not allocate.
+  // The messages of the current Exchange. The vectors are members so that they need not be allocated each
+  // time.
   std::vector<Outgoing> outgoing_;
   std::vector<Incoming> incoming_;
   std::vector<Interest> interests_;

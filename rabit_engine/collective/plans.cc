@@ -23,8 +23,8 @@ PlanStep DoubleInRightNode(int index, const Siblings& nodes, Range all) {
   return step;
 }
 
-/// Returns the part of the vector that a member holds if its node has 2^halvings members. Bit k of the index
-/// determines the half that was kept in halving k.
+/// Returns the part of the vector that a member still reduces after this number of halvings. Bit k of its
+/// index determines the half that it kept in halving k.
 Range WindowOf(int index, int halvings, std::size_t count) {
   Range window{0, count};
   for (int k = 0; k < halvings; ++k) {

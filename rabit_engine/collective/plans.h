@@ -1,6 +1,7 @@
-// The steps of recursive doubling and halving-doubling for one member: the peers it meets at each level of
-// the order (levels.h), and the parts of the vector that move. For these parts, the algorithms send either
-// sums (recursive_doubling.cc, halving_doubling.cc) or several partial sums (hierarchical_subtrees.cc).
+// The steps of recursive doubling and halving-doubling for one member: the peers with which it exchanges data
+// at each level of the order (levels.h), and the parts of the vector that are exchanged. For each part, the
+// algorithms send one sum (recursive_doubling.cc, halving_doubling.cc) or several partial sums
+// (hierarchical_subtrees.cc).
 #pragma once
 
 #include <cstddef>
@@ -19,26 +20,27 @@ struct Part {
   Range range;
 };
 
-/// One level, at which two nodes meet. A member sends the `given` parts, and combines the part it keeps with
-/// the peer's values, which represent the whole other node.
+/// One level, at which two nodes meet. A member sends the `given` parts, and combines the part that it keeps,
+/// if any, with the peer's values, which are the sum over the whole other node.
 struct PlanStep {
   Siblings nodes;
   std::vector<Part> given;
   std::optional<Part> kept;
 };
 
-/// Recursive doubling: the whole vector moves in each step, and every member keeps it.
+/// Returns the steps of recursive doubling: every member sends and keeps the whole vector in each step.
 std::vector<PlanStep> PlanDoubling(int index, int size, std::size_t count);
 
-/// The reduce-scatter of halving-doubling: where equal nodes meet, every member keeps one half of its window
-/// and gives the other half away; the members of a smaller right node give all they hold, and are finished.
+/// Returns the steps of halving-doubling's reduce-scatter: when nodes of equal size meet, every member keeps
+/// one half of its window and gives the other half away; the members of a smaller right node give away all
+/// they hold, which is their last step.
 std::vector<PlanStep> PlanHalving(int index, int size, std::size_t count);
 
-/// Runs the steps in reverse once each member has the result for the part it kept, so that each member
-/// receives the results for the parts it gave away.
+/// Runs the steps in reverse: each member receives the results for the parts that it gave away. Called when
+/// each member has the result for the part that it kept last.
 void AllgatherBack(PeerGroup& group, std::span<const PlanStep> steps, const VectorView& vector);
 
-/// All peers in the steps, each once.
+/// Returns all peers in the steps, each once.
 std::vector<int> PeersOf(std::span<const PlanStep> steps);
 
 }  // namespace warren::collective

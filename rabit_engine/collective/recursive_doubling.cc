@@ -10,7 +10,8 @@
 namespace warren::collective {
 namespace {
 
-// The chunk size, which limits the scratch memory. For longer messages, other algorithms are normally chosen.
+// The chunk size of the allreduce, which limits the scratch memory. For longer vectors, other algorithms are
+// normally chosen.
 constexpr std::size_t kDoublingChunkBytes = 256 << 10;
 
 void Meet(PeerGroup& group, const PlanStep& step, const VectorView& vector, const Reduction& reduction,
@@ -26,8 +27,8 @@ void Meet(PeerGroup& group, const PlanStep& step, const VectorView& vector, cons
   reduction.Combine(own, peer_is_left ? scratch : own, peer_is_left ? own : scratch, all.size());
 }
 
-/// Slices first, first + 1, ... cyclically: two ranges of the buffer, of which the second is empty unless the
-/// slices wrap around.
+/// The bytes of the slices first, first + 1, ..., where slice 0 follows the last slice. They are two ranges
+/// of the buffer; the second is empty unless the slices wrap around.
 struct CyclicSlices {
   Range before_wrap;
   Range after_wrap;
@@ -40,7 +41,7 @@ CyclicSlices SlicesFrom(std::span<const std::size_t> offsets, int first, int cou
   return {{offsets[first], offsets[std::min(end, size)]}, {offsets[0], offsets[std::max(end - size, 0)]}};
 }
 
-/// Peers at distances 1, 2, 4, ... in one direction, +1 or -1.
+/// Returns the peers at distances 1, 2, 4, ... in one direction, +1 or -1.
 std::vector<int> PeersAtDoublingDistances(const PeerGroup& group, int direction) {
   std::vector<int> peers;
   for (int distance = 1; distance < group.size(); distance *= 2) {
@@ -49,7 +50,8 @@ std::vector<int> PeersAtDoublingDistances(const PeerGroup& group, int direction)
   return peers;
 }
 
-/// The peers below and above this member that the cyclic algorithms use, one of each per step.
+/// The peers at doubling distances below and above this member, one of each per step. Links this member with
+/// them.
 struct Dissemination {
   explicit Dissemination(PeerGroup& group)
       : below(PeersAtDoublingDistances(group, -1)), above(PeersAtDoublingDistances(group, +1)) {

@@ -68,7 +68,7 @@ constexpr Algorithm kBuiltIn[] = {
 };
 
 std::vector<const Algorithm*>& All() {
-  // Never destroyed: another thread may end the process during a call.
+  // The list is never destroyed, because another thread may end the process during a call.
   static auto& all = *[] {
     auto* rows = new std::vector<const Algorithm*>;
     for (const Algorithm& algorithm : kBuiltIn) rows->push_back(&algorithm);
@@ -99,7 +99,7 @@ bool Algorithm::Serves(Collective collective) const {
       return scatter != nullptr;
     case Collective::kAllToAll:
       return all_to_all != nullptr;
-    case Collective::kExchange:  // not chosen from a table (exchange.h, native_communicator.cc)
+    case Collective::kExchange:  // no algorithm serves these three: see native_communicator.cc
     case Collective::kSendReceive:
     case Collective::kSplit:
       return false;

@@ -25,7 +25,7 @@ class Ring {
 
   int index() const { return group_.index(); }
   int size() const { return group_.size(); }
-  /// The member at this distance along the ring, from -size() to size().
+  /// Returns the member at this distance along the ring. `distance` is at least -size().
   int MemberAt(int distance) const { return (index() + distance + size()) % size(); }
 
   int next() const { return next_; }
@@ -61,7 +61,7 @@ class TravellingSums {
   void Run(std::span<const Range> chunks) {
     std::span<const std::byte> sent = BytesOf(vector_, chunks[ring_.MemberAt(-1)]);
     for (int passed = 1; passed < ring_.size(); ++passed) {
-      // The slice that arrives has passed this many members. It started at the member after its destination.
+      // The slice that arrives has passed `passed` members. It started at the member after its destination.
       const int slice = ring_.MemberAt(-1 - passed);
       const int first = (slice + 1) % ring_.size();
       arriving_.Hold(first, passed, chunks[slice].size());
@@ -118,7 +118,7 @@ void BroadcastRing(PeerGroup& group, void* buffer, std::size_t bytes, int root) 
   const std::size_t chunks = NumChunks(bytes, kRingChunkBytes);
   std::vector<Send> sends;
   std::vector<Receive> receives;
-  // A chunk arrives while the previous one leaves.
+  // In each step, a member receives a chunk while it sends the previous one.
   for (std::size_t step = 0; step <= chunks; ++step) {
     sends.clear();
     receives.clear();

@@ -9,15 +9,15 @@
 // With n members, L = ceil(log2 n), S bytes (equal slices) and C chunks of a slice (broadcast: of the
 // vector):
 //                     steps           bytes sent by a member                          messages
-//   reduce-scatter    C (n - 1)       S (n - 1)/n, times up to L if order matters     C (n - 1)
+//   reduce-scatter    C (n - 1)       S (n - 1)/n, times up to about L if the         C (n - 1)
+//                                     order matters
 //   allgather         n - 1           S (n - 1)/n                                     n - 1
-//   allreduce         both            both                                            both
-//   broadcast         C + n - 1       S                                               C
+//   allreduce         the sum of reduce-scatter and allgather
+//   broadcast         C + n - 2       S (the last member: 0)                          C
 // Scratch: 2 partial sums if the order does not matter, 4 L otherwise, of one chunk each.
 //
-// Best for long vectors of integers, and for long allgathers and broadcasts: each member has two links, all
-// members send the same amount, and if the network is a chain of hosts, each of the chain's links is used
-// once.
+// Best for long vectors of integers, and for long allgathers and broadcasts: each member has only two links,
+// and no member sends more than the others.
 //
 // Sources: P. Patarasu, X. Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC
 // 69(2), 2009; R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of Collective Communication Operations in

@@ -1,4 +1,5 @@
-// Collectives for worlds on a single host, through the ranks' shared memory (host/host_collectives.h).
+// Collectives for communicators whose ranks are all on one host, through the memory that these ranks share
+// (host/host_collectives.h).
 #pragma once
 
 #include <cstddef>

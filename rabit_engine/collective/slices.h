@@ -9,14 +9,14 @@
 
 namespace warren::collective {
 
-/// Elements [begin, end), or bytes where stated.
+/// Elements [begin, end) of a vector. An element is one byte in collectives that do not reduce.
 struct Range {
   std::size_t begin = 0;
   std::size_t end = 0;
   std::size_t size() const { return end - begin; }
 };
 
-/// The number of elements in a chunk of about `chunk_bytes`; at least one, however large an element is.
+/// The number of elements in a chunk of at most `chunk_bytes`; one if an element is larger.
 inline std::size_t ElementsPerChunk(std::size_t chunk_bytes, std::size_t element_bytes) {
   return std::max<std::size_t>(1, chunk_bytes / element_bytes);
 }

@@ -10,12 +10,12 @@
 namespace warren::collective {
 namespace {
 
-// Chunk size for reductions: the size of the pieces that PeerGroup passes on. Smaller chunks would cost more
-// messages without using the cache better.
+// Chunk size for reductions: the size of the pieces in which PeerGroup combines messages. Smaller chunks
+// would cost more messages without using the cache better.
 constexpr std::size_t kReduceChunkBytes = 128 << 10;
 
-// Chunk size for broadcasts, which combine nothing: each chunk costs a round of waiting, but the larger the
-// chunks and the more levels, the longer the last member waits for its first chunk.
+// Returns the chunk size for broadcasts. Each chunk costs a round of waiting, but the larger the chunks are,
+// the longer the members at the bottom of the tree wait for the first one.
 std::size_t BroadcastChunkBytes(std::size_t bytes, int size) {
   constexpr std::size_t kLeast = 128 << 10;
   constexpr std::size_t kMost = 1 << 20;

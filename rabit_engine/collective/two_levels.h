@@ -1,5 +1,5 @@
-// Hosts and their ranks as two levels, for collectives that use shared memory inside hosts and links between
-// them.
+// Hosts and their ranks as two levels, for collectives that use shared memory within hosts and links between
+// hosts.
 #pragma once
 
 #include <cstddef>
@@ -10,14 +10,14 @@
 
 namespace warren::collective {
 
-/// From this vector size on, if all hosts have the same number of ranks, all ranks on a host use the network,
-/// with a slice each. Otherwise only the leaders use the network: slices cost two more synchronizations
-/// inside the host.
+/// In an allreduce of at least this size, if all hosts have the same number of ranks, all ranks on a host use
+/// the network, with a slice each. Otherwise only the leaders use the network: slices cost two more
+/// synchronizations inside the host.
 inline constexpr std::size_t kSliceBytes = std::size_t{64} << 10;
 
 /// All slices of a host share its network interface, so each takes longer than the same number of bytes would
-/// alone. The algorithm is chosen as if there were at most this many slices, which is the best compromise for
-/// 10 and 100 GbE (simulated: bench/loggp).
+/// alone. To account for this, the algorithm between hosts is chosen as if there were at most this many
+/// slices. This number is the best compromise for 10 and 100 GbE (simulated: bench/loggp).
 inline constexpr std::size_t kRanksThatShare = 4;
 
 /// The two levels as seen by one rank, for one call.
@@ -36,13 +36,14 @@ class Levels {
   int my_host() const { return my_host_; }
   int local_index() const { return layout_.local_index(world_.index()); }
 
-  /// One rank on each host: `root` for its own host, the leaders for the others.
+  /// Returns one rank on each host: `root` on its own host, the leaders on the other hosts.
   std::vector<int> Representatives(int root) const {
     return OneOfEach(
         [&](int host) { return host == layout_.host_of(root) ? root : layout_.leader_of(host); });
   }
   std::vector<int> Leaders() const { return Representatives(layout_.leader_of(0)); }
-  /// The ranks on all hosts that have the same local index as this rank. The hosts must have equal sizes.
+  /// Returns the ranks on all hosts that have the same local index as this rank. All hosts must have the same
+  /// number of ranks.
   std::vector<int> Counterparts() const {
     return OneOfEach([&](int host) { return layout_.ranks_of(host)[local_index()]; });
   }
@@ -58,7 +59,7 @@ class Levels {
     body(group);
   }
 
-  /// The situation of a collective in which each host acts as one rank.
+  /// Returns the situation of a collective in which each host acts as one rank.
   Situation BetweenHosts(Collective collective, std::size_t bytes) const {
     Situation situation;
     situation.collective = collective;

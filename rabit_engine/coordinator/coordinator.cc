@@ -269,7 +269,7 @@ void Coordinator::LookForLate(double now, Answer& answer) {
   for (const auto& [name, error] : failed) {
     const auto row = rows_.find(name);
     if (row == rows_.end()) continue;  // already ended with its group
-    // Fail the whole group, regardless of the ranks that have submitted its members.
+    // All submitted members of the group fail, too, no matter which ranks have submitted them.
     std::vector<std::string> names{name};
     for (const std::string& group : row->second.groups) {
       const std::vector<std::string>& members = groups_.at(group).names;

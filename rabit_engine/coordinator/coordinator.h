@@ -1,4 +1,5 @@
-// Rank 0's decisions, computed from the messages of all ranks. Uses no clock and does no communication.
+// Rank 0's decisions about named operations, computed from the reports of all ranks. Uses no clock and does
+// no communication.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +19,7 @@ struct Patience {
   /// Seconds until a warning names the ranks that have not submitted a name. The warning is repeated each
   /// time the wait has doubled.
   double warns_after = 60;
-  /// Seconds until the operation ends with an error that has the warning's text; 0: never.
+  /// Seconds until the operation ends with an error that has the warning's text; 0 means never.
   double fails_after = 0;
 };
 
@@ -27,7 +28,7 @@ class Coordinator {
   /// See Participant::KnownBeside.
   using KnownBeside = std::function<std::vector<std::string>(const Request&)>;
 
-  /// `rank_in_job` maps a rank to its rank in the job, for error messages and warnings.
+  /// `rank_in_job` maps a rank to its rank in the job, which answers, errors and warnings contain.
   Coordinator(int size, Settings settings, Patience patience, std::function<int(int)> rank_in_job);
 
   /// Whether all ranks must send their reports even if no rank has anything to report.
@@ -36,8 +37,8 @@ class Coordinator {
   void Propose(const Settings& settings);
   /// Returns the answer to the ranks' messages of one cycle. `messages` is in rank order.
   Answer Take(std::span<const RankReport> messages, const KnownBeside& known_beside, double now);
-  /// Returns the warnings since the last call, e.g. "'x' ... has been ready on rank 0 but not on rank 1 for
-  /// 60 s".
+  /// Returns the warnings that were made since the last call, e.g. "'x' ... has been ready on rank 0 but not
+  /// on rank 1 for 60 s".
   std::vector<std::string> TakeWarnings();
 
  private:
@@ -49,18 +50,18 @@ class Coordinator {
     double since = 0;
     double next_warning = 0;
     std::string error;
-    bool is_complete = false;                      ///< ready on all ranks, but waiting for its group
+    bool is_complete = false;                      ///< whether it only waits for the rest of its group
     std::vector<std::string> groups;               ///< the groups in which ranks have submitted the name
     std::vector<std::vector<std::uint64_t>> sent;  ///< for an all-to-all, by rank
     std::vector<std::vector<std::uint64_t>> received;
   };
   /// A group of names; kept until its last member has ended.
   struct Group {
-    std::uint32_t size = 0;  ///< as given by rank `first`
+    std::uint32_t size = 0;  ///< as given by rank `first`; the smallest size given if the ranks disagree
     int first = 0;           ///< the first rank that submitted a member
     std::vector<std::string> names;
     std::vector<std::string> complete;  ///< in the order in which they became complete
-    std::string error;                  ///< applies to all members, including those not submitted yet
+    std::string error;                  ///< the error of all members, including those not submitted yet
     std::vector<std::string> ended;     ///< members that ended with the error
   };
 

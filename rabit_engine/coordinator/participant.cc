@@ -7,7 +7,7 @@
 namespace warren::coordinator {
 namespace {
 
-// Flags in the first word; combined over all ranks by bitwise AND, like all words.
+// Flags in the first word, which are combined over all ranks by bitwise AND, like all words.
 constexpr std::uint64_t kHasNothingToTell = 1;
 constexpr std::uint64_t kIsIdle = 2;
 
@@ -27,7 +27,8 @@ void Participant::Add(Request request, double now) {
   TakeBit(waiting);
 }
 
-/// Gives the operation a bit if the cache contains it exactly as this rank has submitted it.
+/// Gives the operation the bit of its name if the cache contains the operation exactly as this rank has
+/// submitted it.
 void Participant::TakeBit(WaitingRequest& waiting) {
   const Request& wanted = waiting.request;
   const auto place = places_.find(wanted.name);
@@ -49,8 +50,8 @@ void Participant::LoseBit(WaitingRequest& waiting) {
   ++num_untold_;
 }
 
-/// Drops the bits of operations that have waited too long: they must be reported to rank 0, which names the
-/// missing ranks.
+/// Drops the bits of operations that have waited too long, so that they are reported to rank 0, which warns
+/// of the missing ranks.
 void Participant::AskAgain(double now) {
   if (now < next_look_) return;
   next_look_ = now + settings_.patience / 4;
@@ -127,8 +128,8 @@ void Participant::Accept(const Answer& answer) {
   if (!answer.joined.empty()) {
     has_joined_ =
         has_joined_ || std::find(answer.joined.begin(), answer.joined.end(), rank_) != answer.joined.end();
-    // A joined rank cannot take part in these operations. Forget them, so that they are reported to rank 0,
-    // which ends them with an error.
+    // Joined ranks cannot take part in these operations. Their names are forgotten, so that they are reported
+    // to rank 0, which ends them with an error.
     for (std::size_t bit = 0; bit < known_.size(); ++bit) {
       if (known_[bit] && !known_[bit]->request->signature.takes_joined())
         Forget(std::string(known_[bit]->request->name));
@@ -171,7 +172,7 @@ std::optional<int> Participant::TakeLastJoined() {
 void Participant::Remember(const std::shared_ptr<const Request>& request, const Request& own) {
   if (capacity_ == 0 || request->group_size > capacity_) return;
   Forget(request->name);
-  // If the group is reused for other names, only one set of names can have bits.
+  // If the group's name is used again with other members, only one set of members can have bits.
   const auto group = known_of_group_.find(request->group);
   if (group != known_of_group_.end() && group->second.size() >= request->group_size)
     ForgetGroup(request->group);

@@ -1,6 +1,6 @@
-// One rank's part in the cycles of named operations: its ready operations, the cache of names that all ranks
-// know, and the agreed operations. Uses no clock and does no communication. The caches of all ranks are equal
-// after every cycle, because they result from the same agreements in the same order.
+// One rank's part in the cycles of named operations: its waiting operations, the cache of names, and the
+// agreed operations. Uses no clock and does no communication. The caches of all ranks are equal after every
+// cycle, because they result from the same answers in the same order.
 //
 // A cycle: words = Words(); words = bitwise AND over all ranks; if (Agree(words)) Accept(rank 0's answer to
 // the TakeReport() of all ranks).
@@ -24,23 +24,23 @@ namespace warren::coordinator {
 
 class Participant {
  public:
-  /// `capacity`: the maximum number of names with a bit in Words(); must be the same on all ranks. When all
-  /// bits are taken, the least recently used name loses its bit.
+  /// `capacity`: the maximum number of cached names, each of which has a bit in Words(); must be the same on
+  /// all ranks. If the cache is full, the least recently used name is removed, together with its group.
   Participant(int rank, Settings settings, std::size_t capacity);
 
-  /// Adds an operation that is ready on this rank. Its name must not be waiting already (see IsWaiting).
-  /// Times, here and below, are seconds on any clock of this rank.
+  /// Adds an operation that is ready on this rank. No other operation with its name may be waiting
+  /// (IsWaiting). Times, here and below, are seconds on any clock of this rank.
   void Add(Request request, double now);
   bool IsWaiting(const std::string& name) const { return waiting_.contains(name); }
   /// From this call on, this rank submits no more operations. Once none of its operations is waiting, it
   /// contributes neutral elements until all ranks have joined.
   void Join() { joins_ = Said::kNew; }
-  /// Closes the coordinator for all ranks.
+  /// Ends the named operations on all ranks.
   void Leave() { leaves_ = Said::kNew; }
   bool joins() const { return joins_ != Said::kNothing; }
 
-  /// Returns the words to combine over all ranks by bitwise AND. `has_news`: rank 0 needs the reports of all
-  /// ranks.
+  /// Returns the words that must be combined over all ranks by bitwise AND. `has_news`: whether rank 0 needs
+  /// the reports of all ranks in any case.
   std::vector<std::uint64_t> Words(double now, bool has_news = false);
   /// Moves the operations that are ready everywhere, according to the combined words `all`, to ready().
   /// Returns whether all ranks must send reports to rank 0.
@@ -54,14 +54,14 @@ class Participant {
   const ReadyList& ready() const { return ready_; }
   const Settings& settings() const { return settings_; }
   bool Knows(const std::string& name) const { return places_.contains(name); }
-  /// Returns the names that all ranks know and that must be forgotten when a rank requests `request`, which
-  /// has no bit: the same name, if it is cached, and one name of the request's group, with which the whole
-  /// group is forgotten.
+  /// Returns the cached names that all ranks must forget when a rank reports `request`: the request's own
+  /// name, and one name of the request's group, with which the whole group is forgotten; each only if it is
+  /// cached.
   std::vector<std::string> KnownBeside(const Request& request) const;
-  /// Returns the rank (in the job) that joined last, once, after all ranks have joined and all operations
-  /// agreed on before have been run; otherwise nullopt.
+  /// If all ranks have joined and ready() is empty, returns the rank, in the job, that joined last, but only
+  /// in the first call after that. Otherwise returns nullopt.
   std::optional<int> TakeLastJoined();
-  /// The rank, in the job, that has called Leave; -1 if none has.
+  /// The rank, in the job, that has ended the named operations by calling Leave; -1 if none has.
   int left() const { return left_; }
 
  private:
@@ -70,7 +70,7 @@ class Participant {
     Request request;
     double since = 0;
     std::uint64_t number = 0;        ///< submission order
-    bool told = false;               ///< the request has been reported to rank 0
+    bool told = false;               ///< whether the request has been reported to rank 0
     std::optional<std::size_t> bit;  ///< the name's bit in the words, if it has one
   };
   struct Known {
@@ -107,7 +107,7 @@ class Participant {
   std::uint64_t num_added_ = 0;
   Said joins_ = Said::kNothing;
   Said leaves_ = Said::kNothing;
-  bool has_joined_ = false;  ///< this rank has joined, and rank 0 has announced it to all ranks
+  bool has_joined_ = false;  ///< whether rank 0 has announced to all ranks that this rank has joined
   std::optional<int> last_joined_;
   int left_ = -1;
   bool all_are_idle_ = true;

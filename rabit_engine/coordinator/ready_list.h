@@ -24,9 +24,9 @@ class ReadyList {
   /// Inserts `ready` after all entries of the same or a higher priority.
   void Add(Ready ready);
   bool empty() const { return ready_.empty(); }
-  /// Takes the first entry. If it is an allreduce with a built-in operation, also takes, in order, those
-  /// other allreduces of the same type and operation (averages only with averages) that still fit into
-  /// `fusion_bytes`.
+  /// Removes and returns the first entry, if any. If it is an allreduce with a built-in operation, also
+  /// takes, in order, those other allreduces of the same type and operation (averages only with averages)
+  /// that still fit into `fusion_bytes`.
   std::vector<Ready> TakeBatch(std::uint64_t fusion_bytes);
 
  private:

@@ -1,6 +1,7 @@
-// Finds good settings by trial: rank 0 measures how fast bytes are reduced with each candidate and keeps the
-// best. Fusion sizes are tried first; then cycle times, with the best fusion size. Each candidate is rated by
-// the median of several samples, so that a single disturbance does not decide.
+// Finds good settings by trial: rank 0 measures how many bytes per second the named operations process with
+// each candidate, and keeps the best candidate. Fusion sizes are tried first; then cycle times, with the best
+// fusion size. Each candidate is rated by the median of several samples, so that a single disturbance does
+// not decide.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +18,8 @@ class Tuner {
   explicit Tuner(Settings begin);
   /// The settings to use now.
   const Settings& settings() const { return candidates_[current_]; }
-  /// Records that `bytes` were reduced in a cycle of `seconds`, measured from the end of the previous cycle.
+  /// Records that `bytes` were processed in a cycle of `seconds`, measured from the end of the previous
+  /// cycle.
   void Add(std::uint64_t bytes, double seconds);
   bool is_done() const { return stage_ == Stage::kDone; }
 

@@ -206,8 +206,8 @@ bool DeviceCollectives::IsCaptured(const Operation& call) {
   return captured != 0;
 }
 
-/// Throws Refused unless calls can be captured into a CUDA graph. All ranks that capture come to the same
-/// answer without communicating.
+/// Throws Refused unless calls can be captured into a CUDA graph. Does not communicate: the result is the
+/// same on all ranks.
 void DeviceCollectives::RequireCapture() const {
   if (communicator_.recovers()) {
     throw Refused(
@@ -281,8 +281,8 @@ void DeviceCollectives::Wait(const Mark& mark) {
     late = true;
   }
   if (late) {
-    // No rank is waiting for its device any longer, so every rank that is not stuck reaches this barrier, and
-    // its error can name a rank that is stuck.
+    // The waits of the other ranks have timed out, too, so every rank that is not stuck reaches this barrier.
+    // If a rank is stuck, the barrier's error names it.
     communicator_.Barrier();
     throw TimedOut(fmt::format(
         "the work on the stream has not ended within {} s (rabit_timeout_sec), although no rank is stuck elsewhere",
@@ -346,7 +346,7 @@ void DeviceCollectives::LookOnce() {
   try {
     communicator_.LookForLosses();
     const char* said = devices_->look(group_);
-    // NCCL often notices first that a rank is gone; our own links then show which one.
+    // If a rank is gone, NCCL often reports an error before our own links show which rank it is.
     if (said != nullptr && ++suspicions_ < kLooksToName) return;
     Check(said);
   } catch (const EngineError&) {

@@ -2,11 +2,12 @@
 // and to the communicator, through which the CUDA parts of all ranks find each other and the job survives
 // losses.
 //
-// Before LoadCheckPoint a collective is enqueued on its stream and may still be running when the call
-// returns, as with NCCL. Meanwhile a thread checks ten times a second whether a rank has been lost; if so, it
-// aborts the work in progress, so that no rank waits forever, and the next call reports the loss. After
-// LoadCheckPoint a call returns when its result is complete and kept on the host; if a rank is lost, the
-// surviving ranks and the restarted one create a new group and continue with that call (recovery/).
+// Without recovery, i.e. before LoadCheckPoint or in jobs that cannot recover, a collective is enqueued on
+// its stream and may still be running when the call returns, as with NCCL. Meanwhile a thread checks ten
+// times a second whether a rank has been lost; if so, it aborts the work in progress, so that no rank waits
+// forever, and the next call reports the loss. With recovery, a call returns when its result is complete and
+// kept on the host; if a rank is lost, the surviving ranks and the restarted one create a new group and
+// continue with that call (recovery/).
 #pragma once
 
 #include <atomic>
@@ -39,7 +40,7 @@ struct DeviceOptions {
   bool tls = false;  ///< whether traffic between hosts must be encrypted
 };
 
-/// Errors are EngineError (LostPeer, TimedOut, Misuse). Not thread-safe.
+/// Errors are EngineError (including LostPeer, TimedOut and Misuse). Not thread-safe, except IsReached.
 class DeviceCollectives {
  public:
   /// Calls a function unless another call of this rank is in progress; no other call starts while the
@@ -48,12 +49,13 @@ class DeviceCollectives {
 
   DeviceCollectives(recovery::RecoverableCommunicator& communicator, const DeviceOptions& options,
                     WhenIdle when_idle);
-  /// Waits for the work in progress, unless it can no longer end.
+  /// Waits for the work in progress, unless it can no longer finish.
   ~DeviceCollectives();
   DeviceCollectives(const DeviceCollectives&) = delete;
   DeviceCollectives& operator=(const DeviceCollectives&) = delete;
 
-  /// Returns the GPU for this rank, chosen by its index on its host, and makes it the thread's current one.
+  /// Chooses a GPU by this rank's index on its host, makes it the thread's current one, and returns its
+  /// number.
   int Select();
   /// Runs one collective; in a group, the outermost EndGroup enqueues it on its stream. Throws Refused if a
   /// stream is being captured into a CUDA graph and the call cannot be captured; then its whole group is
@@ -64,20 +66,22 @@ class DeviceCollectives {
   /// Like Run, and sets a mark after the call. Throws Refused in a group and while the stream is being
   /// captured.
   Mark RunWithMark(const Operation& call);
-  /// Whether Wait would return immediately. Thread-safe.
+  /// Whether Wait would return or throw immediately. Thread-safe.
   bool IsReached(const Mark& mark);
-  /// Returns when the mark is reached. Throws if it can no longer be reached.
+  /// Returns when the mark is reached. Throws EngineError if it can no longer be reached, TimedOut if it is
+  /// not reached within the timeout.
   void Wait(const Mark& mark);
   void BeginGroup() { ++groups_; }
   /// Ends a group that BeginGroup began. Ending the outermost group enqueues its calls, or throws Refused if
   /// one of them was refused.
   void EndGroup();
   bool in_group() const { return groups_ > 0; }
-  /// Returns when all work on the stream is done; immediately before the first collective and after Finish,
-  /// since the stream then holds only the program's own work. Throws Refused in a group, and EngineError if
-  /// the work can no longer finish.
+  /// Returns when all work on the stream is done. Before the first collective and after Finish, returns
+  /// immediately, since the stream then holds only the program's own work. Throws Refused in a group;
+  /// otherwise like Wait.
   void Synchronize(void* stream);
-  /// How collectives run, e.g. "NCCL 2.28.9"; empty before the first one and after an error.
+  /// Returns a description of how collectives run, e.g. "NCCL 2.28.9"; empty before the first collective and
+  /// after an error.
   std::string Describe() const;
   /// Ends device collectives. A collective call.
   void Finish();
@@ -107,7 +111,7 @@ class DeviceCollectives {
   const WarrenDevices* devices_ = nullptr;
   WarrenDeviceHost host_{};
   WarrenDeviceGroup* group_ = nullptr;
-  std::uint64_t linkings_ = 0;       ///< linkings() when the group was made
+  std::uint64_t linkings_ = 0;       ///< communicator_.linkings() when the group was made
   Communicator* links_ = nullptr;    ///< the communicator that the CUDA part uses
   std::exception_ptr host_failure_;  ///< the exception thrown by a function of host_
   std::exception_ptr trouble_;       ///< the error that the watching thread found between calls
@@ -119,8 +123,8 @@ class DeviceCollectives {
   std::vector<Operation> grouped_;
 
   std::set<void*> streams_;  ///< streams on which collectives may still be in progress
-  bool has_graphs_ = false;  ///< whether calls were captured into CUDA graphs
-  int suspicions_ = 0;       ///< number of NCCL errors that no lost rank explains
+  bool has_graphs_ = false;  ///< whether calls of this group were captured into CUDA graphs
+  int suspicions_ = 0;       ///< number of checks that found an NCCL error but no lost rank
   std::mutex watch_mutex_;
   std::condition_variable watch_end_;
   bool watch_ends_ = false;

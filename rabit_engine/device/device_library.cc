@@ -16,7 +16,7 @@ const WarrenDevices& Load() {
   std::string tried;
   const auto wanted = wire::FindVariable("WARREN_CUDA_LIBRARY", &wire::FromEnvironment);
   for (const std::string& file : LibraryCandidates(wanted ? wanted->value : "", LibraryDirectories())) {
-    // Never closed: CUDA cannot be unloaded.
+    // The library is never closed, because CUDA cannot be unloaded.
     void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {
       tried += fmt::format("\n  {}", dlerror());

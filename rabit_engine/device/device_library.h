@@ -8,8 +8,8 @@
 
 namespace warren::device {
 
-/// The files to try, best first: only `wanted` (the value of WARREN_CUDA_LIBRARY) if it is not empty;
-/// otherwise librabit_cuda.so in each of `folders`, then wherever the loader finds it.
+/// Returns the files to try, best first: only `wanted` (the value of WARREN_CUDA_LIBRARY) if it is not empty;
+/// otherwise librabit_cuda.so in each of `folders`, then the plain name, which the loader searches for.
 std::vector<std::string> LibraryCandidates(const std::string& wanted,
                                            const std::vector<std::string>& folders);
 

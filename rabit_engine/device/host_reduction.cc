@@ -12,8 +12,8 @@ namespace {
 struct Float8Format {
   int fraction_bits;
   int bias;
-  unsigned greatest;  ///< the greatest finite number, without sign
-  unsigned nan;
+  unsigned greatest;  ///< the bits of the greatest finite number
+  unsigned nan;       ///< the bits of a NaN
 };
 constexpr Float8Format kE4M3{3, 7, 0x7e, 0x7f};
 constexpr Float8Format kE5M2{2, 15, 0x7b, 0x7f};
@@ -84,7 +84,7 @@ DataType EngineType(Type type) {
 template <typename T>
 void DivideAll(void* buffer, std::size_t count, int ranks) {
   auto* values = static_cast<T*>(buffer);
-  // Divisor is wide enough for any number of ranks.
+  // T may be too narrow for the number of ranks.
   using Divisor = std::conditional_t<std::is_floating_point_v<T>, T,
                                      std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>>;
   for (std::size_t i = 0; i < count; ++i) {
@@ -92,7 +92,7 @@ void DivideAll(void* buffer, std::size_t count, int ranks) {
   }
 }
 
-/// IEEE 754 binary16.
+/// Returns the value of an IEEE 754 binary16 number.
 float FromFloat16(std::uint16_t bits) {
   const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000U) << 16;
   const std::uint32_t exponent = (bits >> 10) & 0x1fU;

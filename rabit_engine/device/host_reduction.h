@@ -18,8 +18,8 @@ void Divide(Type type, void* buffer, std::size_t count, int ranks);
 /// Returns the value of a float8 as defined by the OCP ("OCP 8-bit Floating Point Specification", 2023):
 /// E4M3, which has no infinities, or E5M2.
 float FromFloat8(Type type, unsigned char bits);
-/// Rounds to nearest even. Values that are too large become the greatest finite number, as on GPUs; NaN stays
-/// NaN.
+/// Rounds to nearest even. Infinities and values that are too large become the greatest finite number, as on
+/// GPUs; NaN stays NaN.
 unsigned char ToFloat8(Type type, float value);
 
 }  // namespace warren::device

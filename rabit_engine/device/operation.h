@@ -1,5 +1,5 @@
-// A collective on device memory, as the parts of the engine pass it to each other. The codes of element types
-// and reductions are those of rabit/device.h, the same as NCCL's.
+// The description of a collective on device memory. The codes of element types and reductions are those of
+// rabit/device.h, the same as NCCL's.
 #pragma once
 
 #include <cstddef>
@@ -39,7 +39,7 @@ struct Operation {
   Type type = Type::kFloat32;
   ReduceOp operation = ReduceOp::kSum;
   std::int32_t root = 0;
-  void* stream = nullptr;  ///< cudaStream_t
+  void* stream = nullptr;  ///< a cudaStream_t
 };
 
 constexpr std::size_t SizeOf(Type type) {
@@ -73,7 +73,7 @@ constexpr std::string_view Name(ReduceOp operation) {
   return kNames[static_cast<int>(operation)];
 }
 
-/// The number of bytes that a rank sends (SendBytes) or receives (ReceiveBytes).
+/// Return the size in bytes of a rank's input (SendBytes) or output (ReceiveBytes).
 constexpr std::size_t SendBytes(const Operation& call, int world_size) {
   const std::size_t bytes = call.count * SizeOf(call.type);
   return call.kind == Collective::kReduceScatter ? bytes * static_cast<std::size_t>(world_size) : bytes;

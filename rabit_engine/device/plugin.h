@@ -1,10 +1,10 @@
 // The interface between librabit and its CUDA part: C tables of functions over plain values. librabit does
-// not use CUDA; cuda/ becomes librabit_cuda.so, which device_library.h loads when a program first asks for a
+// not use CUDA; cuda/ becomes librabit_cuda.so, which device_library.h loads when a program first uses a
 // device. No C++ object and no exception crosses this interface.
 //
-// Each function of WarrenDevices returns nullptr on success, else an error text that is valid until the
-// thread's next call. An empty text means that a function of WarrenDeviceHost has failed; librabit has kept
-// its error. Not thread-safe unless stated.
+// The functions of WarrenDevices that can fail return nullptr on success, else an error text that is valid
+// until the thread's next call. An empty text means that a function of WarrenDeviceHost has failed; librabit
+// has kept its error. Not thread-safe unless stated.
 #pragma once
 
 #include <cstddef>
@@ -39,38 +39,39 @@ struct WarrenDeviceHost {
 struct WarrenDeviceGroup;
 
 struct WarrenDevices {
-  std::int32_t version;  ///< kWarrenDevicesVersion of the plugin
+  std::int32_t version;  ///< the kWarrenDevicesVersion with which the plugin was built
 
-  /// Chooses the GPU for the `local_rank`-th process on a host and makes it the thread's current one.
+  /// Sets `device` to the GPU for the process with this index on its host, and makes it the thread's current
+  /// one.
   const char* (*select)(std::int32_t local_rank, std::int32_t* device);
 
-  /// Finds out which GPUs the ranks use and how they can reach each other. Collective. `memory`: device
-  /// memory that the collectives will use; nullptr selects the thread's current device. `host` must outlive
-  /// the group.
+  /// Creates a group: finds out which GPUs the ranks use, and how the ranks can reach each other's memory. A
+  /// collective call. This rank uses the GPU that holds `memory`, or the thread's current GPU if `memory` is
+  /// nullptr. `host` must outlive the group.
   const char* (*open)(const WarrenDeviceHost* host, const void* memory, WarrenDeviceGroup** group);
-  /// Frees everything. With `abort`, aborts the work in progress without waiting for any rank; otherwise, it
+  /// Frees the group. With `abort`, aborts the work in progress without waiting for any rank; otherwise, it
   /// is a collective call.
   void (*close)(WarrenDeviceGroup* group, std::int32_t abort);
-  /// How collectives run, for users: "NCCL 2.28.9".
+  /// Returns a description, for users, of how collectives run, e.g. "NCCL 2.28.9".
   const char* (*describe)(WarrenDeviceGroup* group);
-  /// 1 if calls can be captured into CUDA graphs, else 0.
+  /// Returns 1 if calls can be captured into CUDA graphs, else 0.
   std::int32_t (*captures)(WarrenDeviceGroup* group);
 
-  /// Puts collectives on their streams, as one group. May return before they are done.
+  /// Enqueues collectives on their streams, as one group. May return before they are done.
   const char* (*enqueue)(WarrenDeviceGroup* group, const warren::device::Operation* calls,
                          std::size_t num_calls);
-  /// Sets a mark after the current work of the stream; free it with drop_mark.
+  /// Sets a mark after the current work of the stream; it must be freed with drop_mark.
   const char* (*set_mark)(WarrenDeviceGroup* group, void* stream, void** mark);
   /// Sets `reached` to 1 if all work before the mark is done, else 0. Thread-safe.
   const char* (*is_reached)(void* mark, std::int32_t* reached);
   /// Waits until the mark is reached.
   const char* (*wait)(WarrenDeviceGroup* group, void* mark);
-  /// Thread-safe.
+  /// Frees a mark. Thread-safe.
   void (*drop_mark)(void* mark);
   /// Fails if the work in progress has failed. May be called from any thread, but not concurrently with other
   /// calls for this group.
   const char* (*look)(WarrenDeviceGroup* group);
-  /// Returns device memory of the group, valid until the next call of `scratch`.
+  /// Sets `memory` to device memory of the group, which is valid until the next call of `scratch`.
   const char* (*scratch)(WarrenDeviceGroup* group, std::size_t bytes, void** memory);
 
   /// Copies between host and device memory in any direction, after the stream's work. Returns when the copy

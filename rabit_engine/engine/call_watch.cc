@@ -17,17 +17,18 @@ namespace {
 
 // A wait this long may mean that something is wrong; waits while data is moving are shorter.
 constexpr std::chrono::milliseconds kPatience{150};
-// A rank without a link is asked again after this time: it may have ended since it was last asked.
+// The interval at which a waiting rank sends its call again to awaited ranks without a link: they may have
+// ended since the last time.
 constexpr std::chrono::milliseconds kAskAgain{500};
-// The time limit for an answer. A waiting rank answers within about 200 ms, or publishes its wait in shared
-// memory, unless it has no core to run on.
+// The time after which a rank counts as not waiting if it has not answered that it is. A waiting rank answers
+// within about 200 ms, or publishes its wait in shared memory, unless it has no core to run on.
 constexpr std::chrono::seconds kAnswer{2};
 // When a wait times out, kQuickAnswer is usually enough to learn which of the other ranks are also waiting.
-// If all awaited ranks are, this rank waits at most kGrace longer for one of them to name the rank that is
-// late.
+// If all awaited ranks are waiting, this rank waits until kGrace after the deadline for another rank to
+// report the late one.
 constexpr std::chrono::milliseconds kQuickAnswer{400};
 constexpr std::chrono::milliseconds kGrace{1500};
-// A record has room for only a few of the awaited ranks; at this interval it switches to the next ones.
+// A wait record has space for only a few of the awaited ranks; at this interval it changes to the next ones.
 constexpr std::chrono::seconds kNextEdges{8};
 
 std::int64_t Nanoseconds(Clock::time_point time) {
@@ -61,7 +62,7 @@ void CallWatch::Begin(CallTag& tag, bool only_gives) {
   if (segment_ == nullptr) return;
   segment_->SayCall(tag);
   if (!only_gives) return;
-  // If neither of two ranks receives anything, the fence ensures that at least one of them sees the other's
+  // If two ranks receive nothing in their calls, the fence ensures that at least one of them sees the other's
   // call.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   CompareWithHost();
@@ -81,7 +82,7 @@ void CallWatch::OnWait(std::span<const Interest> awaited, Clock::time_point sinc
   on_links_.clear();
   std::copy_if(awaited.begin(), awaited.end(), std::back_inserter(on_links_),
                [this](const Interest& interest) { return !SharesMemory(interest.peer); });
-  // While this rank waits in shared memory, nothing else polls its links.
+  // While this rank waits in shared memory, nothing else takes the events of its TCP links.
   tcp_.TakeEvents();
   if (tcp_.AnyReady(on_links_)) return;
   tcp_.ThrowIfLost(on_links_);
@@ -105,8 +106,8 @@ void CallWatch::LookForLossesOfJob() {
   try {
     job_->LookForLosses();
   } catch (const LostPeer&) {
-    // A rank may have given up in this communicator, and its alarm, which carries the reason, may arrive only
-    // after the job has noticed the loss.
+    // The lost rank may have given up in this communicator; its alarm, which has the reason, may arrive only
+    // after the loss has been noticed.
     tcp_.ThrowIfTold();
     throw;
   }
@@ -181,7 +182,7 @@ void CallWatch::LookForDeadlock(std::span<const Interest> awaited) {
     if (message) tcp_.Send(message->to, message->probe);
   };
   send(search_.Tick(wait_, in_messages_));
-  if (!WaitOf(tcp_.rank())) return;  // this process was suspended meanwhile: look again first
+  if (!WaitOf(tcp_.rank())) return;  // the record is too old, since this process was suspended
   for (const auto& [origin, probe] : tcp_.TakeProbes()) {
     const auto own = std::find_if(awaited.begin(), awaited.end(),
                                   [waiter = probe.waiter](const Interest& i) { return i.peer == waiter; });
@@ -255,7 +256,7 @@ int CallWatch::CulpritHere(int rank) const {
   return -1;
 }
 
-/// Whether another rank on this host has waited longer and so reports the culprit.
+/// Whether another rank on this host has waited longer for the same rank, and therefore prints the warning.
 bool CallWatch::AnotherSpeaksOf(int culprit) const {
   const auto& ranks = segment_->ranks();
   return std::any_of(ranks.begin(), ranks.end(), [&](int rank) {

@@ -1,4 +1,4 @@
-// Detects that ranks are in different calls.
+// Detects ranks that are in different calls, and warns of late ranks.
 //
 // Tags that travel with the data (collective/peer_group.h) or lie next to it (host/host_collectives.h) are
 // compared where two ranks meet. But ranks that call different collectives may never meet: for example, one
@@ -33,9 +33,9 @@ namespace warren {
 /// `segment`, `tcp` and `job` must outlive the CallWatch. Not thread-safe.
 class CallWatch final : public WaitObserver {
  public:
-  /// `segment` is nullptr if this rank shares memory with no other rank. `job` is nullptr for the world;
-  /// other communicators ask the job for losses. A rank that has waited for `patience` prints a warning that
-  /// names the late rank and the communicator (`name`).
+  /// `segment` is nullptr if this rank shares memory with no other rank. `job` is nullptr for the world; in
+  /// other communicators, a waiting rank also throws if the job has lost a rank. A rank that has waited for
+  /// `patience` prints a warning with the late rank and `name`, the communicator's name.
   CallWatch(HostSegment* segment, TcpTransport& tcp, const std::string& name, std::chrono::seconds patience,
             Job* job = nullptr);
 
@@ -46,11 +46,11 @@ class CallWatch final : public WaitObserver {
   /// Begins a send or receive call, which other ranks need not make.
   void BeginMessages() { in_messages_ = true; }
 
-  /// The digest of this call and all calls before it.
+  /// The digest of all collectives that this rank has begun.
   std::uint64_t digest() const { return digest_; }
 
-  /// Throws Misuse if a rank is in a different call or ranks wait for each other's messages; LostPeer if it
-  /// finds that a rank has been lost.
+  /// Throws Misuse if it finds a rank in a different call or a cycle of ranks that wait for each other's
+  /// messages; LostPeer if it finds that a rank has been lost.
   void OnWait(std::span<const Interest> awaited, Clock::time_point since, Clock::time_point looked) override;
   int WhoIsLate(std::span<const Interest> awaited, Clock::time_point deadline) override;
 
@@ -62,8 +62,8 @@ class CallWatch final : public WaitObserver {
   void Ask();
 
   bool SharesMemory(int rank) const;
-  /// The wait record of a rank on this host; nullopt if that rank is not waiting or its record is out of
-  /// date.
+  /// The wait record of this rank or of one that shares memory with it; nullopt if that rank is not waiting
+  /// or its record is out of date.
   std::optional<WaitRecord> WaitOf(int rank) const;
   void SayWait(std::span<const Interest> awaited, Clock::time_point since, Clock::time_point looked);
   LinkState LinkWith(int peer) const;
@@ -79,9 +79,9 @@ class CallWatch final : public WaitObserver {
   CallTag current_;
   std::uint64_t digest_ = 0;
   std::array<CallTag, kRememberedCalls> calls_{};
-  std::vector<int> asked_;  ///< the ranks asked in the current call
+  std::vector<int> asked_;  ///< the ranks to which the current call has been sent
   Clock::time_point asked_last_;
-  std::vector<Interest> on_links_;  ///< the awaited ranks on other hosts
+  std::vector<Interest> on_links_;  ///< the awaited ranks that share no memory with this one
 
   bool in_messages_ = false;
   WaitRecord wait_;

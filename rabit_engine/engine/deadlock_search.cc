@@ -6,7 +6,7 @@
 namespace warren {
 namespace {
 
-// The number of probes sent at intervals of a second; after that, the interval doubles each time.
+// The number of probes that are followed by a pause of one second; after that, the pause doubles each time.
 constexpr int kQuickProbes = 4;
 
 std::uint64_t Mix(std::uint64_t value) {
@@ -75,7 +75,7 @@ std::optional<DeadlockSearch::ProbeMessage> DeadlockSearch::Tick(const WaitRecor
     ++attempt_;
   }
   if (++num_probes_ > kQuickProbes) pause_ = std::min(2 * pause_, kLongestPause);
-  // Every cycle contains a rank that waits for a message, so only such ranks need to keep sending probes.
+  // Every cycle contains a rank in a send or receive call, so only such ranks need to keep sending probes.
   const bool goes_on = for_messages || phase_ == SearchPhase::kLooksAgain;
   next_ = goes_on ? now + pause_ : std::numeric_limits<double>::infinity();
   last_probe_ = now;
@@ -116,8 +116,8 @@ std::optional<DeadlockSearch::ProbeMessage> DeadlockSearch::Follow(WaitProbe pro
     probe.edge = edge;
     const bool is_here = view_.shares_memory(edge.on) && edge.kind != WaitKind::kLink;
     if (!is_here) return ProbeMessage{edge.on, probe};
-    // Treated as a wait in shared memory: the awaited rank's record can be read here, so no byte counts need
-    // to be compared.
+    // Since the awaited rank's record can be read here, no byte counts need to be compared, as for a wait in
+    // shared memory.
     probe.edge.kind = WaitKind::kMemory;
     if (edge.on == probe.origin) {
       if (edge.on != rank_) return ProbeMessage{edge.on, probe};

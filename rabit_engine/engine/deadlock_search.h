@@ -1,12 +1,12 @@
 // Detects ranks that wait for each other's messages in a cycle, so that none of them can continue.
 //
 // A waiting rank publishes its wait to the ranks on its host in shared memory and keeps renewing it
-// (WaitRecord). Soon after it has begun to wait, it sends a probe along the "waits for" edges; in a send or
-// receive call it sends further probes at growing intervals. A probe follows the records of a host, and
-// travels between hosts over a short-lived connection to the rank at the end of the edge, which passes it on
-// if it is itself waiting. A probe that returns to its origin has gone around a cycle (K. M. Chandy, J. Misra
-// and L. M. Haas, "Distributed deadlock detection", ACM TOCS 1(2), 1983). A rank waits for all of its edges,
-// not for any of them: an exchange is complete only when all of its messages are.
+// (WaitRecord). Half a second after it has begun to wait, it sends a probe along the "waits for" edges; in a
+// send or receive call it sends further probes at growing intervals. A probe follows the records of a host,
+// and travels between hosts over a short-lived connection to the rank at the end of the edge, which passes it
+// on if it is itself waiting. A probe that returns to its origin has gone around a cycle (K. M. Chandy, J.
+// Misra and L. M. Haas, "Distributed deadlock detection", ACM TOCS 1(2), 1983). A rank waits for all of its
+// edges, not for any of them: an exchange is complete only when all of its messages are.
 //
 // One such probe is not enough, since it sees the waits of the cycle one after the other. If a second probe
 // finds the same waits in the same cycle, they all existed at the same time, between the two probes. For
@@ -15,11 +15,12 @@
 // memory nothing is in flight: a rank that checks after the other has begun to wait sees everything that the
 // other wrote.
 //
-// No sockets are used here, and the caller provides the clock. The rank with the lowest hash finds the cycle,
-// since a rank passes on only the probes of ranks with a lower hash than its own: a chain of n ranks that
-// wait for a late rank sends n log n messages instead of n * n. A rank that drops the probe of a rank which
-// has just begun to wait sends a probe itself, since the new wait may have closed a cycle. A rank that is in
-// a collective, and so sends no further probes on its own, sends one for every probe that it drops.
+// No sockets are used here, and the caller provides the clock. A rank that receives a probe passes it on only
+// if the hash of the probe's origin is lower than its own, so that a chain of n ranks that wait for a late
+// rank sends about n log n messages instead of n * n. The probe of the rank with the lowest hash in a cycle
+// is always passed on. A rank that drops a probe whose origin has just begun to wait sends a probe itself,
+// since the new wait may have closed a cycle. A rank that is in a collective, and so sends no further probes
+// by itself, does so after any probe that it drops. Such probes are at least kAtLeast apart.
 #pragma once
 
 #include <cstdint>
@@ -52,17 +53,17 @@ class DeadlockSearch {
  public:
   static constexpr double kPatience = 0.5;  ///< seconds of waiting before the first probe
   static constexpr double kSecondLook = 1;  ///< seconds until a cycle is checked again
-  static constexpr double kAtLeast = 0.8;   ///< minimum seconds between probes requested by others
+  static constexpr double kAtLeast = 0.8;   ///< minimum seconds from a probe to one caused by a dropped probe
   static constexpr double kLongestPause = 30;
   /// Seconds after which a record is ignored, including the rank's own, because the wait may have ended. Well
   /// below kSecondLook.
   static constexpr double kFresh = 0.5;
 
   struct View {
-    /// Whether the record of a rank can be read here; always true for this rank.
+    /// Whether this rank shares memory with a rank and can read its record.
     std::function<bool(int rank)> shares_memory;
-    /// The record of a rank for which shares_memory is true; nullopt unless the record is fresh. The clock is
-    /// read after the record.
+    /// Returns the record of this rank, or of one for which shares_memory is true; nullopt if there is none
+    /// or it is older than kFresh. Must read the clock after the record.
     std::function<std::optional<WaitRecord>(int rank)> wait_of;
     /// Seconds, on the clock of the records.
     std::function<double()> now;
@@ -72,7 +73,7 @@ class DeadlockSearch {
     WaitProbe probe;
   };
 
-  /// `size`: the size of the communicator; `rank`: this rank, in the numbering that probes use.
+  /// `rank`: this rank, in the numbering that records and probes use; `size`: the number of ranks in it.
   DeadlockSearch(int rank, int size, View view) : rank_(rank), size_(size), view_(std::move(view)) {}
 
   /// Call regularly while this rank waits. `own`: this rank's record; `for_messages`: whether this rank is in
@@ -105,7 +106,7 @@ class DeadlockSearch {
   int num_probes_ = 0;
   double last_probe_ = 0;
   bool for_messages_ = false;
-  bool was_asked_ = false;  ///< whether a dropped probe requires a new one from this rank
+  bool was_asked_ = false;  ///< whether this rank must send a probe because it dropped one
   std::vector<int> found_;
   std::uint32_t num_found_ = 0;
 };

@@ -3,8 +3,8 @@
 //
 // The world is the communicator of all ranks; the others are split off from it or from one another. Each
 // communicator has its own links and shared memory, so that threads may use several communicators
-// concurrently, but deaths are detected on the world's links. A rank that waits in another communicator
-// checks these links, too.
+// concurrently. The death of any rank is detected on the world's links; a rank that waits in another
+// communicator checks these links, too.
 #pragma once
 
 #include <atomic>
@@ -27,13 +27,15 @@ class Job {
 
   std::string secret;         ///< the secret that link keys are derived from
   HostLayout layout{{}};      ///< which ranks share memory
-  std::vector<int> machines;  ///< by rank: the lowest rank on the same machine
-  /// By rank: the lowest rank on the same host; WARREN_HOST_GROUP may divide one machine into several hosts.
+  std::vector<int> machines;  ///< by rank: the lowest rank with the same HostKey
+  /// By rank: the lowest rank with the same HostKey and the same WARREN_HOST_GROUP, which may divide one
+  /// machine into several hosts.
   std::vector<int> hosts;
   bool crowded = false;   ///< whether some machine has more than two ranks per core
   bool may_spin = false;  ///< whether each rank on this host has its own core
 
   /// The world's segment on this host; nullptr if there is none or this process has left the job.
+  /// Thread-safe, as is SetSegment.
   std::shared_ptr<HostSegment> Segment() const;
   void SetSegment(std::shared_ptr<HostSegment> segment);
 
@@ -44,7 +46,7 @@ class Job {
   }
   /// From now on other communicators may use the world's links.
   void BeginSharing() { is_shared_ = true; }
-  /// Functions of the world for the other communicators; called while the world's turn is held.
+  /// Functions of the world for the other communicators, called by a thread that holds TurnOfWorld().
   /// `look_for_losses` throws LostPeer if a rank has been lost, according to the world's links; `print` shows
   /// a line to the user. Empty before the world is ready and after it has been left.
   struct World {
@@ -58,15 +60,15 @@ class Job {
   /// Throws LostPeer if NoteLoss or ReportLoss has recorded a loss.
   void ThrowIfLost() const;
   bool is_shared() const { return is_shared_.load(std::memory_order_relaxed); }
-  /// Records the loss that ended a call of the world, if it is the first.
+  /// Records a loss, if it is the first one.
   void NoteLoss(const PeerError& loss);
   /// Throws LostPeer if a loss has been recorded or the world's links show one. Does not wait: does not check
   /// the links while another thread uses them. Thread-safe.
   void LookForLosses();
   /// Handles the loss that ended a call of another communicator: if the lost rank's process has ended,
   /// records the loss and reports it to the whole job, because this process may end as a consequence and
-  /// would otherwise be taken for the first rank lost. Does nothing while another thread uses the world's
-  /// links.
+  /// would otherwise be taken for the first rank lost. Does nothing if the rank is unknown or another thread
+  /// is using the world's links.
   void ReportLoss(const PeerError& loss);
   /// Shows a line to the user.
   void Print(const std::string& text);

@@ -15,7 +15,7 @@
 namespace warren {
 namespace {
 
-/// The world size set by torchrun or a similar launcher; 1 if no such launcher started this process.
+/// Returns the world size set by torchrun or a similar launcher; 1 if no such launcher started this process.
 /// WORLD_SIZE alone proves nothing: other programs set it, too.
 int TorchWorldSize(const wire::LookUp& look_up) {
   if (!look_up("RANK") || !look_up("MASTER_ADDR") || !look_up("MASTER_PORT")) return 1;
@@ -64,8 +64,8 @@ BootstrapKind BootstrapOfLauncher(const MpiClues& clues, const wire::LookUp& loo
         *look_up("RANK"), torch_size, torch_size, torch_size));
   }
   if (clues.launched_processes <= 1) return BootstrapKind::kNone;
-  // If this process uses MPI, MPI occupies the launcher's process management interface now or later, so this
-  // library cannot use it.
+  // If MPI is loaded in this process, MPI itself uses the launcher's PMI, so this library cannot. Open MPI's
+  // launcher does not offer PMI-1.
   if (clues.in_process || look_up("OMPI_COMM_WORLD_SIZE")) return BootstrapKind::kMpi;
   return look_up("PMI_FD") || look_up("SLURM_STEP_ID") ? BootstrapKind::kSlurm : BootstrapKind::kMpi;
 }

@@ -19,10 +19,10 @@ std::unique_ptr<Communicator> Join(const Settings& settings);
 /// Returns how ranks started by mpirun or srun find each other; kNone if no launcher started this process, if
 /// the launcher started only this process, or if the job has parameter servers. Throws Misuse if torchrun or
 /// a similar launcher, but not mpirun or srun, started several processes: such processes find each other
-/// through PyTorch, which this library does not support.
+/// through PyTorch's rendezvous, which this library cannot use.
 BootstrapKind BootstrapOfLauncher(const MpiClues& clues, const wire::LookUp& look_up);
 
-/// Whether Join goes through a tracker. Only then can ranks be linked again after a loss. Throws Misuse if
+/// Whether Join uses a tracker. Only with a tracker can ranks be linked again after a loss. Throws Misuse if
 /// the settings require a tracker but do not name one.
 bool JoinsThroughTracker(const Settings& settings);
 /// Like Join, for settings for which JoinsThroughTracker is true. `rank`: the rank of this process if it was
@@ -30,8 +30,8 @@ bool JoinsThroughTracker(const Settings& settings);
 std::unique_ptr<NativeCommunicator> JoinThroughTracker(const Settings& settings, std::optional<int> rank = {},
                                                        const std::string& greeting = "");
 
-/// Joins the world of this bootstrap, whatever bootstrap the settings name. Blocks until all ranks have
-/// joined. Throws EngineError.
+/// Joins the world of `bootstrap`; settings.bootstrap is ignored. Blocks until all ranks have joined. Throws
+/// EngineError.
 std::unique_ptr<NativeCommunicator> JoinOver(std::unique_ptr<Bootstrap> bootstrap, const Settings& settings);
 
 }  // namespace warren

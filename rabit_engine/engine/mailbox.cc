@@ -25,7 +25,7 @@ Mailbox::Mailbox(std::unique_ptr<Communicator> communicator, Transport* transpor
 
 Mailbox::~Mailbox() {
   if (NumForks() != num_forks_) {
-    if (thread_.joinable()) thread_.detach();  // the thread runs in the parent only
+    if (thread_.joinable()) thread_.detach();  // a forked child has no such thread
     return;
   }
   {
@@ -99,7 +99,7 @@ void Mailbox::Serve() {
         if (ends_) break;
         is_in_transport_ = posted_.empty();
       }
-      if (is_in_transport_) {  // needs no lock: only this thread changes it
+      if (is_in_transport_) {  // can be read without the lock: only this thread writes it
         transport_->Wait(interests, deadline);
         const std::lock_guard lock(mutex_);
         is_in_transport_ = false;
@@ -230,7 +230,7 @@ bool Mailbox::MoveBytes(Peer& peer, ArrivingMessage& message) {
   return true;
 }
 
-/// Hands a complete message to its receive.
+/// Ends the receive of a complete message, with an error if the lengths differ.
 void Mailbox::Finish(std::uint64_t id) {
   const auto message = messages_.extract(id);
   const auto receive = receives_.extract(*message.mapped().receive);
@@ -247,8 +247,8 @@ void Mailbox::Finish(std::uint64_t id) {
   operation.ended(error, got.from);
 }
 
-/// Returns what the thread waits for, beginning with the peer whose message has the earliest deadline, and
-/// sets `deadline` to the earliest deadline of all.
+/// Returns the interests that the thread waits for, and sets `deadline` to the earliest deadline of all
+/// messages. The first interest is the peer whose messages have the earliest deadline.
 std::vector<Interest> Mailbox::Interests(Clock::time_point& deadline) const {
   std::vector<Interest> interests;
   std::vector<Clock::time_point> deadlines(peers_.size(), kNoDeadline);

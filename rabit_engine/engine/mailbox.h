@@ -3,9 +3,9 @@
 // uses.
 //
 // A message is a header (its tag and length, 16 bytes in the machines' byte order) followed by the data. Each
-// pair of ranks has one stream per direction. A message that no receive matches is left unread, so that long
-// messages stay with their senders, unless a matching message may follow it in the stream; then it is read
-// into memory. message_matching.h assigns messages to receives.
+// pair of ranks has one stream per direction. The data of a message that no receive matches is left unread,
+// so that long messages stay with their senders, unless a matching message may follow it in the stream; then
+// it is read into memory. message_matching.h assigns messages to receives.
 #pragma once
 
 #include <chrono>
@@ -36,7 +36,7 @@ class Mailbox final : public TaggedMessages {
   /// forever.
   Mailbox(std::unique_ptr<Communicator> communicator, Transport* transport,
           std::chrono::milliseconds patience);
-  /// Messages in progress end with an error.
+  /// Messages in progress end with an EngineError.
   ~Mailbox() override;
   Mailbox(const Mailbox&) = delete;
   Mailbox& operator=(const Mailbox&) = delete;
@@ -66,11 +66,11 @@ class Mailbox final : public TaggedMessages {
     int from = -1;
     Header header;
     std::size_t done = 0;
-    /// The bytes of a message that a matching one may follow in the stream, or whose length is not the
-    /// expected one.
+    /// A buffer for the data if no receive matches the message yet but it must be read, or if its length
+    /// differs from that of its receive.
     std::vector<std::byte> aside;
     bool is_aside = false;
-    std::optional<std::uint64_t> receive;  ///< the matching receive
+    std::optional<std::uint64_t> receive;  ///< the id of the matching receive
 
     bool is_whole() const { return done == header.bytes; }
   };
@@ -80,7 +80,7 @@ class Mailbox final : public TaggedMessages {
     std::size_t sent = 0;  ///< bytes of sends.front() that have been sent, header included
     Header header;
     std::size_t header_bytes = 0;           ///< bytes of the header that have arrived
-    std::optional<std::uint64_t> incoming;  ///< the message whose bytes come next in the stream
+    std::optional<std::uint64_t> incoming;  ///< the id of the message whose data comes next in the stream
   };
 
   Clock::time_point Deadline(std::chrono::milliseconds patience) const;

@@ -68,8 +68,8 @@ Record Decode(std::string_view text) {
   return record;
 }
 
-/// Derives the key of the links from `secret` and, if there is one, the job token. With a token, an overheard
-/// `secret` does not suffice.
+/// Derives the key of the links from `secret` and, if there is one, the job token. With a token, the key
+/// cannot be computed from an overheard `secret`.
 tcp::LinkKey KeyOfLinks(const Settings& settings, const std::string& secret) {
   return settings.job_token ? settings.job_token->Derive("links", secret)
                             : wire::Sha256().Update(secret).Finish();
@@ -132,7 +132,7 @@ Membership MeetWorld(Bootstrap& bootstrap, Listening listening, const Settings& 
 
   std::vector<std::string> offers;
   std::vector<std::vector<std::string>> addresses;
-  std::vector<std::vector<int>> cores_here;  // the cores of each rank on this host
+  std::vector<std::vector<int>> cores_here;  // the cores that each rank on this host may run on
   std::map<std::string, int> ranks_on;       // by machine; containers may share a machine but not memory
   std::map<std::string, int> first_on;
   greetings.clear();
@@ -173,8 +173,8 @@ Membership MeetWorld(Bootstrap& bootstrap, Listening listening, const Settings& 
 
 namespace {
 
-/// Which of the group's ranks share memory, by rank in the group. `members`: the group's members as ranks of
-/// the job.
+/// Returns the groups of members that share memory. `members`: the members' ranks in the job, in the group's
+/// order.
 HostLayout LayoutOf(const Job& job, std::span<const int> members) {
   std::vector<int> leaders;
   leaders.reserve(members.size());
@@ -195,8 +195,8 @@ SubgroupOffer::SubgroupOffer(const Job& job, std::vector<int> members, int index
   membership_.layout = LayoutOf(job, members);
   membership_.ranks = std::move(members);
   if (membership_.ranks.size() == 1) return;
-  // The first line of an offer is the offset of the memory that the lowest rank on a host has reserved, or
-  // kNoMemory; addresses follow.
+  // The first line of an offer is the offset of the memory that this rank has reserved for the members on its
+  // host, or kNoMemory; only the first member on a host reserves memory. Addresses follow.
   const HostLayout& layout = membership_.layout;
   const int host = layout.host_of(index);
   const std::size_t local_size = layout.ranks_of(host).size();
@@ -216,7 +216,7 @@ Membership SubgroupOffer::Join(std::span<const std::string> offers, const std::s
                                const Settings& settings) {
   if (membership_.ranks.size() == 1) return std::move(membership_);
   std::vector<std::vector<std::string>> addresses(job_.layout.world_size());
-  std::vector<std::size_t> offsets;  // 0: no memory
+  std::vector<std::size_t> offsets;  // by member; 0: no memory is reserved
   for (std::size_t i = 0; i < offers.size(); ++i) {
     std::string_view rest = offers[i];
     const auto next = [&rest] {
@@ -231,7 +231,7 @@ Membership SubgroupOffer::Join(std::span<const std::string> offers, const std::s
     while (!rest.empty()) addresses[membership_.ranks[i]].push_back(next());
   }
 
-  // The ranks on a host whose segment is full use TCP; all ranks know this from the offers.
+  // Members use TCP on a host whose segment is full; all members see this in the offers.
   HostLayout& layout = membership_.layout;
   std::vector<int> leaders = EachAlone(static_cast<int>(offers.size()));
   for (int rank = 0; rank < layout.world_size(); ++rank) {

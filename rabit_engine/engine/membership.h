@@ -1,4 +1,4 @@
-// The members of a communicator, and how they reach each other.
+// The members of a communicator, with the shared memory and the TCP transport that connect them.
 #pragma once
 
 #include <memory>
@@ -26,7 +26,7 @@ Listening ListenHere(const Settings& settings);
 struct Membership {
   std::vector<int> ranks;  ///< ranks in the job, by rank in the communicator
   int rank = 0;            ///< this rank in the communicator
-  HostLayout layout{{}};   ///< which ranks share memory, by rank in the communicator
+  HostLayout layout{{}};   ///< the groups of members that share memory
   /// Shared by this rank and the members that share memory with it; nullptr if there are no such members.
   std::shared_ptr<HostSegment> segment;
   /// Addresses peers by their ranks in the job; nullptr if there is only one member.
@@ -39,15 +39,16 @@ struct Membership {
 Membership MeetWorld(Bootstrap& bootstrap, Listening listening, const Settings& settings,
                      std::vector<std::string>& greetings, Job& job);
 
-/// The information that a rank sends to the other members of a group before it joins the group.
+/// This rank's part in forming a group: the rank sends text() to the other members, then calls Join with the
+/// texts of all members.
 class SubgroupOffer {
  public:
-  /// `members`: the ranks of the job that are in the group, in the group's order; `index`: this rank's
-  /// position in `members`. Throws EngineError.
+  /// `members`: the members' ranks in the job, in the group's order; `index`: this rank's position in
+  /// `members`. `job` must outlive this object. Throws EngineError.
   SubgroupOffer(const Job& job, std::vector<int> members, int index, const Settings& settings);
   const std::string& text() const { return text_; }
-  /// Call it once. `offers`: the offer of each member. `name`: the group's name, unique in the job. Throws
-  /// EngineError; Refused if all members are on one host and no shared memory is left.
+  /// Must be called only once. `offers`: the text() of each member. `name`: the group's name, unique in the
+  /// job. Throws EngineError; Refused if all members are on one host and no shared memory is left.
   Membership Join(std::span<const std::string> offers, const std::string& name, const Settings& settings);
 
  private:

@@ -15,7 +15,7 @@ std::optional<MessageMatching::Id> MessageMatching::Take(std::map<Place, Queue>&
 
 std::optional<MessageMatching::Id> MessageMatching::Post(Id receive, int from, std::uint64_t tag) {
   Place place{tag, from};
-  if (from == kAnyRank) {  // the earliest message, from any rank
+  if (from == kAnyRank) {  // take the message that arrived first, from any rank
     std::uint64_t first = std::numeric_limits<std::uint64_t>::max();
     for (auto one = messages_.lower_bound({tag, kAnyRank}); one != messages_.end() && one->first.first == tag;
          ++one) {

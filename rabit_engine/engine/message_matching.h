@@ -1,6 +1,6 @@
 // Matches messages to receives as MPI does (MPI 4.1, section 3.5): among messages from one rank with one tag,
 // the first one sent is matched with the first suitable receive. Messages with different tags are not
-// ordered. Handles only ids: no links, no buffers.
+// ordered. Handles only ids of messages and receives, no links or buffers.
 #pragma once
 
 #include <cstdint>
@@ -33,14 +33,14 @@ class MessageMatching {
     Id id;
   };
   using Queue = std::deque<Waiting>;
-  using Place = std::pair<std::uint64_t, int>;  ///< tag and rank
+  using Place = std::pair<std::uint64_t, int>;  ///< tag and sender
 
   std::optional<Id> Take(std::map<Place, Queue>& queues, const Place& place);
 
   std::uint64_t turns_ = 0;
-  std::map<Place, Queue> receives_;  ///< receives from any rank have kAnyRank as the rank
+  std::map<Place, Queue> receives_;  ///< receives from any rank have kAnyRank as the sender
   std::map<Place, Queue> messages_;
-  std::map<int, int> num_receives_;  ///< by rank
+  std::map<int, int> num_receives_;  ///< number of receives in receives_, by sender
 };
 
 }  // namespace warren

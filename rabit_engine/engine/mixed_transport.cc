@@ -28,7 +28,7 @@ int MixedTransport::WhoIsLate(std::span<const Interest> awaited, Clock::time_poi
 }
 
 void MixedTransport::Wait(std::span<const Interest> interests, Clock::time_point deadline) {
-  // A local peer may also have a TCP link, made by the bootstrap, which is not used.
+  // A TCP link to a peer on this host, made by the bootstrap, carries no data.
   remote_interests_.clear();
   std::copy_if(interests.begin(), interests.end(), std::back_inserter(remote_interests_),
                [this](const Interest& interest) { return !local_.Reaches(interest.peer); });

@@ -1,4 +1,5 @@
-// The links of a rank that shares memory with some of its peers: rings to those peers, TCP to the others.
+// The transport of a rank that shares memory with some of its peers: rings in shared memory to those peers,
+// TCP to the others.
 #pragma once
 
 #include <span>
@@ -10,8 +11,8 @@
 
 namespace warren {
 
-/// Both parts must outlive it. Never makes a TCP link between ranks that share memory, but watches such links
-/// if the TCP transport already has them.
+/// `local` and `remote` must outlive this object. Never makes a TCP link between ranks that share memory, but
+/// watches such links if the TCP transport already has them.
 class MixedTransport final : public Transport, private WaitObserver {
  public:
   MixedTransport(ShmTransport& local, TcpTransport& remote) : local_(local), remote_(remote) {
@@ -34,7 +35,7 @@ class MixedTransport final : public Transport, private WaitObserver {
   }
 
  private:
-  /// Observes the waits of the TCP transport, which waits on its own while it connects.
+  /// Observes the waits of the TCP transport during its Connect.
   void OnWait(std::span<const Interest> awaited, Clock::time_point since, Clock::time_point looked) override;
   int WhoIsLate(std::span<const Interest> awaited, Clock::time_point deadline) override;
 

@@ -61,7 +61,7 @@ NativeCommunicator::NativeCommunicator(const NativeCommunicator& parent, const s
       name_(name),
       reporter_(parent.reporter_) {
   Take(std::move(membership));
-  LetRanksLeave();  // a rank that destroys the communicator leaves immediately and does not count as lost
+  LetRanksLeave();  // ranks may destroy this communicator at any time
 }
 
 /// Reports to the tracker named in the environment, unless this process has joined the job of another
@@ -111,11 +111,11 @@ void NativeCommunicator::LinkWithNeighbours() {
     const bool is_new = neighbours.empty() || neighbours.front() != rank;
     if (is_new && !(shm_ && shm_->Reaches(rank))) neighbours.push_back(rank);
   }
-  // All ranks have just been heard from, so a rank that does not connect now never will.
+  // All ranks have just sent their addresses, so a rank that does not connect soon never will.
   tcp_->ConnectWithin(neighbours, settings_.connect_timeout);
 }
 
-/// With rabit_debug, prints one line at the start: where this rank is and how it waits.
+/// For rabit_debug: prints one line with this rank's host, the ranks it shares memory with, and how it waits.
 void NativeCommunicator::ReportPlace(std::size_t links) const {
   const std::string beside =
       segment_ ? fmt::format("shares memory with ranks {}", fmt::join(segment_->ranks(), ", "))
@@ -129,7 +129,7 @@ NativeCommunicator::~NativeCommunicator() {
   if (is_world()) LeaveJob();
 }
 
-/// From now on other communicators cannot use this communicator's links and memory.
+/// From now on, other communicators cannot use the world's links and memory.
 void NativeCommunicator::LeaveJob() {
   StopCounting();
   job_->SetWorld({});
@@ -139,8 +139,8 @@ void NativeCommunicator::LeaveJob() {
 // --- communicators split off from this one ---
 
 namespace {
-/// The first byte of the text that a rank sends before it joins a group. An offer follows, or the reason why
-/// the rank cannot make an offer.
+/// The first byte of the text that a rank sends before it joins a group. After kOffers the offer follows,
+/// after kCannotOffer the reason why the rank cannot make one.
 constexpr char kOffers = '+';
 constexpr char kCannotOffer = '-';
 }  // namespace
@@ -189,8 +189,9 @@ std::unique_ptr<Communicator> NativeCommunicator::Group(std::span<const int> ran
   return MakeGroup(ranks, name, [&](const std::string& text) { return members.Allgather(text); });
 }
 
-/// If one rank of a group fails, all ranks learn the reason before any continues, and no rank receives a
-/// communicator. A rank without an offer sends the reason instead; then all offers are ignored.
+/// If one rank of a group fails, all ranks of the group receive the reason before any of them continues, and
+/// none receives a communicator. A rank that cannot make an offer sends the reason instead; the offers of the
+/// others are then not used.
 std::unique_ptr<Communicator> NativeCommunicator::MakeGroup(std::span<const int> group,
                                                             const std::string& name, const Tell& tell) {
   std::string failure;
@@ -332,8 +333,8 @@ const collective::Algorithm& NativeCommunicator::BeginBest(Collective called, co
   const collective::Algorithm& algorithm = collective::Choose(situation, forced_);
   tag.algorithm = collective::IdOf(algorithm);
   tag.collective = called;
-  if (called == Collective::kSplit) tag.root = 0;  // the digest of lengths is not compared
-  // The tag holds the size of elements as sent, since messages are split at element boundaries.
+  if (called == Collective::kSplit) tag.root = 0;  // instead of a digest of the slice lengths
+  // The tag holds the size of elements as they are sent, since messages are divided at element boundaries.
   if (operation.reduction != nullptr && RunsInFloats(algorithm, *operation.reduction)) {
     tag.element_bytes = sizeof(float);
   }
@@ -352,7 +353,7 @@ bool NativeCommunicator::RunsInFloats(const collective::Algorithm& algorithm,
   return Rounds(reduction) && !algorithm.combines_at_once;
 }
 
-/// WARREN_PRINT_CHOICE: rank 0 prints each new choice once.
+/// For WARREN_PRINT_CHOICE and rabit_debug: rank 0 prints each new choice once.
 void NativeCommunicator::Report(const collective::Situation& situation,
                                 const collective::Algorithm& algorithm) {
   if (rank_ != 0) return;
@@ -421,7 +422,7 @@ void NativeCommunicator::Attempt(Body&& body) {
 }
 
 void NativeCommunicator::GiveUp(int lost, int shortage) noexcept {
-  if (NumForks() != num_forks_) return;  // the memory and the peers belong to the parent
+  if (NumForks() != num_forks_) return;  // the memory and the links belong to the parent process
   if (reporter_ != nullptr && is_followed_) reporter_->statistics().Leave(Clock::now());
   if (segment_) segment_->Abort(lost, shortage);
   if (tcp_) tcp_->Abort(lost, shortage);
@@ -461,7 +462,7 @@ void NativeCommunicator::Run(const Operation& operation) {
   Counted(BytesOf(operation, rank_), [&] { RunBegun(BeginBest(operation.kind, operation), operation); });
 }
 
-/// With a single rank, only its own part is copied.
+/// Serves a call in a communicator of one rank, by copying its data to the result.
 void NativeCommunicator::RunAlone(const Operation& operation) const {
   if (operation.kind != Collective::kAllreduce) return CopyOwnSlice(operation, rank_);
   if (operation.send == operation.receive) return;
@@ -518,7 +519,7 @@ void NativeCommunicator::RunInPlace(const collective::Algorithm& algorithm, cons
   }
 }
 
-/// Other ranks need not make this call, so it does not advance the sequence of calls.
+/// Other ranks need not make this call, so it does not advance the sequence number of calls.
 void NativeCommunicator::RunMessages(const Operation& operation) {
   std::vector<Send> outgoing;
   std::vector<Receive> incoming;
@@ -588,7 +589,7 @@ bool NativeCommunicator::LeaveTogether() {
 
 void NativeCommunicator::FinishCalls() {
   reporting::Reporter* const reporter = is_followed_ ? reporter_ : nullptr;
-  StopCounting();  // the calls that follow are the engine's own
+  StopCounting();  // the barrier is the engine's own
   if (world_size_ > 1) {
     transport().ExpectPeersToLeave();
     Barrier();

@@ -38,8 +38,9 @@ namespace warren {
 class NativeCommunicator final : public Communicator {
  public:
   /// Joins the bootstrap's world: sends this rank's addresses to the other ranks, finds out which ranks share
-  /// memory, and links with the neighboring ranks if the bootstrap made no links. A collective call: blocks
-  /// until all ranks have joined. `greeting`: a line of text for all other ranks. Throws EngineError.
+  /// memory, and links with the neighboring ranks on other hosts if the bootstrap made no links. A collective
+  /// call: blocks until all ranks have joined. `greeting`: a line of text for all other ranks. Throws
+  /// EngineError.
   NativeCommunicator(std::unique_ptr<Bootstrap> bootstrap, Listening listening, const Settings& settings,
                      const std::string& greeting = "");
   ~NativeCommunicator() override;
@@ -55,8 +56,8 @@ class NativeCommunicator final : public Communicator {
   std::unique_ptr<Communicator> Split(int color, int key) override;
   std::unique_ptr<Communicator> Group(std::span<const int> ranks, const std::string& name,
                                       OobAllgather& members) override;
-  /// From now on a rank that ends, or destroys its communicator, counts as lost only if another rank waits
-  /// for it. For a world whose ranks may leave without Finalize.
+  /// From now on, a rank that ends or destroys its communicator counts as lost only if this rank waits for
+  /// it. For worlds whose ranks may leave without Finalize.
   void LetRanksLeave();
   std::unique_ptr<TaggedMessages> MakeMailbox() override;
 
@@ -81,10 +82,10 @@ class NativeCommunicator final : public Communicator {
   void FinishCalls();
   /// To be called after FinishCalls: reports to the tracker that this rank is leaving, and waits until all
   /// ranks have done the same. Returns false if a rank was lost before that; then this rank has not left and
-  /// must be linked again. Throws TimedOut.
+  /// must be linked again. Returns true without waiting if there is no tracker. Throws TimedOut.
   bool LeaveTogether();
 
-  /// Which ranks share memory.
+  /// The groups of ranks that share memory.
   const HostLayout& layout() const { return layout_; }
 
  private:
@@ -111,10 +112,11 @@ class NativeCommunicator final : public Communicator {
   /// Runs a call that has begun.
   void RunBegun(const collective::Algorithm& algorithm, const Operation& operation);
   void RunInPlace(const collective::Algorithm& algorithm, const Operation& operation);
-  /// Begins a call with this tag. `algorithm` is empty if no algorithm serves the call.
+  /// Begins a call with this tag, whose sequence number is set here. `algorithm`: the name of the algorithm
+  /// that will run; empty if there is none.
   void Begin(CallTag& tag, std::string_view algorithm = {});
-  /// Begins a call with the algorithm that will serve it. `called`: the kind of call that the tag shows to
-  /// other ranks.
+  /// Chooses the algorithm for an operation, begins the call, and returns the algorithm. `called`: the kind
+  /// of call that the tag shows to other ranks.
   const collective::Algorithm& BeginBest(Collective called, const Operation& operation);
   Clock::time_point Deadline() const;
   /// See Situation::rounds.
@@ -124,20 +126,20 @@ class NativeCommunicator final : public Communicator {
   bool RunsInFloats(const collective::Algorithm& algorithm, const Reduction& reduction) const;
   collective::Situation Describe(const Operation& operation, std::size_t bytes) const;
   void Report(const collective::Situation& situation, const collective::Algorithm& algorithm);
-  /// Like Guard, and also counts the call and its `bytes` on this rank if there is a reporter.
+  /// Like Guard. Also counts the call and the `bytes` of this rank if there is a reporter.
   template <typename Body>
   void Counted(std::size_t bytes, Body&& body);
   void BeginCounting(const CallTag& tag, std::string_view algorithm);
   void EndCounting(std::size_t bytes);
   void StopCounting();
-  /// Runs a collective. An error in it ends the communicator for all ranks.
+  /// Runs `body`, which makes a call. An error in it ends the communicator for all ranks.
   template <typename Body>
   void Guard(Body&& body);
   /// Like Guard, for a caller that already holds the turn of the world.
   template <typename Body>
   void Attempt(Body&& body);
   void ThrowIfLost();
-  /// `lost`: the rank whose loss caused the failure.
+  /// `lost`: the rank whose loss or error caused the failure; `shortage`: see Transport::Abort.
   void GiveUp(int lost, int shortage) noexcept;
   Transport& transport();
 
@@ -153,7 +155,7 @@ class NativeCommunicator final : public Communicator {
   std::vector<std::string> greetings_;
   bool is_distributed_ = false;
   HostLayout layout_{{}};
-  std::vector<int> members_;  ///< ranks in the job
+  std::vector<int> members_;  ///< ranks in the job, by rank here
   std::string name_ = "world";
   std::shared_ptr<HostSegment> segment_;
   std::unique_ptr<TcpTransport> tcp_;
@@ -162,7 +164,7 @@ class NativeCommunicator final : public Communicator {
   std::unique_ptr<HostCollectives> host_;
   std::unique_ptr<CallWatch> watch_;
   Hosts hosts_;
-  std::optional<PeerGroup> world_;  ///< all ranks; empty if there is only one
+  std::optional<PeerGroup> world_;  ///< all ranks of this communicator; empty if there is only one
   std::uint32_t calls_ = 0;
   int splits_ = 0;
   std::uint64_t num_forks_ = NumForks();  ///< NumForks() in the process that joined

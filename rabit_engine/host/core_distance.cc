@@ -15,15 +15,16 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// A read faster than this found the line in this core's own cache. (Reading the ticks twice takes 20 ns.)
+/// A read faster than this found the line in this core's own cache. Of this time, reading the ticks twice
+/// takes 20 ns.
 constexpr double kOwnCacheNs = 25;
 /// A read slower than this fetched the line from a core that shares no cache with this one. Measured on an
 /// AMD EPYC: 50 to 60 ns with a shared cache, 140 to 160 ns without.
 constexpr double kFarNs = 105;
 /// A read slower than this was interrupted.
 constexpr double kInterruptedNs = 1000;
-/// The balance of slow and quick reads is kept between -kEnough and kEnough; is_far() changes only when it
-/// reaches either limit.
+/// The number of slow reads minus that of quick reads is kept between -kEnough and kEnough. is_far() becomes
+/// true at kEnough and false at -kEnough.
 constexpr int kEnough = 3;
 
 #if defined(__x86_64__)
@@ -61,8 +62,7 @@ Instant ReadBothExactly() noexcept {
   return now;
 }
 
-/// Returns the number of ticks per nanosecond; 0 if unknown, as in the first milliseconds after the first
-/// call.
+/// Returns the number of ticks per nanosecond; 0 if unknown, as in the first 10 ms after the first call.
 double TicksPerNanosecond() noexcept {
   constexpr auto kLeast = std::chrono::milliseconds(10);
   static const Instant begin = ReadBothExactly();

@@ -10,7 +10,7 @@ constexpr int kCoresOfDigit = 4;
 /// Core numbers are below this, as in cpu_set_t.
 constexpr int kMostCores = 1024;
 
-/// A matching of ranks and cores that grows by one rank at a time (Kuhn's augmenting paths).
+/// A matching of ranks with cores that grows by one rank at a time (Kuhn's algorithm, with augmenting paths).
 class Matching {
  public:
   explicit Matching(std::span<const std::vector<int>> cores_of_ranks)
@@ -42,7 +42,7 @@ class Matching {
   }
 
   std::span<const std::vector<int>> cores_of_ranks_;
-  std::vector<int> rank_of_core_;  ///< by core; -1 if it is free
+  std::vector<int> rank_of_core_;  ///< by core; -1 if the core is free
   std::vector<bool> seen_;
 };
 

@@ -8,8 +8,8 @@
 
 namespace warren {
 
-/// Encodes core numbers as text for the other ranks, four cores per hexadecimal digit: cores 0, 1 and 5 are
-/// "32".
+/// Encodes core numbers as text for the other ranks, four cores per hexadecimal digit, the lowest cores
+/// first: cores 0, 1 and 5 are "32".
 std::string EncodeCores(std::span<const int> cores);
 std::vector<int> DecodeCores(std::string_view text);
 

@@ -28,7 +28,7 @@ struct Greeting {
   std::uint64_t is_crowded = 0;
 };
 
-/// The kernel accepts at most 253 descriptors per message.
+/// The maximum number of descriptors in one message; the kernel accepts at most 253.
 constexpr std::size_t kDescriptorsPerMessage = 128;
 
 void SetTimeouts(int socket) {

@@ -12,7 +12,7 @@
 
 namespace warren {
 
-/// The time limit for one step of passing descriptors between processes on one host that are all alive.
+/// The time limit of each step: connecting, waiting for a connection, sending a message or receiving one.
 inline constexpr int kPassingTimeoutMs = 10'000;
 
 /// Opens a SOCK_SEQPACKET socket: each message arrives whole, with its descriptors. Returns an empty
@@ -27,14 +27,14 @@ bool ConnectLocally(int socket, const std::string& name);
 /// returns an empty descriptor and sets errno.
 CloseOnForkDescriptor AcceptLocally(int listener);
 
-/// Sends descriptors, which stay open here, along with the other members of PassedDescriptors. Returns false
-/// on failure, for example if sending takes too long or the peer has ended.
+/// Sends descriptors, which stay open in this process, together with `rank` and `cores`. Returns false on
+/// failure, for example if sending takes too long or the peer has ended.
 bool SendDescriptors(int socket, int rank, std::span<const int> descriptors, const HostCores& cores = {});
 
 /// The data sent by one call of SendDescriptors.
 struct PassedDescriptors {
   int rank = -1;    ///< the sender's rank
-  HostCores cores;  ///< set by the leader only: see HostSegment's constructor
+  HostCores cores;  ///< only those sent by the leader are used
   std::vector<CloseOnForkDescriptor> descriptors;
 };
 /// Receives the data of one call of SendDescriptors. Returns nullopt if it does not arrive in time, the

@@ -28,8 +28,8 @@ Doorbell::Seat::~Seat() {
 }
 
 /// Returns whether this is the only seat; if not, adds it to the list of sleepers. A single seat remains the
-/// only one during the sleep: seats are created only when a communicator is split, by the thread that uses
-/// that communicator, and this thread is about to sleep.
+/// only one during the sleep: further seats are created only by the thread that uses the communicator of this
+/// seat, when it splits it, and this thread is about to sleep.
 bool Doorbell::Seat::Begin() {
   if (doorbell_->seats_.load() == 1) return true;
   if (!nudge_) nudge_ = CloseOnForkDescriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));

@@ -21,7 +21,7 @@ class Doorbell {
   explicit Doorbell(CloseOnForkDescriptor event) : event_(std::move(event)) {}
 
   int fd() const { return event_.fd(); }
-  /// Wakes a thread that sleeps on this doorbell. May be called from any process; makes a system call.
+  /// Wakes the threads that sleep on this doorbell. May be called from any process; makes a system call.
   void Ring() const noexcept;
 
   /// Lets one thread sleep on the doorbell. Not thread-safe, but several seats may exist.
@@ -34,7 +34,7 @@ class Doorbell {
 
     /// Sleeps until the bell rings, `other_descriptor` is readable (-1 for none), or the limit has passed;
     /// may return spuriously. `arm()` requests rings from other processes and returns whether there is still
-    /// nothing to do. It is called at a point after which no ring is missed.
+    /// nothing to do; after it has been called, no ring is missed.
     template <typename Arm>
     void Sleep(int other_descriptor, std::chrono::milliseconds limit, Arm&& arm) {
       const bool alone = Begin();

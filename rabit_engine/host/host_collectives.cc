@@ -16,17 +16,16 @@ namespace {
 /// cores than in three steps, and there is one fewer wait.
 constexpr int kRanksWithoutPieces = 2;
 /// The bytes per round of a reduction of two ranks: as many as possible while the data in flight fits the L2
-/// cache. Vectors of at most two long rounds use long rounds.
+/// cache. Vectors that fit in two rounds of kLongOfTwoBytes use these longer rounds.
 constexpr std::size_t kOfTwoBytes = kMostRoundBytes / 2;
 constexpr std::size_t kLongOfTwoBytes = kMostRoundBytes;
 
 /// The largest vector that each rank publishes whole. For larger vectors, reading the vectors of all ranks
-/// costs more than two additional rounds of waiting. Measured with 2 to 16 ranks on 2 cores
-/// (docs/explanation/engine.md).
+/// costs more than two additional rounds of waiting (docs/notes/engine-speed.md).
 constexpr std::size_t kSmallBytes = std::size_t{16} << 10;
 
 /// The largest payload that ranks put into their slots if they are not crowded. Larger payloads are read
-/// faster from the stages, whose lines are not reused as soon as those of the slots.
+/// faster from the stages, whose lines are reused less soon than those of the slots.
 constexpr std::size_t kMostInSlot = std::size_t{1} << 10;
 
 /// Distances to other cores are measured in one of this many calls that reserve bytes for staged payloads,
@@ -64,9 +63,9 @@ void CopyOut(void* to, const void* from, std::size_t bytes, bool past_caches) {
   past_caches ? CopyPastCaches(to, from, bytes) : static_cast<void>(std::memcpy(to, from, bytes));
 }
 
-/// Bytes of one round of a broadcast. With a single reader, which copies out while the root copies in the
-/// next round, only the first round is not overlapped, so rounds are short. With more readers each round
-/// costs more waits, so rounds are long.
+/// Returns the bytes of one round of a broadcast. With a single reader, which copies out while the root
+/// copies in the next round, only the first round is not overlapped, so rounds are short. With more readers
+/// each round costs more waits, so rounds are long.
 std::size_t BroadcastBytes(int size, std::size_t bytes) {
   constexpr std::size_t kRounds = 16;
   constexpr std::size_t kLeast = std::size_t{16} << 10;
@@ -356,7 +355,7 @@ void HostCollectives::ReducePieces(const std::byte* input, const Outputs& output
     if (piece.bytes == 0) return;
     for (int local = 0; local < size_; ++local) inputs_[local] = segment_.stage(local) + place;
     inputs_[me_] = input + piece.offset;
-    // Combine in blocks that stay in the first-level cache on their way into the stage.
+    // Combines in blocks that stay in the first-level cache until they are copied into the stage.
     const std::size_t block =
         std::max<std::size_t>(1, kCombineBytes / reduction.element_bytes()) * reduction.element_bytes();
     for (std::size_t done = 0; done < piece.bytes; done += block) {
@@ -421,7 +420,7 @@ void HostCollectives::ReduceVector(const std::byte* input, std::byte* output, st
   const std::size_t most = piece_bytes_ / element * members;
   const std::size_t rounds = DivideRoundingUp(count, most);
   const std::size_t per_round = DivideRoundingUp(count, rounds);
-  // Pieces begin on cache lines of the buffer if the element size allows it.
+  // Within a round, pieces begin at multiples of the cache line if the element size allows it.
   const std::size_t granule = kCacheLine % element == 0 ? kCacheLine / element : 1;
   const auto share_of = [=](std::size_t length) {
     return std::min(DivideRoundingUp(DivideRoundingUp(length, members), granule) * granule, most / members);
@@ -617,7 +616,7 @@ void HostCollectives::AllToAll(const CallTag& tag, const void* from, std::span<c
     std::memcpy(target + received[me_], source + sent[me_], own);
   }
 
-  std::size_t longest = 0;   // length of the longest slice that is sent in rounds
+  std::size_t longest = 0;   // length of the longest slice of members that send in rounds
   std::vector<int> senders;  // members that send their slices in rounds
   for (int turn = 0; turn < size_; ++turn) {
     const int local = (me_ + turn) % size_;

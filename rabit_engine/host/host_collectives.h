@@ -20,8 +20,9 @@
 // unit_).
 //
 // In an all-to-all, a rank knows only the lengths of the slices that it sends and receives. It publishes the
-// lengths of the slices that it sends, along with the slices themselves if they are small; this takes one
-// round of waiting. For larger slices, all ranks compute the number of rounds from the lengths.
+// lengths of the slices that it sends, along with the slices themselves if they are small; all ranks have
+// them after one round of waiting. Larger slices follow in rounds, whose number all ranks compute from the
+// lengths.
 //
 // A rank may be several calls and rounds ahead of ranks that only read its data. It checks their progress
 // only when this lead is used up, because reading their counters fetches cache lines that they write.
@@ -52,7 +53,7 @@ class HostCollectives {
   HostSegment& segment() { return segment_; }
 
   void set_deadline(Clock::time_point deadline) { waiter_.set_deadline(deadline); }
-  /// Sets the observer that is called while this rank sleeps; none by default.
+  /// Sets the observer that is called after each sleep of a waiting rank; none by default.
   void SetWaitObserver(WaitObserver* observer) { waiter_.SetWaitObserver(observer); }
 
   /// Whether elements of this size fit the rounds of a host with `size` ranks; larger ones need another
@@ -62,7 +63,7 @@ class HostCollectives {
   void Allreduce(const CallTag& tag, void* buffer, std::size_t count, const Reduction& reduction) {
     Allreduce(tag, buffer, buffer, count, reduction);
   }
-  /// Like Allreduce, but leaves the input unchanged and writes to another buffer, which does not overlap it.
+  /// Reads `input` and writes the result to `output`, which is either the same buffer or does not overlap it.
   void Allreduce(const CallTag& tag, const void* input, void* output, std::size_t count,
                  const Reduction& reduction);
   void Reduce(const CallTag& tag, void* buffer, std::size_t count, const Reduction& reduction, int root);
@@ -91,10 +92,10 @@ class HostCollectives {
     std::size_t offset = 0;
     std::size_t bytes = 0;
   };
-  /// The bytes that a round uses in every stage.
+  /// A range of bytes in every stage, at the same offset in each, for a round or for staged payloads.
   struct Span {
     std::size_t offset = 0;  ///< from the beginning of a stage
-    std::uint64_t end = 0;   ///< the position where it ends: see RankLines
+    std::uint64_t end = 0;   ///< the position at which the range ends: see RankLines
   };
   /// The destinations of a reduction's results, one for each group of members. `ends` holds the end of each
   /// group.
@@ -104,7 +105,8 @@ class HostCollectives {
     std::size_t offset = 0;  ///< the offset in the caller's buffer that corresponds to `first`
     std::size_t stride = 0;  ///< bytes from one group's result to the next
   };
-  /// Special values for the receiver of the result, which is otherwise a local index.
+  /// Special values of `receiver`, which is otherwise the local index of the member that receives the result.
+  /// kNobody: the result stays with the members that combine it.
   static constexpr int kAllMembers = -1;
   static constexpr int kNobody = -2;
 
@@ -119,7 +121,8 @@ class HostCollectives {
   void End();
   /// Records that all members have begun this call and so have completed the previous one.
   void EndOfMeeting();
-  /// Reserves the next bytes of every stage: `bytes` rounded up to unit_, without wrapping around the end.
+  /// Reserves the next bytes of every stage: `bytes` rounded up to a multiple of unit_. A range that would
+  /// extend beyond the end of the stage begins at its start instead.
   Span Claim(std::size_t bytes);
   /// Waits until the member has begun this call and returns its payload. Throws Misuse if its tag differs.
   const std::byte* AwaitPayload(int local);
@@ -148,8 +151,8 @@ class HostCollectives {
   /// are called with a round's index and its span.
   template <typename In, typename Combine, typename Out>
   void RunThreeSteps(std::size_t rounds, std::size_t bytes, In in, Combine combine, Out out);
-  /// Runs only two of the steps: `in`, then `last`, which is combine or out. `writes`: whether this member
-  /// has input.
+  /// Like RunThreeSteps, with only two steps: `in`, then `last`, which combines or copies out. `writes`:
+  /// whether this member has input.
   template <typename In, typename Last>
   void RunTwoSteps(std::size_t rounds, std::size_t bytes, bool writes, In in, Last last);
   /// Reduces pieces: `piece_of(round, member)` is the piece that the member combines in that round. No piece
@@ -166,14 +169,14 @@ class HostCollectives {
   Waiter waiter_;
   const int me_;
   const int size_;
-  const std::size_t piece_bytes_;   ///< bytes of one rank's piece in one round, a multiple of the cache line
-  const std::size_t most_in_slot_;  ///< the largest payload that is put into a slot
+  const std::size_t piece_bytes_;   ///< maximum length of a rank's piece in a round, a multiple of a line
+  const std::size_t most_in_slot_;  ///< length of the largest payload that is put into a slot
   /// Spans are multiples of this. Crowded ranks use a large unit, so that they soon reuse the same lines,
   /// which their core's cache still holds.
   const std::size_t unit_;
   CallTag tag_;
   std::uint64_t call_ = 0;          ///< number of calls begun
-  std::uint64_t all_done_ = 0;      ///< calls that all members are known to have completed
+  std::uint64_t all_done_ = 0;      ///< number of calls that all members are known to have completed
   std::uint64_t position_ = 0;      ///< end of the last span
   std::uint64_t drained_ = 0;       ///< position up to which all members are known to need nothing more
   std::uint64_t before_ = 0;        ///< position_ when this call began

@@ -39,9 +39,9 @@ constexpr std::size_t RoundUp(std::size_t bytes, std::size_t unit = kCacheLine) 
   return (bytes + unit - 1) / unit * unit;
 }
 
-/// The capacity of a ring: enough for a whole message of usual size. With many ranks there are many rings, so
-/// they are smaller. With few ranks they are larger, up to the size of two cores' own caches, for the reason
-/// given at HostCores::StageBytes.
+/// Returns the capacity of a ring: enough for a whole message of usual size. With many ranks there are many
+/// rings, so they are smaller. With few ranks they are larger, up to the size of two cores' own caches, for
+/// the reason given at HostCores::StageBytes.
 std::size_t RingBytes(std::size_t local_size, const HostCores& cores) {
   const std::size_t least = local_size <= 64 ? std::size_t{64} << 10 : std::size_t{16} << 10;
   if (cores.is_crowded || local_size < 2) return least;
@@ -51,8 +51,8 @@ std::size_t RingBytes(std::size_t local_size, const HostCores& cores) {
 
 /// Stages begin in the middle of a page, half a page away from the offset at which a program's large buffers
 /// begin. If both had the same offset in their pages, the processor would assume that each load of a copy
-/// depends on the last store, and wait for it (4K aliasing): with two ranks, 256 KiB took 1.2 times as long
-/// between near cores and 2.6 times as long between far cores.
+/// depends on the last store, and wait for it (4K aliasing): with two ranks, calls with 256 KiB took 1.2
+/// times as long between near cores and 2.6 times as long between far cores.
 constexpr std::size_t kPageBytes = 4096;
 constexpr std::size_t kStageOffset = kPageBytes / 2;
 

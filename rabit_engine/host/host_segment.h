@@ -14,7 +14,7 @@
 // reserved for segments of subsets of its ranks (Reserve, Within), which need no further descriptors. The
 // memory of such a range returns to the kernel when the last rank of its segment has left.
 //
-// Contents of the segment (all offsets are multiples of 64; docs/explanation/engine.md has a diagram):
+// Contents of the segment (all offsets are multiples of 64; docs/explanation/engine.md has the sizes):
 //   header      the lost rank, if any; how much of the memfd is reserved; how many ranks have left
 //   lines       per rank: its progress (RankLines), which the others poll
 //   slots       per rank: kSlots messages, by call number
@@ -49,7 +49,7 @@ inline constexpr std::size_t kCacheLine = 64;
 /// The ranks on a host with more ranks than this use TCP: each would need two descriptors of every other
 /// rank.
 inline constexpr int kMaxLocalRanks = 256;
-/// The payload capacity of a slot. Larger payloads are in the stage.
+/// The payload capacity of a slot. Larger payloads go into the stage.
 inline constexpr std::size_t kSlotPayloadBytes = std::size_t{4} << 10;
 /// Slots per rank, i.e. the number of calls that a rank may be ahead of the ranks that read its slots.
 inline constexpr std::size_t kSlots = 8;
@@ -67,10 +67,11 @@ struct HostCores {
 
   /// Returns the values for this host; the cache size is clamped to reasonable limits.
   static HostCores OfThisHost(bool is_crowded);
-  /// The bytes of a stage. A line that is rewritten while the reader's own cache still holds it must first be
-  /// fetched from there. A stage is therefore larger than two such caches, unless there are so many ranks
-  /// that all stages together are. As far as possible, all stages together fit the cache that the cores
-  /// share. Crowded ranks often find each other's data in their own core's cache, so their stages are small.
+  /// Returns the size of a stage. Writing a line that the reader's own cache still holds is slow, so with few
+  /// ranks a stage is much larger than that cache: its lines have left the cache before they are written
+  /// again. With more ranks stages are smaller, down to kLeastStageBytes, so that all stages together fit the
+  /// cache that the cores share. Crowded ranks often find each other's data in their own core's cache, so
+  /// their stages are small.
   std::size_t StageBytes(std::size_t local_size) const;
 };
 
@@ -95,8 +96,8 @@ struct alignas(kCacheLine) WaitLines {
 /// One rank's progress, which the rank writes and the others poll; only `bell` and `sleepers` are also
 /// written by other ranks. Each progress counter has its own cache line.
 struct RankLines {
-  /// The position up to which this rank's input for rounds is in its stage. Positions count the bytes of all
-  /// rounds so far, and are the same in all stages.
+  /// The position up to which this rank's input for rounds is in its stage. Positions count the bytes of a
+  /// stage used so far, by rounds and payloads, and are the same in all stages.
   alignas(kCacheLine) std::atomic<std::uint64_t> input;
   /// The position up to which this rank's results of rounds are in its stage.
   alignas(kCacheLine) std::atomic<std::uint64_t> result;
@@ -104,7 +105,7 @@ struct RankLines {
   alignas(kCacheLine) std::atomic<std::uint64_t> output;
   /// Number of calls that this rank has completed.
   alignas(kCacheLine) std::atomic<std::uint64_t> completed;
-  /// The futex on which ranks that wait for this one sleep, and the number of these ranks.
+  /// The futex on which ranks that wait for this one sleep; `sleepers` is the number of these ranks.
   alignas(kCacheLine) std::atomic<std::uint32_t> bell;
   std::atomic<std::uint32_t> sleepers;
   /// Nonzero while this rank sleeps on its doorbell.
@@ -115,8 +116,8 @@ struct RankLines {
   alignas(kCacheLine) std::atomic<std::uint32_t> left;
   /// Nonzero for the members (by local index) whose cores this rank has found to be far from its own.
   alignas(kCacheLine) std::atomic<std::uint8_t> far[kMaxLocalRanks];
-  /// The rank's latest collectives, each at its sequence number modulo kRememberedCalls. A rank that waits
-  /// for this one checks whether both are in the same call.
+  /// The rank's latest collectives, each at its sequence number modulo kRememberedCalls. Waiting ranks on the
+  /// host compare these calls with their own.
   CallRecord calls[kRememberedCalls];
   /// The ranks that this rank waits for, published only during long waits.
   WaitLines wait;
@@ -141,8 +142,8 @@ struct Ring {
 
 class HostSegment {
  public:
-  /// A segment is created in two steps with an Allgather between them, so that all ranks agree on which of
-  /// them share memory: each rank puts `text()` into its record; Join takes the texts of all ranks.
+  /// A segment is created in two steps, so that all ranks agree on which of them share memory: each rank
+  /// sends text() to all others, in its record; Join then takes the texts of all ranks.
   class Offer;
 
   /// A rank of the segment, with this process's copies of its descriptors.
@@ -174,7 +175,7 @@ class HostSegment {
 
   int local_size() const { return static_cast<int>(members_.size()); }
   int local_index() const { return local_index_; }
-  /// World ranks of the members, by local index.
+  /// The members' ranks in the job, by local index.
   const std::vector<int>& ranks() const { return ranks_; }
   const std::vector<Member>& members() const { return members_; }
   /// Whether some ranks here have no core to themselves, so that waiting must not spin. By default this
@@ -182,18 +183,18 @@ class HostSegment {
   /// overrides it once the other ranks' cores are known.
   bool oversubscribed() const { return oversubscribed_; }
   void SetOversubscribed(bool oversubscribed) { oversubscribed_ = oversubscribed; }
-  /// Where member `local` runs, as it last reported. Ranks that started together often begin on one core and
-  /// stay there if they take turns on it.
+  /// Returns where member `local` runs, by the core that it published last. Ranks that started together often
+  /// begin on one core and stay there if they take turns on it.
   PeerCore CoreOf(int local);
-  /// Publishes the core that this rank runs on, and returns the core's number plus 1, or 0 if unknown. CoreOf
-  /// calls it, too.
+  /// Publishes the core that this rank runs on, and returns the core's number plus 1, or 0 if unknown. Called
+  /// by CoreOf, too.
   std::uint32_t SayCore();
-  /// Records how many nanoseconds this rank took to read a line that member `local` wrote last: see
+  /// Records the time in nanoseconds that this rank took to read a line that member `local` wrote last: see
   /// CoreDistance.
   void NoteRead(int local, double ns);
-  /// Where member `local` runs, as a reader of data that this rank writes.
+  /// Returns where member `local` runs, as a reader of data that this rank writes.
   Reader ReaderAt(int local) const {
-    // Either of the two may have measured the distance.
+    // Either of the two ranks may have measured the distance.
     const bool is_far =
         lines_[local].far[local_index_].load(std::memory_order_relaxed) != 0 || distances_[local].is_far();
     if (is_far) return Reader::kFar;
@@ -213,10 +214,10 @@ class HostSegment {
   /// from 1.
   void SayCall(const CallTag& tag);
   /// Returns the tag of the call with this number as published by member `local`; nullopt if the member has
-  /// not begun that call or no longer remembers it.
+  /// not begun that call or its record has been overwritten.
   std::optional<CallTag> CallOf(int local, std::uint32_t sequence) const;
   /// Throws Misuse naming the first call, among those up to `sequence` that both remember, in which this rank
-  /// and member `local` differ.
+  /// and member `local` differ. Otherwise does nothing.
   void ThrowIfCallsDiffer(int local, std::uint32_t sequence) const;
 
   /// Publishes to the other ranks on the host that this rank is waiting, and for which ranks.
@@ -234,7 +235,7 @@ class HostSegment {
     int shortage;  ///< the errno of the lost rank's resource shortage; 0 if none is known
   };
   std::optional<Aborted> aborted() const;
-  /// Returns the world ranks of the lost members. A member is lost if its process has ended or it has left;
+  /// Returns the lost members, as ranks in the job. A member is lost if its process has ended or it has left;
   /// if members may leave at any time, only if its process has ended without leaving. Makes a system call.
   std::vector<int> FindLost();
   /// Whether a member that may leave at any time has done so.
@@ -301,11 +302,11 @@ class HostSegment::Offer {
   CloseOnForkDescriptor listener_;
   std::string socket_name_;
   std::string text_;
-  std::string trouble_;  ///< why text_ is empty
+  std::string trouble_;  ///< the reason why text_ is empty, if known
 };
 
 /// A string that is equal for processes that run on one kernel and in one network namespace, and so can reach
-/// each other's abstract sockets; empty if unknown.
+/// each other's abstract sockets; empty if unknown. On systems other than Linux, the host's name.
 std::string HostKey();
 /// The part of a host key that is equal for all processes on one kernel, whatever their namespaces.
 std::string_view MachineOf(std::string_view host_key);

@@ -1,5 +1,5 @@
-// The kernel features, besides mmap, that shared memory needs. Only Linux has all of them: on other systems
-// no memory is shared (without_shared_memory.cc).
+// Linux system calls for ranks that share memory: futexes, the current core, and giving back pages. On other
+// systems no memory is shared (without_shared_memory.cc).
 #pragma once
 
 #include <atomic>
@@ -11,7 +11,7 @@ namespace warren {
 
 // Futex operations on a word that several processes share.
 
-/// Sleeps while the word holds `seen`, until FutexWakeAll, a signal, or the limit.
+/// If the word holds `seen`, sleeps until FutexWakeAll, a signal, or the limit.
 void FutexWait(std::atomic<std::uint32_t>& word, std::uint32_t seen, std::chrono::nanoseconds limit) noexcept;
 void FutexWakeAll(std::atomic<std::uint32_t>& word) noexcept;
 

@@ -86,8 +86,8 @@ std::string RandomName() {
   return fmt::format("warren-{:016x}{:016x}", draw(), draw());
 }
 
-/// The length of the memfd, reserved ranges included, if the file size limit allows it. No range is reserved
-/// twice, so the length must suffice for all communicators that a job ever makes.
+/// The length of the memfd, including the memory for reserved ranges, if the file size limit allows it. No
+/// range is reserved twice, so the length must suffice for all communicators that a job ever makes.
 constexpr std::size_t kMemoryBytes = std::size_t{1} << 50;
 
 /// Creates the shared memory. Returns an empty descriptor if a system call fails or the file size limit
@@ -177,8 +177,8 @@ class SegmentSetup {
     std::erase_if(group_, [&reached](int rank) { return reached[rank] != "1"; });
   }
 
-  /// Step 2: the leader sends all descriptors to all members. Returns nullptr on failure, or if this rank has
-  /// no part in the segment.
+  /// Step 2: the leader sends all descriptors to all members. Then every member maps the memory. Returns
+  /// nullptr on failure, or if this rank has no part in the segment.
   std::unique_ptr<HostSegment> Exchange(int listener) {
     if (group_.size() <= 1) return nullptr;
     if (is_leader() ? !Distribute(listener) : !ReceiveAll()) return nullptr;
@@ -277,7 +277,7 @@ std::unique_ptr<HostSegment> HostSegment::Offer::Join(OobAllgather& oob, std::sp
         me, trouble.text());
   }
 
-  // Every rank finds out which ranks share memory. If one rank failed, no rank on its host does.
+  // Every rank finds out which ranks share memory. If one rank failed in step 2, no rank on its host does.
   const std::vector<std::string> joined =
       oob.Allgather(fmt::format("{}", segment ? setup.group().front() : -1));
   hosts = LeadersOf(offers, reached, joined);

@@ -16,7 +16,7 @@ namespace warren {
 #if defined(__x86_64__)
 namespace {
 
-/// Copies the bytes before the first cache line boundary in `to` with std::memcpy; returns their number.
+/// Copies the bytes before the first cache line boundary in `to`, at most `bytes`; returns their number.
 std::size_t CopyHead(void* to, const void* from, std::size_t bytes) {
   const std::size_t head = std::min<std::size_t>(bytes, -reinterpret_cast<std::uintptr_t>(to) % kCacheLine);
   std::memcpy(to, from, head);
@@ -47,7 +47,7 @@ __attribute__((target("avx"))) void CopyLines(std::byte* to, const std::byte* fr
   std::memcpy(to + done, from + done, bytes - done);
 }
 
-/// Below this size the C library's copy is as fast.
+/// Shorter copies use std::memcpy, which is as fast for them.
 constexpr std::size_t kLeastBytes = std::size_t{1} << 10;
 
 }  // namespace
@@ -61,8 +61,8 @@ void CopyToShared(void* to, const void* from, std::size_t bytes, Reader reader) 
     return;
   }
   if (reader == Reader::kFar) return CopyPastCaches(to, from, bytes);
-  // Both copies must begin on a cache line boundary: otherwise the string copy does not overwrite whole
-  // lines.
+  // Both copies below begin at a cache line boundary: CopyLines requires it, and the string copy overwrites
+  // whole lines only then.
   const std::size_t head = CopyHead(to, from, bytes);
   auto* target = static_cast<std::byte*>(to) + head;
   const auto* source = static_cast<const std::byte*>(from) + head;
@@ -79,7 +79,7 @@ void CopyPastCaches(void* to, const void* from, std::size_t bytes) {
   for (; done + kCacheLine <= bytes; done += kCacheLine) {
     const auto* in = reinterpret_cast<const __m128i*>(source + done);
     auto* out = reinterpret_cast<__m128i*>(target + done);
-    // Fills a whole line, which is then written without being read first.
+    // The four stores fill a whole line, which is then written to memory without being read first.
     const __m128i words[] = {_mm_loadu_si128(in), _mm_loadu_si128(in + 1), _mm_loadu_si128(in + 2),
                              _mm_loadu_si128(in + 3)};
     for (int i = 0; i < 4; ++i) _mm_stream_si128(out + i, words[i]);

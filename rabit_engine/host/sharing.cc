@@ -5,7 +5,7 @@
 
 namespace warren {
 
-// Drops the last word, which differs for each rank; a group may contain spaces.
+// Drops the last word, which differs for each rank. A group name may contain spaces.
 std::string GroupOf(const std::string& offer) {
   return offer.substr(0, offer.rfind(' '));
 }

@@ -58,8 +58,8 @@ class ShmTransport::RingLink : public Link {
   }
 
  private:
-  /// Returns the number of bytes that the peer has read. If `bytes` is so large that the cost does not
-  /// matter, also measures the distance to the peer's core.
+  /// Returns the number of bytes that the peer has read. If `bytes`, the length of the data to send, is so
+  /// large that the cost does not matter, also measures the distance to the peer's core.
   std::uint64_t PeersProgress(std::size_t bytes) {
     constexpr std::size_t kLeastBytes = std::size_t{16} << 10;
     if (bytes < kLeastBytes) return out_.read.load(std::memory_order_acquire);
@@ -135,7 +135,7 @@ PeerCore ShmTransport::CoreOf(std::span<const Interest> interests) {
 
 void ShmTransport::ThrowIfLost(std::span<const Interest> interests) {
   const std::vector<int> lost = segment_.FindLost();
-  int left = -1;  // an awaited member that has left
+  int left = -1;  // an awaited member that has left, if any
   for (const Interest& interest : interests) {
     const int local = LocalIndex(interest.peer);
     if (local >= 0 && segment_.HasLeft(local)) left = local;

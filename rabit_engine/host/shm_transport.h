@@ -1,5 +1,5 @@
-// Byte streams between the ranks on one host: a ring in shared memory for each direction. These are the links
-// of the flat algorithms between ranks that share a host; collectives of a single host use faster methods
+// Byte streams between the ranks on one host: a ring in shared memory for each direction. They serve
+// algorithms that send messages between ranks; collectives among the ranks of one host use faster methods
 // (host/host_collectives.h).
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace warren {
 
-/// Reaches only the ranks of the segment. Ranks are world ranks.
+/// Reaches only the ranks of the segment. Ranks are ranks in the job.
 class ShmTransport : public Transport {
  public:
   ShmTransport(HostSegment& segment, int world_size);
@@ -37,17 +37,17 @@ class ShmTransport : public Transport {
 
   // --- for a transport that has other links, too ---
 
-  /// Returns the cores of the peers of `interests`, all of which must be ranks on this host: kOther if each
-  /// runs on another core, otherwise the value for the first peer that does not.
+  /// Returns kCrowded if the segment is oversubscribed, kThis if a peer of `interests` was last on this
+  /// rank's core, otherwise kOther. All of these peers must be on this host.
   PeerCore CoreOf(std::span<const Interest> interests);
   /// Whether one of the interests may make progress now. Ranks on other hosts are skipped.
   bool AnyReady(std::span<const Interest> interests) const;
   /// Throws LostPeer if a rank on the host has given up, an awaited rank has left, or a process on the host
-  /// has ended (after ExpectPeersToLeave, only if its rank is awaited). Makes a few system calls. Does not
-  /// throw if an interest is ready, because data sent before the end still counts.
+  /// has ended (after ExpectPeersToLeave, only if its rank is awaited). Makes a system call. Does not throw
+  /// if an interest is ready, because data sent before the loss still counts.
   void ThrowIfLost(std::span<const Interest> interests);
   /// Sleeps until a local peer has moved bytes, Interrupt is called, `other_descriptor` (-1 for none) becomes
-  /// readable, or the limit has passed.
+  /// readable, or the limit has passed; may return spuriously.
   void Sleep(std::span<const Interest> interests, int other_descriptor, Clock::duration limit);
   bool is_interrupted() const { return is_interrupted_; }
 

@@ -27,7 +27,7 @@ void Waiter::CheckPeers(int awaited, const std::vector<int>& lost, bool has_left
   try {
     if (wait_observer_ != nullptr) wait_observer_->OnWait({&interest, 1}, begin, looked);
   } catch (const LostPeer&) {
-    ThrowIfAborted();  // if a rank has given up meanwhile, its error is more helpful
+    ThrowIfAborted();  // if a rank has given up meanwhile, the reason is more helpful
     throw;
   }
   ThrowIfLate(wait_observer_, {&interest, 1}, begin);

@@ -1,5 +1,5 @@
-// Waits for another rank on the host, in the phases of transport/waiting.h; in the last phase this rank
-// sleeps on the other rank's bell.
+// Waits for another rank on the host, in the phases of transport/waiting.h. In the last phase, this rank
+// sleeps on the other rank's bell (RankLines::bell).
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ class Waiter {
   /// Sets the time after which waiting throws TimedOut.
   void set_deadline(Clock::time_point deadline) { deadline_ = deadline; }
 
-  /// Sets the observer that is called while this rank sleeps; none by default.
+  /// Sets the observer that is called after each sleep; none by default.
   void SetWaitObserver(WaitObserver* observer) { wait_observer_ = observer; }
 
   /// Returns when `ready()` is true. `ready()` must depend on data that member `local` stores before it rings
@@ -42,13 +42,13 @@ class Waiter {
       segment_.SayCore();
       const std::vector<int> lost = segment_.FindLost();
       const bool has_left = segment_.HasLeft(local);
-      // ready() is checked last: a rank that has finished the call may have left before this rank looked.
+      // ready() is checked last, because a rank may leave as soon as it has finished the call.
       const Clock::time_point looked = Clock::now();
       if (!ready()) CheckPeers(local, lost, has_left, *begin, looked);
     });
   }
 
-  /// For callers that wait in another way: these throw what Until would throw.
+  /// For callers that wait in another way: each throws an error that Until may throw.
   void ThrowIfAborted();
   [[noreturn]] void ThrowLost(int rank);
   [[noreturn]] void ThrowLeft(int local);
@@ -60,8 +60,7 @@ class Waiter {
    public:
     explicit Sleeper(std::atomic<std::uint32_t>& count) : count_(count) {
       count_.fetch_add(1);
-      // Later reads must take place after the increment, or a bell that rings between the two would be
-      // missed.
+      // The bell must be read after the increment, or a ring between the two would be missed.
       std::atomic_thread_fence(std::memory_order_seq_cst);
     }
     ~Sleeper() { count_.fetch_sub(1); }

@@ -1,6 +1,6 @@
 // For systems other than Linux, which lack memfd, pidfd, eventfd or futexes between processes: the ranks of a
-// host share no memory and use TCP. No rank makes an offer, so there is never a segment; the functions that
-// would use a segment exist only for the linker.
+// host share no memory and use TCP. No rank on these systems makes an offer, so there is never a segment; the
+// functions that would use a segment exist only for the linker.
 
 #include <exception>
 #include <utility>
@@ -22,7 +22,7 @@ namespace {
 
 HostSegment::Offer::Offer(const std::string& /*group*/) {}
 
-// Called if a rank on Linux has made an offer: participates in the exchanges of the ranks that made offers.
+// Called if a rank on Linux has made an offer. Takes part in the exchanges of the ranks that made offers.
 std::unique_ptr<HostSegment> HostSegment::Offer::Join(OobAllgather& oob, std::span<const std::string> offers,
                                                       bool /*is_crowded*/, std::vector<int>& hosts) {
   const std::vector<std::string> reached = oob.Allgather("0");

@@ -41,8 +41,8 @@ bool IsCommutative(const Reduction& reduction) {
          (reduction.operation() == ReduceOp::kSum || reduction.operation() == ReduceOp::kProduct);
 }
 
-/// MPI's own operations read elements as C types, so buffers must be aligned, which the engine does not
-/// require. An unaligned buffer is copied for the duration of the call.
+/// A buffer for MPI's own operations. They read elements as C types, so the buffer must be aligned, which the
+/// engine does not require. An unaligned buffer is copied for the duration of the call.
 class AlignedBuffer {
  public:
   AlignedBuffer(void* buffer, std::size_t bytes, const Reduction& reduction)
@@ -251,7 +251,7 @@ void MpiCommunicator::RunReduceScatter(const Operation& operation) {
   Check(mpi_.reduce_scatter(group_, aligned.get(), counts.data(), call.in_c()),
         fmt::format("in a reduce-scatter of {} elements of {} bytes", count, element));
   call.Rethrow();
-  // MPI leaves this rank's part at the start; the rest of the buffer is undefined by contract.
+  // MPI leaves this rank's part at the start of the buffer; the rest of the buffer may be overwritten.
   if (counts[rank_] > 0)
     std::memmove(At(buffer, offsets[rank_] * element), aligned.get(), counts[rank_] * element);
 }
@@ -274,7 +274,7 @@ void MpiCommunicator::RunAllgather(const Operation& operation) {
   const std::span<const std::size_t> offsets = operation.receive_offsets;
   const std::size_t total = offsets.back();
   if (total > options_.max_call_bytes) {
-    // MPI's displacements are ints, too: above the limit each rank's slice is broadcast.
+    // MPI's displacements are ints, too, so above the limit each rank broadcasts its slice.
     for (int root = 0; root < world_size_; ++root) {
       Broadcast(At(buffer, offsets[root]), offsets[root + 1] - offsets[root], root);
     }
@@ -320,7 +320,8 @@ void MpiCommunicator::RunAllToAll(const Operation& operation) {
   const std::span<const std::size_t> received = operation.receive_offsets;
   std::vector<Outbound> sends;
   std::vector<Inbound> receives;
-  for (int turn = 0; turn < world_size_; ++turn) {  // so that not all ranks send to the same rank first
+  // Each rank starts with different peers, so that not all ranks send to the same rank first.
+  for (int turn = 0; turn < world_size_; ++turn) {
     const int to = (rank_ + turn) % world_size_;
     const int from = (rank_ + world_size_ - turn) % world_size_;
     sends.push_back({to, static_cast<const std::byte*>(operation.send) + sent[to], sent[to + 1] - sent[to]});

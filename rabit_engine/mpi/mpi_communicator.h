@@ -4,12 +4,12 @@
 // functions, and the maximum and minimum of floating-point numbers, for which MPI does not define the
 // treatment of NaN and signed zeros) use a user-defined MPI operation that keeps the order of the ranks. In
 // floating-point sums and products every rank obtains the same bits, but MPI chooses the order, so the last
-// bits may differ from those of the native engine. 16-bit floats are passed to MPI as floats, and rounded
-// once.
+// bits may differ from those of the native engine. Sums and products of 16-bit floats are computed by MPI in
+// 32-bit floats, and rounded once.
 //
-// Gathers, scatters, all-to-alls and messages are sent as MPI messages, whose lengths both sides know.
-// Communicators are MPI communicators: threads may use several concurrently if MPI was initialized with
-// MPI_THREAD_MULTIPLE (a program that initializes MPI itself decides this).
+// Gathers, scatters, all-to-alls and messages are sent as MPI messages, whose lengths both sides know. Each
+// communicator has its own MPI communicator. Threads may use several communicators concurrently if MPI was
+// initialized with MPI_THREAD_MULTIPLE (a program that initializes MPI itself decides this).
 //
 // There are no timeouts: collective_timeout has no effect. If a rank dies, MPI's launcher decides how the job
 // ends.
@@ -29,13 +29,14 @@
 
 namespace warren {
 
-/// Whether MPI's operation of the same name is defined like the engine's (the order of the ranks may differ).
+/// Whether MPI's operation of the same name has the same definition as the engine's, except for the order in
+/// which the ranks' values are combined.
 bool MpiHasSame(const Reduction& reduction);
 
 class MpiCommunicator : public Communicator {
  public:
   struct Options {
-    /// Where TrackerPrint writes; stdout if empty.
+    /// Prints the text that is passed to TrackerPrint; if empty, stdout is used.
     std::function<void(const std::string& text)> print;
     /// Whether the job has a tracker; such a job counts as distributed even if it has a single rank.
     bool has_tracker = false;
@@ -68,7 +69,7 @@ class MpiCommunicator : public Communicator {
 
  private:
   class Call;
-  /// A communicator that was split off.
+  /// Constructs a communicator that was split off.
   MpiCommunicator(const MpiCommunicator& parent, WarrenMpiGroup* group, int rank, int size);
   void MeetHosts();
   bool is_world() const { return name_ == "world"; }

@@ -1,4 +1,4 @@
-// Creates a Communicator over MPI from settings, for engine/join.cc and librabit_mpi.
+// Creates a Communicator over MPI from settings.
 #pragma once
 
 #include <memory>
@@ -8,10 +8,10 @@
 
 namespace warren {
 
-/// Loads the MPI that fits this process (mpi_library.h) and joins its world. Calls MPI_Init if the program
-/// has not; Finalize then calls MPI_Finalize. MPI assigns the ranks. TrackerPrint sends to the tracker if the
-/// settings name one. Throws EngineError, for example if the launcher started several processes but MPI sees
-/// only this one.
+/// Loads the plugin for the MPI of this process (mpi_library.h) and joins MPI's world. Initializes MPI if the
+/// program has not; Finalize then calls MPI_Finalize. MPI assigns the ranks. TrackerPrint sends to the
+/// tracker if the settings name one. Throws EngineError, for example if the launcher started several
+/// processes but MPI's world has only this one.
 std::unique_ptr<Communicator> JoinMpi(const Settings& settings);
 
 }  // namespace warren

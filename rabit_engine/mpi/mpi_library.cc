@@ -23,8 +23,8 @@ int PositiveNumber(const std::optional<std::string>& text) {
   return value > 0 ? value : 1;
 }
 
-/// Detects the MPI that this process has loaded. MPI_Get_library_version may be called before MPI_Init, and
-/// every MPI has it with this signature.
+/// Returns the MPI that this process has loaded, if any. MPI_Get_library_version may be called before
+/// MPI_Init, and has this signature in every MPI.
 std::optional<MpiKind> MpiInProcess() {
   constexpr int kRoomForText = 16384;  // MPICH requires 8192 bytes, Open MPI 256
   void* symbol = dlsym(RTLD_DEFAULT, "MPI_Get_library_version");
@@ -61,8 +61,9 @@ std::string WhyThese(const MpiClues& clues) {
 const WarrenMpi& Load(const MpiClues& clues) {
   std::string tried;
   for (const std::string& file : PluginCandidates(clues, LibraryDirectories())) {
-    // RTLD_GLOBAL, since Open MPI's own plugins may look up its symbols in the process instead of being
-    // linked with it, depending on how Open MPI was built. Never closed: an MPI cannot be unloaded.
+    // RTLD_GLOBAL is needed because Open MPI's own plugins, depending on how Open MPI was built, may not be
+    // linked with its libraries, but look up its symbols in the process. The library is never closed, because
+    // an MPI cannot be unloaded.
     void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL);
     if (library == nullptr) {
       tried += fmt::format("\n  {}", dlerror());

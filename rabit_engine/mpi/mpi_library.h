@@ -33,13 +33,13 @@ struct MpiClues {
 /// and Cray MPICH), PMIX_RANK means Open MPI; SLURM_STEP_ID identifies no MPI. Leaves `in_process` empty.
 MpiClues ReadMpiClues(const wire::LookUp& look_up);
 
-/// The files to try, best first: WARREN_MPI_LIBRARY alone, else the plugin for the MPI in the process, else
-/// for the launcher's MPI, else for any MPI. A plugin is searched for in `folders`, then wherever the loader
-/// looks.
+/// Returns the files to try, best first: WARREN_MPI_LIBRARY alone, else the plugin for the MPI in the
+/// process, else for the launcher's MPI, else for any MPI. A plugin is searched for in `folders`, then in the
+/// loader's own search path.
 std::vector<std::string> PluginCandidates(const MpiClues& clues, std::span<const std::string> folders);
 
-/// The plugin for this process, loaded once and never unloaded. Throws an EngineError that lists what was
-/// tried.
+/// Returns the plugin for this process, which is loaded once and never unloaded. Throws an EngineError that
+/// lists the files that were tried.
 const WarrenMpi& LoadMpi(const MpiClues& clues);
 
 /// Returns the clues of this process: those of ReadMpiClues, and the MPI that the process has loaded.

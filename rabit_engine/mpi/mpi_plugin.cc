@@ -1,5 +1,5 @@
-// The MPI side of the MPI engine: implements mpi_plugin.h with the C bindings of the mpi.h it is compiled
-// with. It needs only two headers of the engine, so to support another MPI, compile this one file with that
+// The MPI side of the MPI engine: implements mpi_plugin.h with the C bindings of the mpi.h that it is
+// compiled with. It needs only two headers of the engine. To support another MPI, compile this file with that
 // MPI's wrapper:
 //   mpicxx -std=c++20 -O2 -shared -fPIC -I<source> mpi_plugin.cc -o librabit_mpi_mine.so
 //   WARREN_MPI_LIBRARY=$PWD/librabit_mpi_mine.so
@@ -47,8 +47,8 @@ thread_local char error_text[MPI_MAX_ERROR_STRING + 64];
 /// Whether this plugin initialized MPI; if so, closing the last group finalizes MPI.
 bool began_here = false;
 std::atomic<int> open_groups = 0;
-/// The reduction that Combine runs, because MPI passes no context to user functions. Thread-local, since MPI
-/// calls Combine on the thread that runs the collective.
+/// The reduction that Combine runs; a variable, because MPI passes no context to user functions.
+/// Thread-local, since MPI calls Combine on the thread that runs the collective.
 thread_local const WarrenMpiReduction* current = nullptr;
 
 const char* Check(const char* call, int code) {
@@ -155,13 +155,14 @@ const char* BeginMpi() {
     return error;
   }
   began_here = true;
-  // Errors that belong to none of our communicators (errors of types and operations) are also returned.
+  // By default, MPI ends the process on errors of types and operations, which belong to none of our
+  // communicators.
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
   return nullptr;
 }
 
-/// Creates the operations of a group whose communicator is set, and returns its rank and size.
+/// Creates the operations of a group whose communicator is set, and sets `rank` and `world_size`.
 const char* Prepare(WarrenMpiGroup& group, int* rank, int* world_size) {
   MPI_Comm_set_errhandler(group.comm, MPI_ERRORS_RETURN);
   if (const char* error = Check("MPI_Op_create", MPI_Op_create(&Combine, 1, &group.commutative)))
@@ -185,7 +186,8 @@ const char* Give(MPI_Comm comm, WarrenMpiGroup** group, int* rank, int* world_si
 
 const char* Open(WarrenMpiGroup** group, int* rank, int* world_size) {
   if (const char* error = BeginMpi()) return error;
-  // A duplicate, so that the program's own messages on MPI_COMM_WORLD never mix with ours.
+  // The communicator is a duplicate, so that the program's own messages on MPI_COMM_WORLD never mix with
+  // ours.
   MPI_Comm comm = MPI_COMM_NULL;
   if (const char* error = Check("MPI_Comm_dup", MPI_Comm_dup(MPI_COMM_WORLD, &comm))) return error;
   return Give(comm, group, rank, world_size);

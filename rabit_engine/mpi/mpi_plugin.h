@@ -4,9 +4,9 @@
 // exception crosses this interface.
 //
 // Every function returns nullptr on success, else a text with MPI's error message, which is valid until the
-// thread's next call. Several threads may use groups concurrently if MPI allows it (MPI_THREAD_MULTIPLE,
-// which is requested), but each group is used by one thread only. Collectives are those of communicator.h,
-// with counts that fit an int.
+// thread's next call. Several threads may use different groups concurrently if MPI allows it
+// (MPI_THREAD_MULTIPLE, which is requested), but only one thread at a time may use a group. The collectives
+// are those of communicator.h, with counts that fit an int.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ extern "C" {
 
 /// A reduction in C. `combine` is always set; it is used if `native` is 0.
 struct WarrenMpiReduction {
-  int native;                 ///< 1: MPI's own operation for (type, operation) can be used
+  int native;                 ///< 1: MPI's own operation for this type and operation can be used
   int type;                   ///< DataType of reduction.h
   int operation;              ///< ReduceOp of reduction.h
   int commutative;            ///< 0: MPI must keep the order of the ranks
@@ -37,10 +37,10 @@ struct WarrenMpiMessage {
 };
 
 struct WarrenMpi {
-  std::int32_t version;  ///< kWarrenMpiVersion of the plugin
-  const char* name;      ///< the MPI it was compiled for: "Open MPI 4.1.4"
+  std::int32_t version;  ///< the kWarrenMpiVersion with which the plugin was built
+  const char* name;      ///< the MPI for which the plugin was compiled, e.g. "Open MPI 4.1.4"
 
-  /// Initializes MPI if necessary, and opens a communicator.
+  /// Initializes MPI if necessary, and opens a communicator of all ranks.
   const char* (*open)(WarrenMpiGroup** group, int* rank, int* world_size);
   /// Frees the communicator. Closing the last communicator finalizes MPI if `open` initialized it and it has
   /// not been finalized since.
@@ -58,8 +58,8 @@ struct WarrenMpi {
   /// unexpected length is an error.
   const char* (*exchange)(WarrenMpiGroup*, const WarrenMpiMessage* sends, int num_sends,
                           const WarrenMpiMessage* receives, int num_receives);
-  /// Creates the group of the ranks that pass the same color, ordered by key; sets `made` to nullptr for a
-  /// negative color.
+  /// Creates the group of the ranks that pass the same color, ordered by key, then by rank; sets `made` to
+  /// nullptr for a negative color.
   const char* (*split)(WarrenMpiGroup*, int color, int key, WarrenMpiGroup** made, int* rank, int* size);
 };
 

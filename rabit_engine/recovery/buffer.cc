@@ -5,7 +5,7 @@
 namespace warren::recovery {
 namespace {
 
-// A buffer that is more than this many times larger than requested is left for larger results.
+// A buffer with more than this many times the requested bytes is left for larger results.
 constexpr std::size_t kMostWaste = 2;
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Uninitialized byte buffers and a stock of idle ones. Call results recur in the same sizes, and reused
-// memory causes no page faults.
+// Uninitialized byte buffers for the results of calls, and a stock of idle buffers. The same sizes recur, and
+// reused memory causes no page faults.
 #pragma once
 
 #include <cstddef>

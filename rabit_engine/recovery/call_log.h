@@ -2,8 +2,8 @@
 //
 // A rank that is behind or was restarted is sent the results it lacks, so the log may hold results of calls
 // that the rank has not reached yet. These calls are replayed. The numbers of the rank and the call decide
-// whether a result is kept permanently (KeepsResult). In addition, every rank keeps every result until it
-// knows that all ranks have completed the call: the last copy in the job must not be discarded.
+// whether a result is kept until the log is cleared (KeepsResult). Other results, too, are kept until this
+// rank knows that all ranks have completed the call, since its copy might be the last one in the job.
 #pragma once
 
 #include <cstddef>
@@ -31,8 +31,8 @@ class CallLog {
   const Buffer* Replay() const;
   /// Counts the next call as completed, after its result was replayed.
   void Step();
-  /// Adds the result of the next call, which was completed together with the other ranks, and counts the
-  /// call. Returns to `stock` the results that need not be kept any longer.
+  /// Adds the result of the next call, which this rank has run together with the other ranks, and counts the
+  /// call as completed. Returns to `stock` the results that need not be kept any longer.
   void Append(Buffer result, Meets meets, BufferStock& stock);
   /// Adds a result that another rank has sent.
   void Insert(std::uint64_t call, Buffer result);
@@ -46,7 +46,7 @@ class CallLog {
   int world_size_;
   int replicas_;
   std::uint64_t completed_ = 0;
-  std::uint64_t first_unsure_ = 0;  ///< all ranks have completed the calls before this one
+  std::uint64_t first_unsure_ = 0;  ///< all ranks are known to have completed the calls before this one
   std::deque<std::optional<Buffer>> results_;
 };
 

@@ -106,7 +106,8 @@ const Kept* Find(const std::vector<Kept>& list, std::uint64_t number) {
 
 // --- the plan ---
 
-/// The state of a rank once all ranks have ended the versions that some rank has ended.
+/// The state of a rank in the plan's version. A rank that was still ending the previous version counts as
+/// having ended it.
 struct Place {
   bool fresh = true;
   const CallsReport* before = nullptr;
@@ -142,9 +143,9 @@ class Planner {
   }
 
  private:
-  /// Whether all surviving ranks are inside CheckPoint and have passed no local models to it. (Otherwise
-  /// those of the lost ranks would be missing.) Then all calls of the version have been completed, and the
-  /// lost ranks may begin with the next version.
+  /// Whether all surviving ranks are inside CheckPoint, without local models (with them, the lost ranks'
+  /// local models would be missing). Then all calls of the version have been completed, and the lost ranks
+  /// may begin with the next version.
   bool AllAreEnding() const {
     bool any = false;
     for (const Report& report : reports_) {

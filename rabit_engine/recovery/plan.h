@@ -1,6 +1,6 @@
 // The plan for ranks that meet after a loss: the call from which all of them continue, and the data that each
-// rank is sent for this. Pure: a function of the ranks' reports, with the same result on all ranks.
-// docs/explanation/recovery.md explains recovery as a whole.
+// rank must be sent to reach this call. The plan is a pure function of the ranks' reports, so it is the same
+// on all ranks. docs/explanation/recovery.md explains recovery as a whole.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +45,7 @@ struct ModelsReport {
 
 /// The state of one rank.
 struct Report {
-  bool fresh = true;    ///< whether the process has just been started; then the members below are meaningless
+  bool fresh = true;    ///< whether it has never met the other ranks; the other members are then meaningless
   bool loaded = false;  ///< whether the rank has called LoadCheckPoint
   CallsReport before;   ///< calls before LoadCheckPoint
   int version = 0;
@@ -60,16 +60,17 @@ std::string Encode(const Report& report);
 /// Throws EngineError if Encode cannot have written the bytes.
 Report Decode(std::string_view bytes);
 
-/// The number of ranks that keep a result, and the number that keep a local model (including its owner).
+/// The minimum number of ranks that keep each result, and the number that keep each local model, including
+/// its owner.
 struct Replicas {
   int results = 5;  ///< rabit_global_replica
   int locals = 3;   ///< rabit_local_replica + 1
 };
 
-/// Whether `rank` keeps the result of a call permanently: about `replicas` ranks do, different ones for each
-/// call.
+/// Whether `rank` keeps the result of a call even after all ranks have completed the call. At least
+/// `replicas` ranks do (or all ranks), and fewer than twice as many; the call's number determines which ones.
 bool KeepsResult(int rank, int world_size, std::uint64_t call, int replicas);
-/// Whether `rank` keeps a copy of the local model of `owner`: the owner and the next ranks in the ring do.
+/// Whether `rank` keeps the local model of `owner`: the owner and the next replicas - 1 ranks do, cyclically.
 bool KeepsLocal(int rank, int world_size, int owner, int replicas);
 
 enum class What : std::uint8_t { kGlobalModel, kLocalModel, kResultBefore, kResult };
@@ -88,8 +89,8 @@ struct Transfer {
 struct Plan {
   bool loaded = false;             ///< whether some rank has called LoadCheckPoint
   std::uint64_t calls_before = 0;  ///< number of calls before LoadCheckPoint that some rank has completed
-  /// The version from which all ranks continue. A rank still in CheckPoint for the previous version completes
-  /// that call first.
+  /// The version in which all ranks continue. A rank that is still ending the previous version ends it when
+  /// it follows the plan.
   int version = 0;
   std::uint64_t calls = 0;  ///< number of calls in `version` that some rank has completed
   std::vector<Transfer> transfers;

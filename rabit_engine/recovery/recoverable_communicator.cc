@@ -21,11 +21,11 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Pauses between two attempts to be linked again: other ranks may not have noticed yet that the last attempt
-// failed.
+// The first and the longest pause between two attempts to be linked again: other ranks may not have noticed
+// yet that the last attempt failed.
 constexpr milliseconds kFirstPause{1};
 constexpr milliseconds kMaxPause{200};
-// Announced in the record with which a rank joins: whether it has state that others may need.
+// The greeting that a rank announces when it joins: whether it has state that other ranks may need.
 constexpr char kWithoutState[] = "new";
 constexpr char kWithState[] = "old";
 
@@ -37,8 +37,8 @@ Meets MeetsIn(const Operation& operation) {
     case Collective::kAllreduce:
       return operation.count > 0 ? Meets::kAll : Meets::kNobody;
     case Collective::kAllgather: {
-      // If ranks know only their own offsets (receive_offsets is empty), they gather all offsets first, and
-      // so meet.
+      // If ranks know only their own offsets (receive_offsets is empty), they first gather the offsets of all
+      // ranks, so that each rank has waited for all others.
       const auto offsets = operation.receive_offsets;
       const bool all_bring = std::adjacent_find(offsets.begin(), offsets.end()) == offsets.end();
       return all_bring ? Meets::kAll : Meets::kNobody;
@@ -95,8 +95,8 @@ void RecoverableCommunicator::JoinAs(std::optional<int> rank) {
   if (!state_) state_.emplace(rank_, world_size_, replicas_, settings_.bootstrap_cache);
 }
 
-/// Called when all ranks have just been linked. No rank continues until all ranks know the others' progress
-/// and have the data they need.
+/// Called when all ranks have just been linked. Returns when this rank knows the progress of all ranks and
+/// has the data that it needs to continue.
 void RecoverableCommunicator::Meet() {
   if (native_ == nullptr) return state_->Met();
   const std::vector<std::string>& greetings = native_->greetings();
@@ -117,7 +117,7 @@ void RecoverableCommunicator::Meet() {
 void RecoverableCommunicator::Follow(const Plan& plan) {
   state_->Follow(plan);
   others_have_loaded_ = plan.loaded;
-  // All transfers from one rank to another travel as one message.
+  // All transfers from one rank to another are sent as one message.
   struct Parcel {
     std::vector<const Transfer*> transfers;
     std::size_t bytes = 0;
@@ -158,8 +158,8 @@ void RecoverableCommunicator::Follow(const Plan& plan) {
   }
 }
 
-/// Joins until all ranks have met. Starts over if a rank or the tracker is lost in the meantime. A rank that
-/// starts over closes its links, which makes all others start over, too.
+/// Joins the job and meets all ranks. Starts over if a rank or the connection to the tracker is lost in the
+/// meantime. A rank that starts over closes its links, which makes all other ranks start over, too.
 void RecoverableCommunicator::JoinUntilAllAreThere(std::optional<int> rank, const std::string& why) {
   std::optional<Clock::time_point> begin;
   if (rank) begin = Clock::now();  // else the tracker limits how long workers may be missing
@@ -169,8 +169,8 @@ void RecoverableCommunicator::JoinUntilAllAreThere(std::optional<int> rank, cons
     native_ = nullptr;
     inner_.reset();
     try {
-      // Before the first meeting, the tracker recognizes a process by its task id; a process without one asks
-      // for the rank it was given.
+      // Before the first meeting, the tracker recognizes a process by its task id; a process without a task
+      // id requests the rank that it was given before.
       const bool knows_rank = state_ && settings_.task_id == Settings().task_id;
       JoinAs(rank || !knows_rank ? rank : rank_);
       Meet();
@@ -199,8 +199,8 @@ void RecoverableCommunicator::JoinUntilAllAreThere(std::optional<int> rank, cons
 }
 
 void RecoverableCommunicator::Rejoin(const EngineError& loss) {
-  // Report a stuck rank even if the job continues in the end: the others may be killed before they can report
-  // it.
+  // A timeout is reported immediately, even though the job may continue: if it does not, this process may be
+  // killed before it can name the stuck rank.
   const bool late = dynamic_cast<const TimedOut*>(&loss) != nullptr;
   if (settings_.debug || late) Say("rabit: {}; waiting to be linked again", loss.what());
   JoinUntilAllAreThere(rank_, loss.what());
@@ -239,8 +239,8 @@ bool RecoverableCommunicator::Replays(std::string_view name, void* buffer, std::
   return true;
 }
 
-/// Before LoadCheckPoint rabit counts neither versions nor calls, so a mock for a later call does not take
-/// effect there.
+/// Before LoadCheckPoint every call counts as call 0 of version 0, as in rabit, so a mock for a later call
+/// does not take effect there.
 void RecoverableCommunicator::Mock(std::string_view call) {
   const bool counts = state_->loaded();
   MockBefore(call, settings_, rank_, counts ? version() : 0, counts ? state_->calls().completed() : 0);
@@ -345,8 +345,8 @@ void RecoverableCommunicator::RunExternal(const ExternalCollective& call) {
       return state_->calls().Step();
     }
     try {
-      // The barrier finds ranks that are late, lost or in another call; a rank that has passed it has met all
-      // others.
+      // The barrier detects ranks that are late, lost or in another call. A rank that has passed it knows
+      // that all ranks have begun this call.
       inner_->Barrier();
       call.run(*inner_);
       Buffer result = state_->stock().Take(call.bytes);
@@ -452,8 +452,8 @@ void RecoverableCommunicator::Finalize() {
       loss = error.what();
     }
     if (loss.empty()) {
-      // The tracker dismisses no rank until all have reached this point. If a rank was lost, the tracker
-      // calls the others back.
+      // The tracker dismisses no rank until all ranks have reached this point. If a rank is lost before that,
+      // the tracker tells the others to join again.
       if (native_->LeaveTogether()) return;
       loss = "a rank was lost at the end of the job";
     }

@@ -35,9 +35,9 @@ struct ExternalCollective {
   /// Runs the collective, using `links`, and returns when the result is complete. Does not change the input.
   /// May be called again after it has thrown LostPeer or TimedOut.
   std::function<void(Communicator& links)> run;
-  /// Copies the result of `run` to `to`.
+  /// Copies the result of `run` to `to`, in host memory.
   std::function<void(void* to)> save;
-  /// Stores a kept result where the program expects it; called instead of `run`.
+  /// Stores a kept result where the program expects it. Called instead of `run` and `save`.
   std::function<void(const void* from)> restore;
 };
 
@@ -66,8 +66,8 @@ class RecoverableCommunicator final : public Communicator {
 
   /// While this communicator recovers(), it keeps the results of allreduces, broadcasts, allgathers and
   /// barriers. A kept result must serve all ranks, so a reduce and a reduce-scatter reduce the whole vector
-  /// on all ranks. Collectives of other kinds are refused, because their results are not kept. A communicator
-  /// that was split off does not recover; it ends when any rank of the job is lost.
+  /// on all ranks. Collectives of other kinds are refused, because their results are not kept. Communicators
+  /// that were split off do not recover; their calls fail when any rank of the job is lost.
   void Run(const Operation& operation) override;
   std::unique_ptr<Communicator> Split(int color, int key) override;
   std::unique_ptr<Communicator> Group(std::span<const int> ranks, const std::string& name,
@@ -80,22 +80,21 @@ class RecoverableCommunicator final : public Communicator {
   void TrackerPrint(const std::string& text) override;
   void Finalize() override;
 
-  /// Runs an external collective while this communicator recovers(). Collective, with the same size on all
-  /// ranks.
+  /// Runs an external collective, with the same size on all ranks. Requires recovers(). A collective call.
   void RunExternal(const ExternalCollective& call);
   /// The number of times the ranks have been linked. If this number has changed, everything that was created
   /// over the links is invalid.
   std::uint64_t linkings() const { return linkings_; }
 
-  /// The number of checkpoints so far.
+  /// The number of checkpoints in the job so far.
   int version() const { return state_->version(); }
   /// Returns the models of the latest version; in a restarted process, of the job's latest version. They are
   /// valid until the next version begins. From this call on, a job with recovery survives the loss of a rank.
   Models& LoadCheckPoint();
-  /// Ends a version. Collective: while this communicator recovers(), returns when all ranks have called it.
-  /// Throws Misuse if some ranks pass a local model and others do not.
+  /// Ends a version. A collective call. While this communicator recovers(), returns when all ranks have
+  /// called it, and throws Misuse if some ranks pass a local model and others do not.
   void CheckPoint(std::optional<std::string> global, std::optional<std::string> local);
-  /// Like CheckPoint, without a copy: `serialize` is called only when the bytes are needed, which is rare.
+  /// Like CheckPoint, without a copy: `serialize` is called only if a restarted rank needs the model.
   void LazyCheckPoint(Models::Serializer serialize);
 
  private:

@@ -53,7 +53,7 @@ Report RecoveryState::MakeReport(bool with_global) {
 
 void RecoveryState::Follow(const Plan& plan) {
   if (fresh_) {
-    // Discard data from an earlier meeting that was broken off: it may belong to an older version.
+    // This discards data from an earlier, aborted meeting, which may belong to an older version.
     models_ = {};
     before_.Clear(stock_);
     calls_.Clear(stock_);

@@ -22,14 +22,14 @@ struct Models {
 
   std::optional<std::string> global;
   Serializer serialize;  ///< produces `global` when it is needed, and is then emptied
-  bool is_gone = false;  ///< whether the program has changed the model that `serialize` would have written
+  bool is_gone = false;  ///< whether a lazy model was not serialized before the program was free to change it
   std::map<int, std::string> locals;  ///< by rank: this rank's own, and copies of other ranks' models
 
   bool has_global() const { return global.has_value() || serialize || is_gone; }
   /// Returns the global model, serialized first if necessary. Requires a global model that is not gone.
   const std::string& Global();
-  /// `is_wanted`: whether the global model is needed. If so, a lazy one is serialized, since the report
-  /// states its size.
+  /// `is_wanted`: whether some rank needs the global model. If so, a lazy one is serialized, since the report
+  /// contains its size.
   ModelsReport Report(bool is_wanted);
 };
 
@@ -60,7 +60,7 @@ class RecoveryState {
 
   /// `with_global`: whether some rank needs the global model.
   Report MakeReport(bool with_global);
-  /// Brings this rank to the plan's version. Called before any transfer.
+  /// Moves this rank to the plan's version. Called before any transfer.
   void Follow(const Plan& plan);
   /// Returns the bytes that this rank sends in a transfer.
   std::span<const std::byte> Part(const Transfer& transfer);

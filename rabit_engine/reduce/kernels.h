@@ -12,8 +12,8 @@
 namespace warren {
 
 /// Combines inputs[0], inputs[1], ... in the engine's order (order.h). The number of inputs depends on the
-/// kernel. `bytes` is a multiple of the element size. `out` may be one of the inputs; ranges must not overlap
-/// partially. Nothing needs to be aligned.
+/// kernel. `bytes`, the size of each input, is a multiple of the element size. `out` may be one of the
+/// inputs; ranges must not overlap partially. Nothing needs to be aligned.
 using FusedKernel = void (*)(void* out, const void* const* inputs, std::size_t bytes);
 
 struct WideKernels;
@@ -29,8 +29,8 @@ struct KernelSet {
 };
 
 /// For sums and products of 16-bit floats, which are computed in floats and rounded once: the kernels to use
-/// if no single kernel takes all inputs. (`bytes` is always the size of an input. If the results have another
-/// size, `out` must not be one of the inputs.)
+/// if no single kernel takes all inputs. If the results have another size than the inputs, `out` must not be
+/// one of the inputs.
 struct WideKernels {
   FusedKernel widen;   ///< converts one input to floats
   KernelSet widened;   ///< combines 16-bit floats into floats

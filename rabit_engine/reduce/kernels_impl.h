@@ -184,8 +184,8 @@ struct BitXor {
 
 // ------------------------------------------------------------------------------------- elements in registers
 
-/// The representation of a vector of elements in a register. The result of Combine<Op> may have more bits
-/// than an element; Store<Op> rounds it.
+/// How a kernel holds a vector of elements in registers. The result of Combine<Op> may have more bits than an
+/// element; Store<Op> rounds it.
 template <typename T>
 struct Elements {
   // The number of bytes that one step of a kernel reads from each input, and the number that it writes.
@@ -332,14 +332,14 @@ struct Float16 {
 };
 
 struct BFloat16 {
-  /// Returns the bits of the result in the upper half of each word; the lower half is garbage. (AVX512_BF16
-  /// has an instruction for this, but it treats denormals as zero, which changes the bits.)
+  /// Returns the bits of the result in the upper half of each word; the lower half is unspecified.
+  /// (AVX512_BF16 has an instruction for this, but it treats denormals as zero, which changes the bits.)
   static Words RoundUpperHalf(Floats value) {
     const Words bits = Bits<Words>(value);
     const Words rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
     return IsNan(value) ? bits | 0x0040'0000u : rounded;
   }
-  // Loads the even and the odd elements of the words separately, which needs no shuffles.
+  // Loads the even and the odd elements separately, which needs no shuffles.
   static Widened Load(const std::byte* from) {
     const Words words = LoadVector<Words>(from);
     return {Bits<Floats>(words << 16), Bits<Floats>(words & 0xffff'0000u)};
@@ -423,7 +423,8 @@ constexpr int LeftLeaves(int inputs) {
   return width;
 }
 
-/// Combines inputs first, first + 1, ... in the engine's order, entirely in registers.
+/// Combines the vectors at offset `at` of the inputs first[0], first[1], ... in the engine's order, entirely
+/// in registers.
 template <typename Kind, typename Op, int inputs>
 __attribute__((always_inline)) inline typename Kind::Register Tree(const std::byte* const* first,
                                                                    std::size_t at) {

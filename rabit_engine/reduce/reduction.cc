@@ -19,7 +19,7 @@ struct TypeFacts {
   bool is_integer;
 };
 
-// Indexed by DataType. kLong has 64 bits on every platform, because rabit's peers send 64 bits.
+// Indexed by DataType. kLong and kULong have 64 bits, like long on all supported platforms.
 constexpr TypeFacts kTypes[kNumDataTypes] = {
     {"char", 1, true},      {"unsigned char", 1, true},      {"int", 4, true},      {"unsigned int", 4, true},
     {"long", 8, true},      {"unsigned long", 8, true},      {"float", 4, false},   {"double", 8, false},
@@ -53,8 +53,8 @@ using Inputs = std::span<const void* const>;
 
 // --------------------------------------------------------------------------------------- typed reductions
 
-/// Block size if there are more inputs than one kernel takes: eight blocks of intermediate results and eight
-/// of inputs fit into the first-level cache.
+/// Block size in bytes if there are more inputs than one kernel takes: eight blocks of intermediate results
+/// and eight of inputs fit into the first-level cache.
 constexpr std::size_t kBlockBytes = 2048;
 /// The maximum number of inputs of one kernel, and thus of children of a node in CombineBlock.
 constexpr std::size_t kWidest = 8;
@@ -75,8 +75,9 @@ FusedKernel KernelFor(const KernelSet& kernels, std::size_t inputs) {
   }
 }
 
-/// Returns the number of inputs per child (the last child may have fewer) if `inputs` inputs are split into
-/// the inputs of one kernel. Always a power of two, so that every child is a node of the order.
+/// Divides `inputs` inputs among the children of a node, at most kWidest and as many as some kernel takes.
+/// Returns the number of inputs per child (the last child may have fewer), which is a power of two, so that
+/// every child is a node of the tree in order.h.
 std::size_t InputsPerChild(std::size_t inputs) {
   std::size_t each = 1;
   while (each * kWidest < inputs) each *= kWidest;
@@ -147,8 +148,8 @@ void CombineTyped(const KernelSet& kernels, void* out, Inputs inputs, std::size_
 
 // -------------------------------------------------------------------------------------- custom reductions
 
-/// Size of the pieces passed to a custom function if temporaries are needed: small enough for the
-/// second-level cache, large enough that the cost of the calls is negligible.
+/// The maximum size of the pieces passed to a custom function if temporaries are needed, unless one element
+/// is larger: small enough for the second-level cache, large enough that the cost of the calls is negligible.
 constexpr std::size_t kCustomBlockBytes = 64 << 10;
 constexpr std::align_val_t kAlignment{64};
 

@@ -13,7 +13,7 @@ namespace warren {
 struct KernelSet;    // kernels.h
 struct KernelTable;  // kernels.h
 
-/// Element types. 0 to 9 are rabit's codes (rabit/internal/engine.h); the rest are extras.
+/// Element types. 0 to 9 are rabit's codes (rabit/internal/engine.h); the rest are this engine's additions.
 enum class DataType : std::uint8_t {
   kChar = 0,
   kUChar = 1,
@@ -30,7 +30,8 @@ enum class DataType : std::uint8_t {
 };
 inline constexpr int kNumDataTypes = 12;
 
-/// Operations. 0 to 3 are rabit's codes; the rest are extras. The bitwise ones take integers only.
+/// Operations. 0 to 3 are rabit's codes; the rest are this engine's additions. The bitwise ones take integers
+/// only.
 enum class ReduceOp : std::uint8_t {
   kMax = 0,
   kMin = 1,
@@ -68,13 +69,14 @@ class Reduction {
   static Reduction Typed(DataType type, ReduceOp operation);
   /// Like Typed above, with the kernels of one instruction set: for tests and benchmarks.
   static Reduction Typed(DataType type, ReduceOp operation, const KernelTable& kernels);
-  /// `function` is called with pieces of any length, on the thread that calls the collective. Throws Misuse
-  /// if `function` is null or `element_bytes` is 0.
+  /// `function` is called with pieces of any length, on the thread that runs the collective. Throws Misuse if
+  /// `function` is null or `element_bytes` is 0.
   static Reduction Custom(Function function, void* context, std::size_t element_bytes);
 
   std::size_t element_bytes() const { return element_bytes_; }
-  /// False if the result does not depend on the order of the operands. This is guaranteed only for integers
-  /// (the order affects floating-point max and min of NaNs and signed zeros).
+  /// Whether the result may depend on the order of the operands: true for custom functions and floating point
+  /// (the order affects even max and min, of NaNs and signed zeros), false for built-in operations on
+  /// integers.
   bool order_matters() const { return order_matters_; }
   bool is_custom() const { return function_ != nullptr; }
   /// Whether results are rounded: true for sums and products of 16-bit floats. Combining rounded results

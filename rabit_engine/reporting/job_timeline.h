@@ -10,8 +10,8 @@
 
 namespace warren::reporting {
 
-/// Returns the timeline of this rank, or null if no timeline was requested. Throws Misuse if the file cannot
-/// be written.
+/// Returns the timeline of this rank; null if none was requested, or only one for the tracker and this
+/// process does not report. Throws Misuse if the file cannot be written.
 std::shared_ptr<Timeline> NewTimeline(const Settings& settings, const Communicator& communicator);
 
 }  // namespace warren::reporting

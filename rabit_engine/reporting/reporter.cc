@@ -26,7 +26,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// The maximum number of reports per interval that the tracker receives from all workers together.
+/// The maximum number of regular reports per interval that the tracker receives from all workers together.
 constexpr int kReportsPerInterval = 256;
 constexpr milliseconds kFirstBackoff{1000};
 constexpr milliseconds kMaxBackoff{60'000};

@@ -1,9 +1,10 @@
 // Reports the state of this process to the tracker from a background thread. WARREN_REPORT_SECONDS, which
-// dmlc-submit sets, enables reports and sets their interval. Reports never delay a job: if the tracker cannot
-// be reached, the thread tries again later, and only Finalize and the end of the process wait, briefly, for
-// the last report.
+// dmlc-submit sets, enables reports and sets their interval. Reports do not delay a job's calls: if the
+// tracker cannot be reached, the thread tries again later. Only Finalize and the end of the process wait, for
+// a limited time, for the last report.
 //
-// A forked process does not report, because its reports would appear to come from its parent's task.
+// A process forked from one with a reporter does not report, because its reports would appear to come from
+// its parent's task.
 #pragma once
 
 #include <chrono>
@@ -28,14 +29,14 @@ namespace warren::reporting {
 
 /// The longest wait for the last report.
 inline constexpr std::chrono::milliseconds kLastReportPatience{200};
-/// The longest further wait if timeline events are still unsent.
+/// The longest further wait if timeline events are still unsent and the tracker is connected.
 inline constexpr std::chrono::seconds kLastEventsPatience{5};
 inline constexpr std::size_t kMostUnsentEvents = std::size_t{1} << 16;
 /// The shortest time between two reports, unless the timeline fills a report or the second one is the last.
 inline constexpr std::chrono::milliseconds kLeastPause{100};
 
-/// Returns the time between two reports of a worker: `every`, or longer in large jobs, so that all workers
-/// together send at most 256 reports per `every`.
+/// Returns the time between two regular reports of a worker: `every`, or longer in large jobs, so that all
+/// workers together send at most 256 of them per `every`.
 std::chrono::milliseconds Interval(std::chrono::milliseconds every, int world_size);
 
 /// Thread-safe.
@@ -44,7 +45,7 @@ class Reporter {
   using Clock = std::chrono::steady_clock;
 
   /// Returns the reporter of this process; null if reports are disabled, there is no tracker, this process is
-  /// not a worker or was forked from one that has a reporter, or a setting is invalid.
+  /// not a worker, was forked from a process that has a reporter, or has an invalid setting.
   static Reporter* OfThisProcess();
   /// Returns false in a process that was forked after construction. Such a process may call only Detach,
   /// Trace and AwaitSent, which then do nothing: locks may be held forever.

@@ -7,8 +7,8 @@
 
 namespace warren {
 
-/// Throws TimedOut for rank `awaited`. The message states how long `rank`, on this host, has waited for
-/// `names` ("rank 3 at 10.0.0.7:4100"), which include `awaited`.
+/// Throws TimedOut for rank `awaited`. `rank`: this rank; `names`: how the message names the awaited rank
+/// ("rank 3 at 10.0.0.7:4100"); `waited`: the time that this rank has waited for it.
 [[noreturn]] void ThrowLate(int rank, int awaited, const std::string& names, Clock::duration waited);
 
 }  // namespace warren

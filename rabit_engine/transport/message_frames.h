@@ -23,8 +23,8 @@ struct FrameHead {
   std::uint32_t packed_bytes = 0;  ///< length with packing; 0 if the frame is plain
 };
 
-/// Calls that move fewer bytes have no frames. If fewer bytes of a message are left, they are sent in a plain
-/// frame.
+/// Calls that move fewer bytes do not send frames. If fewer bytes of a message are left, they are sent in a
+/// plain frame.
 inline constexpr std::size_t kMinFramedBytes = 2048;
 
 /// Sends messages over one link, one after the other. Not thread-safe.

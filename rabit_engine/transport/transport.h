@@ -22,8 +22,9 @@ class Link {
     const std::size_t taken = TrySend(head, head_bytes);
     return taken < head_bytes || bytes == 0 ? taken : taken + TrySend(data, bytes);
   }
-  /// Reads up to `bytes` that have arrived, without waiting. Returns the number of bytes read, 0 if none are
-  /// available. Throws LostPeer if it finds that the peer is gone and everything the peer sent has been read.
+  /// Reads up to `bytes` bytes that have arrived, without waiting. Returns the number of bytes read, 0 if
+  /// none have arrived. Throws LostPeer if it finds that the peer is gone and everything the peer sent has
+  /// been read.
   virtual std::size_t TryReceive(void* data, std::size_t bytes) = 0;
 
   /// Whether calls of at least kMinFramedBytes send frames over this link (message_frames.h). Both ends
@@ -34,11 +35,12 @@ class Link {
   virtual double MaxPackedShare([[maybe_unused]] bool begins_message) { return 0; }
 };
 
-/// The maximum number of bytes per call to a link, so that sending and receiving take turns.
+/// The maximum number of bytes that a collective sends or receives in one call of a link, so that sending and
+/// receiving take turns.
 inline constexpr std::size_t kTurnBytes = std::size_t{256} << 10;
 
-/// An event that a rank waits for on one link. If neither flag is set, it waits for the peer to do something
-/// in shared memory.
+/// The events of one link that a rank waits for: space for sending, or data. If neither flag is set, the rank
+/// waits for the peer to do something in shared memory.
 struct Interest {
   int peer = -1;
   bool to_send = false;
@@ -62,8 +64,9 @@ class WaitObserver {
   /// pointless.
   virtual void OnWait(std::span<const Interest> awaited, Clock::time_point since,
                       Clock::time_point looked) = 0;
-  /// Called after the deadline. Returns the peer to report as late, or -1 if the awaited peers are themselves
-  /// waiting: in that case, the rank that waits for the late rank reports it.
+  /// Called after the deadline. Returns the peer to report as late, or -1 while that is unknown or all
+  /// awaited peers are themselves waiting: in the latter case, the rank that waits for the late rank reports
+  /// it.
   virtual int WhoIsLate(std::span<const Interest> awaited, Clock::time_point deadline) = 0;
 };
 
@@ -81,19 +84,21 @@ class Transport {
   /// Returns the link to a peer that Connect was called for.
   virtual Link& To(int peer) = 0;
 
-  /// Returns when one of the interests may make progress (sometimes spuriously). Yields the core while it
-  /// waits. Throws LostPeer if the peer of any link is gone, even one that is not among the interests,
-  /// because the collective can then not complete; throws TimedOut after the deadline, unless the wait
-  /// observer's WhoIsLate returns -1.
+  /// Returns when one of the interests may make progress (sometimes spuriously). Waits in the phases of
+  /// waiting.h. Throws LostPeer if the peer of any link is gone, even one that is not among the interests,
+  /// because the collective can then not complete (but see ExpectPeersToLeave); throws TimedOut after the
+  /// deadline, unless the wait observer's WhoIsLate returns -1.
   virtual void Wait(std::span<const Interest> interests, Clock::time_point deadline) = 0;
 
-  /// Interrupt makes Wait return immediately until Resume is called. Unlike the other functions here,
-  /// Interrupt may be called from any thread, even while another is in Wait. Call AllowInterrupts first.
+  /// Interrupt makes Wait return, immediately and in later calls, until Resume is called. Unlike the other
+  /// functions here, Interrupt may be called from any thread, even while another is in Wait. Call
+  /// AllowInterrupts first.
   virtual void AllowInterrupts() {}
   virtual void Interrupt() {}
   virtual void Resume() {}
 
-  /// `observer` is called during Connect and Wait and must outlive the transport. None by default.
+  /// `observer` is called during Connect and Wait, and must exist during these calls. nullptr, the default,
+  /// means none.
   virtual void SetWaitObserver([[maybe_unused]] WaitObserver* observer) {}
 
   /// Informs every linked peer that this rank is giving up, so that none of them waits for it: their calls
@@ -104,8 +109,8 @@ class Transport {
   void Abort(int lost_rank) noexcept { Abort(lost_rank, 0); }
 
   /// From now on, a peer whose process ends counts as lost only if this rank is still waiting for it. All
-  /// ranks call this before the barrier that ends the job: ranks that leave the barrier first may end before
-  /// the others have left it.
+  /// ranks call this before the barrier that ends the job, because ranks that leave the barrier first may end
+  /// before the others have left it.
   virtual void ExpectPeersToLeave() {}
 };
 

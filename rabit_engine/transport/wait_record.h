@@ -33,8 +33,7 @@ struct WaitRecord {
 };
 static_assert(sizeof(WaitRecord) == 88);
 
-/// A message passed from rank to rank along the edges. If it returns to its origin, the origin is waiting for
-/// itself.
+/// A message passed from rank to rank along the edges. If it returns to its origin, the edges form a cycle.
 struct WaitProbe {
   static constexpr std::size_t kPathLength = 5;
 
@@ -47,7 +46,7 @@ struct WaitProbe {
   /// 1 if this is the origin's first probe for its current wait, or replaces another rank's probe that the
   /// origin dropped.
   std::uint32_t is_new = 0;
-  std::array<std::int32_t, kPathLength> path{};  ///< the first ranks on the path
+  std::array<std::int32_t, kPathLength> path{};  ///< the first ranks on the path, the origin first
 };
 static_assert(sizeof(WaitProbe) == 64);
 

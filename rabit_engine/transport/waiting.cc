@@ -5,23 +5,23 @@
 namespace warren {
 namespace {
 
-/// The time one wait spends yielding before it sleeps: long enough for every rank on a crowded core to get a
-/// turn. Waking a sleeper costs a system call of several microseconds.
+/// The time that one wait spends yielding before it sleeps: long enough for every rank on a crowded core to
+/// get a turn. Waking a sleeper costs a system call of several microseconds.
 constexpr auto kYield = std::chrono::microseconds(300);
-/// If yielding takes longer than this, a computing process had the core; a rank that only waits gives it back
-/// sooner.
+/// If a single yield takes longer than this, a computing process had the core; a rank that only waits gives
+/// it back sooner.
 constexpr auto kLongTurn = std::chrono::milliseconds(1);
-/// The maximum number of waits after a long turn that sleep immediately, before yielding is tried again: one
-/// wait after an isolated long turn (the machine was briefly busy), twice as many after each long turn that
-/// soon follows another.
+/// The maximum number of waits that sleep immediately after a long turn. The number is 1 after an isolated
+/// long turn, when the machine was briefly busy, and doubles with each long turn that soon follows another.
 constexpr int kMostSleepsAtOnce = 64;
 constexpr int kGoodTurnsToForgive = 64;
-/// If the peer answers within this many turns, yielding the core counts as the cause.
+/// If the peer answers within this many turns of yielding after a failed spin, the two ranks probably share a
+/// core.
 constexpr int kTurnsAtOnce = 2;
-/// The maximum number of waits that skip spinning before it is tried again. The number doubles each time the
-/// peer answers at once after a failed spin, which costs 20 us.
+/// The maximum number of waits that skip spinning before it is tried again. The number doubles each time a
+/// spin, which takes 20 us, fails and the peer then answers within kTurnsAtOnce.
 constexpr int kMostWithoutSpinning = 64;
-/// The maximum number of waits on a shared core before another sleep tries to separate the ranks. The number
+/// The maximum number of waits on a shared core before another sleep that may separate the ranks. The number
 /// doubles each time. A wakeup costs about 25 us, a turn of two ranks on one core about 1.5 us for each.
 constexpr int kMostWithoutParting = 1024;
 

@@ -1,6 +1,6 @@
 // Waiting without wasting a core: spin briefly if every rank has its own core, then yield repeatedly, then
 // sleep until something happens. Every sleep is limited, so that the rank can check whether the others are
-// still alive and does not wait forever for a dead one.
+// still alive.
 #pragma once
 
 #include <sched.h>
@@ -11,7 +11,7 @@
 
 namespace warren {
 
-/// Leaves the core to its other hardware thread for a few cycles.
+/// Leaves the core to the other hardware thread for a few cycles.
 inline void RelaxCore() {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
@@ -30,20 +30,20 @@ enum class PeerCore {
 /// The first phase of a wait.
 enum class WaitPhase { kSpin, kYield, kSleep };
 
-/// A state machine that learns from a rank's recent waits how to wait next. Its caller reports what happened,
-/// and when.
+/// Decides, from the course of recent waits, how to wait next. The caller reports the course of each wait.
+/// Not thread-safe.
 ///
 /// Spinning is the quickest way to wait for a rank on another core. But two ranks may share a core although
-/// other cores are idle: the kernel leaves them there while they take turns. In that case, one of them
-/// sleeps, because the kernel moves a woken thread to an idle core. If no core is idle, this is retried less
-/// and less often. If the core of the peer is unknown, an answer right after an unsuccessful spin shows that
-/// the ranks share a core. (Setting affinity masks would separate the ranks reliably, but a rank bound to a
-/// core where another process computes would wait for whole time slices.)
+/// other cores are idle: the kernel leaves them there while they take turns. In that case, the waiting rank
+/// sleeps, because the kernel moves a woken thread to an idle core. If no core is idle, such sleeps become
+/// less and less frequent. If the core of the peer is unknown, an answer right after an unsuccessful spin
+/// shows that the ranks share a core. (Setting affinity masks would separate the ranks reliably, but a rank
+/// bound to a core where another process computes would wait for whole time slices.)
 ///
 /// Yielding is quick among ranks that all wait for each other: a turn takes about a microsecond. But a
-/// process that computes keeps the core for a whole time slice, while a sleeper gets the core back as soon as
-/// it is woken. So after a long turn the next few waits sleep immediately; each further long turn doubles
-/// their number.
+/// process that computes keeps the core for a whole time slice, while a sleeping rank gets the core back as
+/// soon as it is woken. So after a long turn, the next wait sleeps immediately; each long turn that soon
+/// follows another doubles the number of such waits.
 class WaitPolicy {
  public:
   WaitPhase Begin(PeerCore peer);
@@ -56,7 +56,7 @@ class WaitPolicy {
   void YieldedWell();
 
  private:
-  Clock::time_point begin_;  ///< start of the first turn
+  Clock::time_point begin_;  ///< start of the first turn of yielding in this wait
   Clock::time_point turn_;   ///< start of the current turn
   int turns_ = 0;
   int sleep_at_once_ = 0;
@@ -71,10 +71,11 @@ class WaitPolicy {
 
 /// Runs the phases of a wait: calls `ready()` while it spins (if that may help) and yields, then calls
 /// `sleep()` until `ready()` returns true. `sleep()` sleeps for a limited time and throws if waiting any
-/// longer is pointless. The caller has just found that nothing is ready.
+/// longer is pointless. Call it only if `ready()` has just returned false.
 template <typename Ready, typename Sleep>
 void WaitInPhases(PeerCore peer, WaitPolicy& policy, Ready&& ready, Sleep&& sleep) {
-  /// A peer with its own core either answers within microseconds or is busy for much longer.
+  /// The duration of spinning. A peer with its own core either answers within microseconds or is busy for
+  /// much longer.
   constexpr auto kSpin = std::chrono::microseconds(20);
   constexpr int kTurnsPerLook = 16;
   const WaitPhase first = policy.Begin(peer);
@@ -100,7 +101,8 @@ void WaitInPhases(PeerCore peer, WaitPolicy& policy, Ready&& ready, Sleep&& slee
   } while (!ready());
 }
 
-/// The longest time a sleeper may take to notice a dead rank; all other events wake it.
+/// The limit of one sleep of a rank that waits in shared memory. It determines how soon the rank notices a
+/// dead rank; other events wake it.
 inline constexpr auto kLookAround = std::chrono::milliseconds(20);
 
 }  // namespace warren

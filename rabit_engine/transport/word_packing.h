@@ -33,7 +33,7 @@ std::size_t PackWords(std::span<const std::byte> data, std::byte* code);
 bool UnpackWords(std::span<const std::byte> code, std::span<std::byte> data);
 
 /// Estimates the length of the code from a sample of the words. Returns it as a share of the length of
-/// `data`, which may exceed 1.
+/// `data`; the share may exceed 1.
 double EstimatePackedShare(std::span<const std::byte> data);
 
 }  // namespace warren

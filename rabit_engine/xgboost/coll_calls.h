@@ -13,14 +13,14 @@
 namespace warren::xgboost {
 
 using Word = std::uintptr_t;
-/// The number of words that the longest of these calls passes in the widest convention.
+/// The largest number of words in one of these calls, in any convention and ABI.
 inline constexpr std::size_t kNumWords = 12;
 using Words = std::array<Word, kNumWords>;
 
 /// The calling convention for spans, which depends on the version of XGBoost.
 enum class Convention {
-  kSpansByReference,  ///< 2.1: the address of a span {size, data}
-  kSpansByValue,      ///< 3.0 to 3.2: the size and the data
+  kSpansByReference,  ///< 2.1: a span is passed as the address of {size, data}
+  kSpansByValue,      ///< 3.0 to 3.2: a span is passed as two words, size and data
   kWithContext,       ///< since 3.3: like kSpansByValue, after a Context
 };
 
@@ -67,10 +67,10 @@ struct AllgatherVCall {
   Bytes received;
 };
 
-/// Whether words that should be addresses of spans are known to be valid.
+/// The treatment of words that should be addresses of spans.
 enum class Reading {
-  kTrusting,
-  kSafe,  ///< invalid addresses are read as empty spans
+  kTrusting,  ///< the addresses are known to be valid
+  kSafe,      ///< invalid addresses are read as empty spans
 };
 
 AllreduceCall ReadAllreduce(Convention convention, const Words& words, ArgumentAbi abi = kAbi,
@@ -82,8 +82,8 @@ AllgatherCall ReadAllgather(Convention convention, const Words& words, ArgumentA
 AllgatherVCall ReadAllgatherV(Convention convention, const Words& words, ArgumentAbi abi = kAbi,
                               Reading reading = Reading::kTrusting);
 
-/// Returns the convention in which these words encode the expected call, regardless of its `comm`; nullopt
-/// unless exactly one convention fits. Words that are not valid addresses are harmless.
+/// Returns the convention in which these words encode the expected call, whatever its `comm`; nullopt unless
+/// exactly one convention fits. Words that are not valid addresses do no harm.
 std::optional<Convention> ConventionOf(const Words& words, const AllreduceCall& expected,
                                        ArgumentAbi abi = kAbi);
 

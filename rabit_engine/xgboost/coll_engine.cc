@@ -144,8 +144,8 @@ Bytes BytesOf(Elements& elements) {
   return {elements.size() * sizeof(elements[0]), reinterpret_cast<std::byte*>(elements.data())};
 }
 
-/// Makes one call of each kind over XGBoost's own links and inspects how the arguments arrive. Collective.
-/// Throws EngineError at any point, Refusal only after the last call.
+/// Makes an allreduce, a broadcast and an allgather over XGBoost's own links, and inspects how the arguments
+/// arrive. A collective call. Throws EngineError if a call fails, and Refusal only after the last call.
 Caller ProbeCalls(const Tables& tables, const OwnCommunicator& own) {
   std::array<std::int64_t, 3> summed{1, 2, 3};
   std::array<std::byte, 40> sent{};
@@ -182,8 +182,8 @@ class Serving final : public CallHandler {
 
   std::uint64_t num_calls() const { return num_calls_; }
   bool has_failed() const { return !first_error_.empty(); }
-  /// Returns when all ranks have called it. There is no time limit: XGBoost's own shutdown does not wait for
-  /// other ranks, so some may still be busy elsewhere.
+  /// Returns when all ranks have called this function. There is no time limit: XGBoost's own shutdown does
+  /// not wait for other ranks, so some may still be busy elsewhere.
   void Finalize() {
     engine_->SetCollectiveTimeout({});
     engine_->Finalize();
@@ -378,8 +378,8 @@ Beginning Begin(const void* address_in_xgboost, const Wish& wish) {
   Beginning beginning;
   try {
     const LoadedLibrary library = LibraryWith(address_in_xgboost);
-    // If this XGBoost lacks one of the functions that OwnCommunicator needs, it lacks the function on all
-    // ranks.
+    // OwnCommunicator's Refusal need not be agreed on in a round: all ranks have the same version of XGBoost,
+    // so it is thrown on all ranks or on none.
     const auto rounds = std::make_shared<Rounds>(OwnCommunicator(library));
     const OwnCommunicator& own = rounds->own();
     const auto rank = static_cast<std::uint64_t>(own.rank());

@@ -2,7 +2,7 @@
 // XGBoost's own communicator, whichever tracker it uses; from then on the engine runs the collectives of
 // XGBoost's class Coll.
 //
-// If any rank objects, all ranks keep XGBoost's own communication.
+// If any rank reports an objection, all ranks keep XGBoost's own communication.
 #pragma once
 
 #include <chrono>
@@ -20,7 +20,8 @@ struct Wish {
   std::string objection;  ///< reason why this rank cannot use the engine; empty if none
   bool wants = true;      ///< whether to tell the user if the engine is not used
   bool demands = false;   ///< whether it is an error if the engine is not used
-  /// The time limit for waiting for a peer in a call, unless rabit_timeout=1 sets another; 0: half an hour.
+  /// The time limit for waiting for a peer in a call, unless rabit_timeout=1 sets another; 0 means 30
+  /// minutes.
   std::chrono::seconds timeout{0};
 };
 
@@ -35,17 +36,18 @@ struct Beginning {
 };
 
 /// Starts serving the calls that this thread makes over its XGBoost communicator, which must have at least
-/// two ranks. Collective; called after the communicator is initialized. Throws EngineError if XGBoost's own
-/// communication fails. XGBoost's calls report errors of the engine like their own.
+/// two ranks. A collective call, made after the communicator is initialized. Throws EngineError if XGBoost's
+/// own communication fails. XGBoost's calls report errors of the engine like their own.
 Beginning Begin(const void* address_in_xgboost, const Wish& wish = {});
 
-/// Stops serving; XGBoost's own communication takes over again. Must be called by the same thread as Begin,
-/// before the communicator is finalized. Collective: waits for the other ranks and may throw EngineError.
-/// With `failed`, or if a served call has failed, this rank gives up: it does not wait for the others, nor
-/// they for it. Does nothing if nothing is served.
+/// Stops serving, so that XGBoost's own communication is used again. Must be called by the same thread as
+/// Begin, before the communicator is finalized. Collective: waits for the other ranks and may throw
+/// EngineError. With `failed`, or if a served call has failed, this rank gives up: it does not wait for the
+/// other ranks, and they do not wait for it. Does nothing if nothing is served.
 void End(bool failed);
 
-/// Returns the number of calls that the engine has served in this process. Thread-safe.
+/// Returns the number of calls that the engine has served in this process, including the test calls that
+/// Begin makes. Thread-safe.
 std::uint64_t NumServed();
 
 }  // namespace warren::xgboost

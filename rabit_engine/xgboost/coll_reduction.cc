@@ -13,8 +13,8 @@
 namespace warren::xgboost {
 namespace {
 
-/// The engine's types by XGBoost's codes; nullopt if the engine has none, or for half precision, which stays
-/// with XGBoost.
+/// The engine's types by XGBoost's codes; nullopt if the engine has no such type, and for half precision,
+/// which XGBoost itself must reduce.
 constexpr std::array<std::optional<DataType>, 12> kTypes = {
     std::nullopt,     DataType::kFloat, DataType::kDouble, std::nullopt,
     DataType::kChar,  std::nullopt,     DataType::kInt,    DataType::kLongLong,
@@ -29,7 +29,7 @@ bool Has(const Codes& codes, int code) {
 
 template <typename Element, typename Combine>
 void Run(const void* src, void* dst, std::size_t count, void* /*context*/) {
-  for (std::size_t i = 0; i < count; ++i) {  // the engine's copies need not be aligned
+  for (std::size_t i = 0; i < count; ++i) {  // elements need not be aligned
     Element left;
     Element right;
     char* const to = static_cast<char*>(dst) + i * sizeof(Element);

@@ -15,8 +15,8 @@ namespace warren::xgboost {
 namespace {
 
 /// The return value of Coll's functions, equivalent to XGBoost's Result: a pointer, null for success. It has
-/// a destructor so that, like XGBoost's, it is returned in memory provided by the caller; the caller destroys
-/// the object it points to.
+/// a destructor so that, like XGBoost's, it is returned in memory provided by the caller. The caller, which
+/// is XGBoost, frees the object that the pointer points to.
 class CallResult {
  public:
   CallResult() = default;
@@ -29,9 +29,9 @@ class CallResult {
 };
 static_assert(sizeof(CallResult) == sizeof(void*));
 
-// A virtual function as a plain function that takes `this` and at least as many words as any function of
-// Coll. A function called with too many words ignores the extra ones; if the caller passes fewer, the rest
-// are arbitrary words that are not used either.
+// The type of Coll's virtual functions, as plain functions that take `this` and at least as many words as any
+// of them needs. A function that is called with too many words ignores the extra ones. If the caller passes
+// fewer words, the others have arbitrary values, which are not used.
 using Function = CallResult (*)(void* self, Word, Word, Word, Word, Word, Word, Word, Word, Word, Word, Word,
                                 Word);
 

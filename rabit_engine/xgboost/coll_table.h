@@ -1,8 +1,8 @@
 // Redirects the calls that XGBoost makes to its class Coll to the calling thread's handler. Four functions in
-// the class's table are replaced by ours, which pass a call on to XGBoost's own function if no handler takes
-// it.
+// the class's table of virtual functions are replaced by ours, which call XGBoost's own function if no
+// handler serves the call.
 //
-// The table belongs to the process, the handler to a thread, like XGBoost's communicators.
+// The process has one table; each thread has its own handler, as it has its own XGBoost communicator.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,8 @@
 
 namespace warren::xgboost {
 
-/// Indices of Coll's virtual functions in the order of its declaration, after two destructors and
-/// MakeCUDAVar.
+/// Indices of functions in Coll's table. They follow two destructors and MakeCUDAVar, in the order of the
+/// class's declaration.
 enum class CollFunction : std::size_t { kAllreduce = 3, kBroadcast = 4, kAllgather = 5, kAllgatherV = 6 };
 inline constexpr std::size_t kNumCollFunctions = 7;
 
@@ -30,12 +30,13 @@ class CallHandler {
 /// table is not found. Thread-safe.
 std::span<void* const> FindCollTable(const LibraryImage& image);
 
-/// Puts our functions into Coll's table, once per process and forever: this library is never unloaded. Throws
-/// Refusal if another table of this process was intercepted, or the memory cannot be written. Thread-safe.
+/// Puts our functions into Coll's table, unless they are there already. They stay forever, so this library
+/// must never be unloaded. Throws Refusal if another table of this process was intercepted, or the memory
+/// cannot be written. Thread-safe.
 void Intercept(std::span<void* const> table, const LibraryImage& image);
 
-/// While this object lives, the calls of this thread go to the handler first; if the handler is null,
-/// straight to XGBoost's own functions.
+/// While this object lives, this thread's calls are passed to the handler first; if the handler is null,
+/// directly to XGBoost's own functions.
 class HandledBy {
  public:
   explicit HandledBy(CallHandler* handler);

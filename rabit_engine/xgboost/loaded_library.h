@@ -1,6 +1,6 @@
 // A library of this process as the loader sees it: its memory ranges and its exported symbols. Inspecting a
-// library calls none of its code. In particular, it does not run the constructors again, as dlopen does for a
-// library whose destructors have run.
+// library calls none of its code. In particular, it does not run the library's constructors again, as dlopen
+// would if the destructors have run.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ struct MemoryRange {
 
 /// The memory ranges of a loaded library.
 struct LibraryImage {
-  std::vector<MemoryRange> read_only;   ///< constants, and code, which may contain constants
+  std::vector<MemoryRange> read_only;   ///< constants, and code, next to which old linkers put constants
   std::vector<MemoryRange> executable;  ///< code
   /// Constants that contain addresses written by the loader (PT_GNU_RELRO); may be empty.
   MemoryRange relocated;
@@ -34,7 +34,7 @@ class LoadedLibrary {
   static std::optional<LoadedLibrary> Containing(const void* address);
   /// Returns the first library whose file name begins with `begin_of_name`, e.g. "libxgboost.so".
   static std::optional<LoadedLibrary> Named(std::string_view begin_of_name);
-  /// Returns the first library that exports this symbol, except the one that contains this code.
+  /// Returns the first library that exports this symbol, except the library that contains this function.
   static std::optional<LoadedLibrary> Defining(std::string_view symbol);
 
   /// Returns the address of the exported symbol, or null if it is not exported. Reads the library's hash

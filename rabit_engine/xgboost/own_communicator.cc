@@ -15,7 +15,8 @@
 namespace warren::xgboost {
 namespace {
 
-/// In a round, numbers above this one are objections; the lower the rank, the greater the number.
+/// In a round, numbers above this one are objections. The objection of a lower rank is a greater number, so
+/// the maximum identifies the lowest rank that objects.
 constexpr std::uint64_t kObjections = std::uint64_t{1} << 63;
 
 template <typename Function>
@@ -112,7 +113,7 @@ std::uint64_t Rounds::Round(std::uint64_t number, const std::string& objection) 
 void Rounds::Meet() const {
   // XGBoost's links do not compare calls: a rank in another call receives the beginning of these numbers as
   // its result, so they are chosen to make no sense there. Besides, another call is unlikely to have the same
-  // number of bytes. (Ranks in Python first meet with other words of the same length.)
+  // number of bytes. (_xgboost/engine.py begins its agreement with another array of the same length.)
   const std::array<std::int32_t, 13> all{-1, -1, 0x57415252, 0x454e2121, 3, 1, 4, 1, 5, 9, 2, 6, 5};
   std::array<std::int32_t, 13> found = all;
   own_.Allreduce(found.data(), found.size(), kI4, kMax);

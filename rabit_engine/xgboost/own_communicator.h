@@ -1,5 +1,5 @@
-// XGBoost's communicator, called through its C API. Calls go to this thread's handler (coll_table.h), or to
-// XGBoost's own links if no handler is set. All ranks make the same calls in the same order.
+// XGBoost's communicator, called through its C API. Calls are passed to this thread's handler (coll_table.h),
+// or run over XGBoost's own links if no handler serves them. All ranks make the same calls in the same order.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,8 @@ class OwnCommunicator {
   /// `type` and `operation` are XGBoost's codes (codes.h).
   void Allreduce(void* buffer, std::size_t count, int type, int operation) const;
   void Broadcast(void* buffer, std::size_t bytes, int root) const;
-  /// Copies each rank's share of the buffer to all ranks. All shares have the same size.
+  /// Copies each rank's share of the buffer to all ranks. All shares have the same size. `bytes`: the size of
+  /// the whole buffer.
   void Allgather(void* buffer, std::size_t bytes) const;
   void Print(const std::string& text) const;
 
@@ -72,7 +73,7 @@ class Rounds {
   std::string refusal_;  ///< the reason given to all ranks
 };
 
-/// A bootstrap in which the ranks meet over XGBoost's communicator; no other tracker is needed.
+/// Returns a bootstrap in which the ranks meet over XGBoost's communicator; no other tracker is needed.
 std::unique_ptr<Bootstrap> MakeBootstrapOver(std::shared_ptr<Rounds> rounds);
 
 }  // namespace warren::xgboost

@@ -56,7 +56,7 @@ std::span<void* const> FindVtable(const LibraryImage& image, std::string_view ty
   }
   if (types.empty()) throw Refusal(fmt::format("it has no class of the type {}", type_name));
   // A vtable has this layout: {offset to the whole object, which is 0, the type_info object, the functions}.
-  // The type_info objects of derived types point to this one too, but not after a 0.
+  // The type_info objects of derived classes point to this one, too, but with no 0 before the pointer.
   std::vector<const Word*> tables;
   bool outside = false;
   for (std::size_t i = 1; i < words.size(); ++i) {

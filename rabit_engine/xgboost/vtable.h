@@ -20,9 +20,9 @@ class Refusal : public std::runtime_error {
 };
 
 /// Returns the first `num_functions` virtual functions of the class with this mangled type name
-/// ("N3foo3BarE"), starting at the address that its objects point to. Only reads the image. Throws Refusal
-/// unless there is exactly one table, and all these functions lie in the image's code. (Whether the table has
-/// more functions is unknown: what follows it may look the same.)
+/// ("N3foo3BarE"), starting at the address that its objects point to. The table may have more functions: its
+/// length is not known. Only reads the image. Throws Refusal unless there is exactly one table, and all these
+/// functions lie in the image's code.
 std::span<void* const> FindVtable(const LibraryImage& image, std::string_view type_name,
                                   std::size_t num_functions);
 

@@ -1,7 +1,7 @@
-// A thin layer around a state machine (gang_controller.h, agent_sessions.h, kubernetes/controller.h). It
-// carries out the machine's actions in order and calls the machine at its deadlines. If an action causes
-// further events for the machine, the same loop carries out the resulting actions after those already
-// pending, so the machine is never called from within itself.
+// A thin layer around a state machine (gang_controller.h, ssh_controller.h, agent_sessions.h,
+// kubernetes/controller.h). It carries out the machine's actions in order and calls the machine at its
+// deadlines. If an action causes further events for the machine, the loop that is already running carries out
+// the resulting actions after those pending, so actions are never nested.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -18,11 +18,12 @@ namespace warren::submit {
 template <typename Machine, typename Action>
 class ActionLoop {
  public:
-  /// `perform` carries out one action. `machine` must outlive this object.
+  /// `perform` carries out one action. `machine` and `io` must outlive this object.
   ActionLoop(boost::asio::io_context& io, Machine& machine, std::function<void(const Action&)> perform)
       : io_(io), machine_(machine), perform_(std::move(perform)), timer_(io) {}
 
-  /// Call after each event passed to the machine, from a handler of the io_context.
+  /// Carries out the pending actions and sets the timer. Call after each event passed to the machine. Does
+  /// nothing if called by an action, since the active call carries out the new actions, too.
   void Run() {
     if (std::exchange(running_, true)) return;
     for (auto actions = machine_.TakeActions(); !actions.empty(); actions = machine_.TakeActions()) {
@@ -32,7 +33,7 @@ class ActionLoop {
     WaitForDeadline();
   }
 
-  /// Posts Run to the io_context unless Run is active, for callers that must not be called back
+  /// Posts Run to the io_context unless Run is active. For callers that must not be called back
   /// synchronously.
   void RunSoon() {
     if (!running_) boost::asio::post(io_, [this] { Run(); });
@@ -41,7 +42,7 @@ class ActionLoop {
  private:
   void WaitForDeadline() {
     const std::optional<Clock::time_point> next = machine_.NextDeadline();
-    // A timer that fires too early finds nothing to do and is set again.
+    // The timer may remain set for an earlier time: Tick then does nothing, and the timer is set again.
     if (!next || (timer_is_for_ && *timer_is_for_ <= *next)) return;
     timer_is_for_ = next;
     timer_.expires_at(*next);

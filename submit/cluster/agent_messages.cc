@@ -59,7 +59,7 @@ void AgentMessageReader::Append(std::string_view bytes, const std::function<void
     say(std::min(rest.find(kSeparator), rest.size()));
     if (rest.empty()) break;
     if (!rest.starts_with(begin_)) {
-      if (std::string_view(begin_).starts_with(rest)) break;  // the rest may follow
+      if (std::string_view(begin_).starts_with(rest)) break;  // the rest of the mark may follow
       say(1);
       continue;
     }

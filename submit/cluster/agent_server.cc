@@ -36,7 +36,7 @@ std::size_t MaxPending() {
   return std::clamp<std::size_t>(known ? files.rlim_cur / 4 : 1024, 64, 1024);
 }
 
-/// Makes a connection fail when its host has been silent for a minute.
+/// Makes a connection fail when the peer's host has been silent for a minute.
 void NoticeLoss(tcp::socket& socket) {
   error_code ignored;
   socket.set_option(asio::socket_base::keep_alive(true), ignored);
@@ -56,7 +56,7 @@ struct AgentServer::Connection {
 
   tcp::socket socket;
   bool reading = false;
-  std::deque<std::string> unwritten;  ///< buffers to write; the first is being written
+  std::deque<std::string> unwritten;  ///< buffers to write; the first one is being written
 };
 
 AgentServer::AgentServer(asio::io_context& io, const std::string& job_mark, const std::string& key,
@@ -102,7 +102,7 @@ void AgentServer::Accept() {
   acceptor_.async_accept([this](const error_code& error, tcp::socket socket) {
     if (error == asio::error::operation_aborted) return;
     if (error && posix::ConcernsOneConnection(error.value())) return Accept();
-    if (error) {  // a shortage, which may pass
+    if (error) {  // a shortage, e.g. of descriptors, which may pass
       if (!std::exchange(warned_of_shortage_, true)) {
         spdlog::warn("cannot accept a connection from a host: {}; retrying. {}", error.message(),
                      posix::ShortageAdvice(error.value()));
@@ -146,7 +146,7 @@ void AgentServer::Read(ConnectionId id) {
 }
 
 void AgentServer::OnReadable(ConnectionId id, Connection& connection, error_code error) {
-  static std::array<char, kReadBytes> buffer;  // shared: there is only one thread
+  static std::array<char, kReadBytes> buffer;  // shared by all connections, since there is only one thread
   const std::size_t count = error ? 0 : connection.socket.read_some(asio::buffer(buffer), error);
   if (count > 0) sessions_.Received(id, {buffer.data(), count}, steady_clock::now());
   if (error && error != asio::error::would_block) sessions_.Closed(id);

@@ -3,8 +3,8 @@
 // this file adds the sockets and the clock.
 //
 // With agents, the output of each process arrives separately and unchanged, even if the launcher would merge
-// or edit it; the end of a process is noticed immediately; and no process outlives dmlc-submit, although none
-// of them is its child.
+// or edit it; the end of a process is noticed immediately; and when dmlc-submit ends, so do the processes,
+// although none of them is its child.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -23,8 +23,9 @@ namespace warren::submit {
 
 class AgentServer {
  public:
-  /// Listens on `host`, on the first free port from `port` to `port_end`. `on_event` is called from the
-  /// io_context and may call the functions below. Throws std::runtime_error if no port is free.
+  /// Listens on the first free port from `port` to `port_end`, at the address that tracker::BindAddressFor
+  /// returns for `host`. `on_event` is called from the io_context and may call the functions below. Throws
+  /// std::runtime_error if no port is free or `host` does not resolve.
   AgentServer(boost::asio::io_context& io, const std::string& job_mark, const std::string& key,
               const std::string& host, std::uint16_t port, std::uint16_t port_end,
               std::function<void(const AgentEvent&)> on_event);
@@ -33,7 +34,7 @@ class AgentServer {
   AgentServer& operator=(const AgentServer&) = delete;
 
   std::uint16_t port() const;
-  /// See AgentSessions.
+  /// These functions are documented in AgentSessions.
   void Launch(std::size_t index, int attempt, std::uint16_t port, const std::string& master);
   bool AskForStacks(std::size_t index);
   void End(std::size_t index);

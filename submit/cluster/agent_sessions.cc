@@ -13,11 +13,11 @@ namespace warren::submit {
 namespace {
 
 constexpr std::size_t kMaxHelloBytes = 1024;
-/// Limit on the bytes held for a connection: an unfinished line or, while output is paused, all output.
+/// Soft limit on the output held back for each connection: an unfinished line or, during a pause, all output.
 constexpr std::size_t kMaxHeldBytes = std::size_t{64} << 10;
-/// If nothing has arrived for this long after the end of a process, its output is considered complete.
+/// If no output arrives for this long after the end of a process, its output is considered complete.
 constexpr std::chrono::milliseconds kDrainPatience{500};
-/// Time for which an unfinished line is held back.
+/// An unfinished line is passed on if nothing more arrives on its connection for this long.
 constexpr std::chrono::milliseconds kLinePatience{20};
 /// Time limit for a connection to identify itself.
 constexpr std::chrono::seconds kHelloPatience{20};
@@ -29,16 +29,16 @@ struct AgentSessions::Agent {
       : index(number), call(std::move(name)), reader(job_mark) {}
 
   std::size_t index;
-  std::string call;  ///< distinguishes agents with the same index
+  std::string call;  ///< a name that distinguishes agents with the same index
   AgentMessageReader reader;
   std::optional<ConnectionId> err;
   std::optional<ConnectionId> out;  ///< standard output of the newest attempt
   bool has_arrived = false;
-  bool replaced = false;  ///< another agent has taken its place
+  bool replaced = false;  ///< whether another agent with the same index has connected
   bool told_to_end = false;
-  bool draining = false;              ///< its process has ended, but output may still arrive
+  bool draining = false;              ///< whether its process has ended, but output may still arrive
   int num_outs = 0;                   ///< number of `out` connections so far
-  int num_starts = 0;                 ///< number of processes reported as started; each has one `out`
+  int num_starts = 0;                 ///< number of attempts reported as started; each has one `out`
   std::deque<AgentMessage> messages;  ///< messages not passed on yet
 };
 
@@ -78,7 +78,7 @@ bool AgentSessions::WantsBytes(ConnectionId connection) const {
   const auto found = connections_.find(connection);
   if (found == connections_.end()) return false;
   const Connection& one = found->second;
-  // While output is paused, up to kMaxHeldBytes per connection are still read, since the end of a process is
+  // While output is paused, about kMaxHeldBytes per connection are still read, since the end of a process is
   // noticed only after its output.
   return !paused_ || !one.agent || one.agent->told_to_end || one.line.size() < kMaxHeldBytes;
 }
@@ -91,8 +91,8 @@ void AgentSessions::Received(ConnectionId connection, std::string_view bytes, Ti
   ReadHello(connection, now);
 }
 
-/// Parses the first line of a connection: "KEY INDEX out|err CALL HOST", which may be followed by output, or
-/// "MARK INDEX keyless CALL HOST" from an agent that could not read the key.
+/// Parses the first line of a connection, which output may follow: "KEY INDEX out|err CALL HOST", or "MARK
+/// INDEX keyless CALL HOST" from an agent that could not read the key.
 void AgentSessions::ReadHello(ConnectionId connection, TimePoint now) {
   Connection& one = connections_.at(connection);
   const std::size_t end = one.hello.find('\n');
@@ -114,7 +114,7 @@ void AgentSessions::ReadHello(ConnectionId connection, TimePoint now) {
   one.hello.clear();
   std::shared_ptr<Agent>& agent = agents_[index];
   if (agent && agent->call != call) {
-    // Another agent for the same process: the earlier one is gone, and its connections will close.
+    // This is another agent for the same process. The earlier one is gone, and its connections will close.
     agent->replaced = true;
     if (agent->has_arrived) Tell(AgentLeft{index});
     agent = nullptr;
@@ -175,7 +175,7 @@ void AgentSessions::OnBytes(ConnectionId connection, std::string_view bytes, Tim
 }
 
 /// Passes on whole lines if possible, since the network may split them anywhere. An unfinished line is held
-/// back for kLinePatience unless it exceeds kMaxHeldBytes.
+/// back for kLinePatience unless it exceeds kMaxHeldBytes. While output is paused, all of it is held back.
 void AgentSessions::HandOn(ConnectionId connection, std::string_view bytes, TimePoint now) {
   Connection& one = connections_.at(connection);
   // While output is paused, the output of a process that was told to end is dropped, so that its end is still
@@ -208,13 +208,13 @@ void AgentSessions::HandMessagesOn(Agent& agent) {
     AgentMessage message = std::move(agent.messages.front());
     agent.messages.pop_front();
     if (is_end && Has(agent.err)) HandRestOn(*agent.err);
-    // A replaced agent no longer reports.
+    // Messages of a replaced agent are dropped.
     if (!agent.replaced) Tell(AgentSaid{agent.index, std::move(message)});
   }
 }
 
-/// If the process has ended but output may still arrive, restarts the timer that ends the wait for more
-/// output.
+/// If the agent's process has ended but output may still arrive, restarts the timer that ends the wait for
+/// more output.
 void AgentSessions::Drain(const Agent& agent, TimePoint now) {
   if (agent.draining && Has(agent.err)) SetTimer({*agent.err, Timer::kDrain}, now + kDrainPatience);
 }

@@ -35,11 +35,11 @@ struct ClusterEvents {
   /// The process and everything it started have ended, and all of their output has been delivered.
   std::function<void(std::size_t index, const ExitStatus& status)> exited;
   /// Reports the state and resource usage of the process and everything it has started, about every
-  /// kSampleInterval. This also shows that its host is up. Not called if no agent of dmlc-submit watches the
-  /// process (on Kubernetes, or on a host without bash under a launcher), nor while output is left unread
-  /// (PauseOutput).
+  /// kSampleInterval. This also shows that its host is up. Not called if dmlc-submit does not watch the
+  /// process (on Kubernetes, or on a host without bash under a launcher). Samples from other hosts may be
+  /// missing while output is left unread (PauseOutput).
   std::function<void(std::size_t index, const ProcessSample& sample)> sampled;
-  /// Output of the launcher itself: a line, or part of one.
+  /// Output of the launcher itself, or of a tracker that the cluster runs: a line, or part of one.
   std::function<void(const std::string& launcher, Stream stream, std::string_view piece)> said;
   /// The job is waiting in a queue or has just left it. The time limit for missing workers starts again.
   std::function<void()> waits;
@@ -51,7 +51,8 @@ struct ClusterEvents {
   /// Cluster::busy() has become false.
   std::function<void()> idle;
   /// Reports the hosts of an elastic job, in the order in which they are filled, whenever they have changed.
-  /// Called only by clusters whose entry has `hosts_from`; they also call it before `ready` (Prepare).
+  /// Called only by clusters whose entry has `hosts_from`; in an elastic job, they also call it before
+  /// `ready` (Prepare).
   std::function<void(const std::vector<HostRoom>& hosts)> hosts_changed;
   /// The tracker that the cluster runs has ended although the job has not.
   std::function<void(const std::string& story)> tracker_failed;
@@ -77,7 +78,7 @@ class Cluster {
   /// Whether a worker of an elastic job has reported that the job's work is done. Only for clusters that run
   /// the tracker themselves.
   virtual bool work_is_done() const { return false; }
-  /// Call when the work of an elastic job is done and all workers that had joined the job have ended. The
+  /// Call when the work of an elastic job is done and all workers that had joined the job have left it. The
   /// cluster then ends the workers that it has not been able to start.
   virtual void WorkersFinished() {}
   /// Asks every process to end, and kills those still running after a grace period. `exited` is called for
@@ -91,12 +92,13 @@ class Cluster {
   /// Whether the scheduler of a parameter-server job also runs on the cluster, rather than on
   /// dmlc-submit's machine.
   virtual bool runs_scheduler() const { return false; }
-  /// Collects the stacks of the process and everything it has started, with py-spy, gdb and the kernel's
-  /// /proc, as far as these are available on its host and permitted. Calls `done` once, from the io_context,
-  /// within half a minute, with at most 64 kB of human-readable text: the stacks, or why they are
-  /// unavailable. For many processes, use a DumpQueue (dump_queue.h).
+  /// Collects the stacks of the process and its descendants, up to 8 processes in total, with py-spy, gdb and
+  /// the kernel's /proc, as far as these are available on its host and permitted. Calls `done` once, from the
+  /// io_context, within about half a minute, with about 64 kB of human-readable text at most: the stacks, or
+  /// why they are unavailable. For many processes, use a DumpQueue (dump_queue.h).
   virtual void Dump(std::size_t index, std::function<void(std::string text)> done);
-  /// Leaves output unread until ResumeOutput, except for output that comes through Children.
+  /// Leaves output unread until ResumeOutput, except for output that comes through Children, which has its
+  /// own PauseOutput.
   virtual void PauseOutput() {}
   virtual void ResumeOutput() {}
 };
@@ -108,7 +110,7 @@ struct ClusterContext {
   boost::asio::io_context& io;
   Children& children;      ///< starts processes on this machine
   const Options& options;  ///< outlives the cluster
-  std::string host;        ///< the address at which processes reach this machine
+  std::string host;        ///< the address at which processes reach the tracker or scheduler (HostOfJob)
   ClusterEvents events;
 };
 
@@ -135,13 +137,13 @@ enum class CoreSharing {
   kTheirHost  ///< workers share the cores of their host; the cluster's scripts determine the number of cores
 };
 
-/// Everything dmlc-submit knows about a cluster: a row of the registry. The functions may throw
-/// std::runtime_error, or UsageError if the options are wrong.
+/// The description of a cluster: a row of the registry. The functions may throw std::runtime_error, or
+/// UsageError if the options are wrong.
 struct ClusterEntry : ClusterFacts {
   // Required, in addition to `name` and `where`.
   std::function<std::unique_ptr<Cluster>(ClusterContext)> make;
-  /// Makes the output of --dry-run: what would be started, as commands or files that can be pasted. `host` is
-  /// as in ClusterContext.
+  /// Makes the output of --dry-run: the commands to be run, or the files to be used, in a form that can be
+  /// pasted. `host` is as in ClusterContext.
   std::function<std::string(const Options&, const std::vector<PlannedProcess>& plan, const std::string& host)>
       show;
   /// The address at which processes reach the tracker, unless --host-ip is given.
@@ -151,25 +153,26 @@ struct ClusterEntry : ClusterFacts {
   CoreSharing core_sharing = CoreSharing::kNone;
   bool runs_here = false;  ///< processes run on this machine, so the command must be found here
   /// Whether processes run in their own directories, to which files are sent, rather than in the current
-  /// directory or a copy of it. Files named by the command that exceed max_file_bytes are not sent.
+  /// directory or a copy of it.
   bool has_own_directories = false;
+  /// A file named by the command is not sent if it is larger than this.
   std::uintmax_t max_file_bytes = std::numeric_limits<std::uintmax_t>::max();
   /// The names or addresses of all hosts that processes may run on, if they are known before the start.
   std::function<std::vector<std::string>(const Options&)> known_hosts = nullptr;
   /// The address of the tracker or the scheduler if the cluster itself runs it, for start number `start`
   /// (from 0) of the job. The port is 0 if the cluster does not run it with these options.
   std::function<JobHost(const Options&, int start)> own_tracker = nullptr;
-  /// Returns the source of the hosts for messages, e.g. "the host file". Set only if hosts may come and go
-  /// during an elastic job, whose processes are then given seats.
+  /// Returns the name of the source of the hosts for messages, e.g. "the host file". Set only if hosts may
+  /// come and go during an elastic job, whose processes are then given seats (seats.h).
   std::function<std::string(const Options&)> hosts_from = nullptr;
   /// Whether the cluster itself restarts lost workers of an elastic job, on a host of its choice, and reports
   /// those that it does not restart (ExitStatus::place_lost).
   bool replaces_workers = false;
   /// Sets the options that are left to the cluster, before anything is planned.
   std::function<void(Options&)> complete = nullptr;
-  /// Called with the output of `show` before anything is started; making that output reveals errors early,
-  /// even if nothing is exported. Returns true if it has exported the job as the options request; nothing is
-  /// started in that case.
+  /// Exports the job if the options request that, e.g. to a file. Called with the output of `show`, before
+  /// anything is started; making that output reveals errors early, even if nothing is exported. Returns
+  /// whether the job was exported; if so, nothing is started.
   std::function<bool(const Options&, const std::string& shown, Console& console)> export_job = nullptr;
 };
 

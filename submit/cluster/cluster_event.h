@@ -1,5 +1,5 @@
-// The events that a cluster's state machine (gang_controller.h, kubernetes/controller.h) reports to the job,
-// as values.
+// The events that a cluster's state machine (gang_controller.h, ssh_controller.h, kubernetes/controller.h)
+// reports to the job, as values.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace warren::submit {
 
 using tracker::TimePoint;
 
-// Each event corresponds to a function of ClusterEvents (cluster.h), which documents the event.
+// Each of these events corresponds to a function of ClusterEvents (cluster.h), which documents it.
 struct ProcessWrote {
   std::size_t index;
   Stream stream;
@@ -50,7 +50,7 @@ struct JobTroubled {
 using ClusterEvent = std::variant<ProcessWrote, ProcessLocated, ProcessExited, ProcessSampled, LauncherSaid,
                                   JobWaits, JobRequeued, TrackerFailed, JobTroubled, LogLine>;
 
-/// Calls the function for the event, or logs the event if it is a LogLine.
+/// Calls the function of `events` for the event. Logs the event instead if it is a LogLine.
 void Deliver(const ClusterEvent& event, const ClusterEvents& events);
 
 }  // namespace warren::submit

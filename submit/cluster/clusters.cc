@@ -25,7 +25,7 @@ std::vector<ClusterEntry>& Registry() {
   return registry;
 }
 
-/// The value of PATH for the processes, if they run here.
+/// The value of PATH for processes that run on this machine.
 std::string PathOfProcesses(const Options& options) {
   std::string path = SearchPath();
   for (const auto& [name, value] : options.environment) {
@@ -46,7 +46,7 @@ std::string OnHosts(const Options& options, const std::string& path) {
 }
 
 /// Makes the processes on every host use the Python environment that contains the command or, if none does,
-/// the active one: on other hosts, that environment is not on PATH.
+/// dmlc-submit's active one, since that environment is not on PATH on other hosts.
 void UseEnvironmentElsewhere(const Options& options, FoundCommand& command) {
   const bool is_path = command.argv0.find('/') != std::string::npos;
   std::string own = is_path ? std::string() : PythonEnvironmentOf(command.file);
@@ -103,7 +103,7 @@ FoundCommand CommandOf(const Options& options) {
     found = FindCommand(name, PathOfProcesses(options));
   } catch (const CommandError& error) {
     if (cluster.runs_here) throw;
-    // The command may still work on the hosts, where the file may differ.
+    // The command may still work on the hosts, where a different file may be found.
     if (error.is_bare_script) found.note = error.what();
   }
   if (!cluster.runs_here && !cluster.has_own_directories) UseEnvironmentElsewhere(options, found);

@@ -34,7 +34,8 @@ HostProcesses ProcessesToBind(const Options& options, int workers, int servers, 
   HostProcesses processes{.workers = workers, .servers = servers};
   const auto [end, error] = std::from_chars(
       omp_num_threads.data(), omp_num_threads.data() + omp_num_threads.size(), processes.threads);
-  if (error == std::errc{} && processes.threads > 0) return processes;  // the first of nested levels ("4,2")
+  // A list such as "4,2" is for nested parallel regions; the first number counts.
+  if (error == std::errc{} && processes.threads > 0) return processes;
   processes.threads = options.worker_cores_were_chosen
                           ? options.worker_cores
                           : ThreadsOfWorker(usable_cores - CoresOfServers(options, servers), workers);

@@ -1,4 +1,5 @@
-// The cores and threads of a host's processes, as the options and the cluster choose them.
+// The numbers of cores and threads of a host's processes, and whether the processes are bound, as determined
+// by the options and the cluster.
 #pragma once
 
 #include <string>
@@ -15,18 +16,20 @@ inline constexpr std::string_view kThreadsVariable = "OMP_NUM_THREADS";
 
 /// The source of a worker's number of threads (OMP_NUM_THREADS).
 enum class Threads {
-  kOfUser,  ///< set by the user in the environment or with --env, or left to the cluster
+  kOfUser,  ///< the user (in the environment or with --env) or, if the user does not set it, the cluster
   kChosen,  ///< --worker-cores
   kShare,   ///< the worker's share of the host's cores; on other hosts, a script determines it
 };
+/// `inherited`: the names of the variables in dmlc-submit's own environment.
 Threads ThreadsOf(const Options& options, const std::vector<std::string>& inherited);
 
-/// The effective --bind for processes that dmlc-submit itself binds.
+/// The value of --bind, or its default, for processes that dmlc-submit itself binds.
 Bind BindOf(const Options& options);
-/// The number of cores that the workers on a host leave to the servers bound there.
+/// The number of cores that the workers on a host leave to the servers there: one for each server, or 0 if
+/// processes are not bound.
 int CoresOfServers(const Options& options, int servers);
 /// The processes to bind on a host with this many usable cores. `omp_num_threads`: the value of
-/// OMP_NUM_THREADS in the host's environment; --env takes precedence.
+/// OMP_NUM_THREADS in the host's environment; a value set with --env takes precedence.
 HostProcesses ProcessesToBind(const Options& options, int workers, int servers, int usable_cores,
                               std::string_view omp_num_threads);
 

@@ -1,5 +1,5 @@
-// Requests the stacks of processes, a few at a time: otherwise, a thousand processes on one machine would
-// start a thousand debuggers at once.
+// Requests the stacks of processes, a few at a time: otherwise, if a thousand processes run on one machine, a
+// thousand debuggers would be started there at once.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,8 @@ class DumpQueue {
  public:
   using Done = std::function<void(std::string text)>;
 
-  /// Calls Cluster::Dump when the request's turn comes. The cluster must live as long as the io_context runs.
+  /// Calls Cluster::Dump when the request's turn comes. The cluster and this object must live as long as the
+  /// io_context runs.
   void Ask(Cluster& cluster, std::size_t index, Done done) {
     waiting_.push_back([this, &cluster, index, done = std::move(done)] {
       cluster.Dump(index, [this, done](std::string text) {

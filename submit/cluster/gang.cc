@@ -22,7 +22,7 @@ namespace {
 namespace asio = boost::asio;
 using std::chrono::steady_clock;
 
-/// The port of the job's tracker or scheduler; 0 if it is not in the environment.
+/// The port of the job's tracker or scheduler, from the process's environment; 0 if it has none.
 std::uint16_t PortOf(const PlannedProcess& process) {
   for (const auto& [name, value] : process.environment) {
     if (name == PortVariable(process)) return static_cast<std::uint16_t>(std::stoi(value));
@@ -73,7 +73,7 @@ GangPlan PlanGang(const Options& options, const PlannedProcess& example, std::si
 
 }  // namespace
 
-/// GangCluster's state of a gang. The controller refers to the gang only by its GangId.
+/// The part of a gang's state that GangCluster keeps. The controller refers to the gang only by its GangId.
 struct GangCluster::Gang {
   PlannedProcess example;  ///< the first process of the gang
   Launch launch;
@@ -188,7 +188,8 @@ void GangCluster::Do(const RemoveFiles& remove) {
   gangs_[remove.gang].files.reset();
 }
 
-/// The cleanup command also removes the launcher's files, if any.
+/// Sets the cleanup command, which cancels the job and removes the launcher's files, and reports the kept
+/// jobs if they have changed.
 void GangCluster::Do(const SetKept& kept) {
   const auto& files = gangs_[kept.gang].files;
   std::string commands;

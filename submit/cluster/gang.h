@@ -1,8 +1,8 @@
 // Runs processes that one launcher starts together: mpirun, srun, or the queue of a cluster. A Launch
-// (launch.h) describes how the launchers differ. Each process is wrapped in an agent (scripts/gang.sh), which
-// connects to dmlc-submit (agent_server.h) and starts, watches and stops the process on command. A failed
-// process can thus be restarted in its slot, and all processes end with the job. The controller
-// (gang_controller.h) makes the decisions; this file runs the launchers, commands and timers.
+// (launch.h) contains everything that differs between launchers. Each process is wrapped in an agent
+// (scripts/gang.sh), which connects to dmlc-submit (agent_server.h) and starts, watches and stops the process
+// on command. A failed process can thus be restarted in its slot, and all processes end with the job. The
+// controller (gang_controller.h) makes the decisions; this file runs the launchers, commands and timers.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -26,7 +26,8 @@ class GangCluster : public Cluster {
  public:
   using MakeLaunch = std::function<Launch(const GangPlan&)>;
 
-  /// `host`: the address at which processes reach this machine. Throws std::runtime_error if no port is free.
+  /// `host`: the address at which processes reach this machine. `options` must outlive this object. Throws
+  /// std::runtime_error if no port is free for the agents or `host` does not resolve.
   GangCluster(boost::asio::io_context& io, Children& children, const Options& options,
               const std::string& host, ClusterEvents events, MakeLaunch make_launch);
   ~GangCluster() override;
@@ -69,7 +70,7 @@ class GangCluster : public Cluster {
   ActionLoop<GangController, GangAction> loop_;
 };
 
-/// The output of --dry-run.
+/// Makes the output of --dry-run.
 std::string ShowGangs(const Options& options, const std::vector<PlannedProcess>& plan,
                       const std::string& host, const GangCluster::MakeLaunch& make_launch);
 

@@ -12,17 +12,17 @@
 namespace warren::submit {
 namespace {
 
-/// Time limit for a launcher to end after its last process: Open MPI's mpirun takes more than 2 s, and leaves
-/// processes running if it is killed earlier.
+/// Time limit for a launcher to end after its last process, or for a launcher that submits a job to end after
+/// Stop. Open MPI's mpirun takes more than 2 s, and leaves processes running if it is killed earlier.
 constexpr std::chrono::seconds kLauncherPatience{10};
-/// Extra time for the launcher to end by itself, after the kStopGrace that its processes have.
+/// Extra time, after the kStopGrace of the processes, for their agents to leave and the launcher to end.
 constexpr std::chrono::milliseconds kLastWordsPatience{500};
-/// Intervals between queries of a queue: the long one while all processes run, otherwise the short one.
+/// Intervals between queries of a queue: kAskLater while all processes run, otherwise kAskSoon.
 constexpr std::chrono::milliseconds kAskSoon{500};
 constexpr std::chrono::seconds kAskLater{5};
-/// The time until the first query after all processes have succeeded.
+/// The time from the end of the last process, if it has succeeded, to the next query of the queue.
 constexpr std::chrono::milliseconds kAskAtTheEnd{100};
-/// Number of times that a queue may report a job as running before a lost process counts as failed.
+/// A lost process counts as failed when the queue has reported this many times that the job is running.
 constexpr int kAsksAboutLoss = 6;
 constexpr std::size_t kLastWordsBytes = 4000;
 constexpr int kLost = 255;
@@ -32,8 +32,7 @@ ExitStatus LostStatus(const std::string& story) {
 }
 
 const ExitStatus kStopped{0, SIGTERM, false, {}};
-/// The status of a process whose agent is gone or never came back, and for which the launcher starts no other
-/// agent.
+/// The status of a process that is lost with its agent, and for which the launcher starts no other agent.
 ExitStatus WithoutPlace(const std::string& story) {
   ExitStatus status = LostStatus(story);
   status.host_lost = status.place_lost = true;
@@ -89,7 +88,9 @@ void GangController::Start(std::size_t index, int attempt, std::uint16_t port, T
   } else if (gang.launched && task.was_here && !gang.requeued) {
     EndWithoutPlace(gang, index, now);
   } else if (gang.gone) {
-    gang.relaunch_at = now;  // by then the processes that failed with this one are wanted again, too
+    // The launch follows in the next Tick: by then, Start was also called for the processes that failed with
+    // this one.
+    gang.relaunch_at = now;
   }
   if (index + 1 == gang.end()) LaunchIfAllAreWanted(gang, now);
 }
@@ -105,11 +106,12 @@ bool GangController::AllAreWanted(const Gang& gang) {
 
 void GangController::LaunchIfAllAreWanted(Gang& gang, TimePoint now) {
   if (std::exchange(gang.requeued, false)) return AskLater(gang, now);  // the job is still in the queue
-  // The previous launch must have ended.
+  // A gang is launched again only when its previous launch has ended.
   if (!gang.launched && AllAreWanted(gang)) Do(StartLauncher{gang.id});
 }
 
-/// Called when the launcher has ended but the job continues.
+/// Launches the gang again if all of its processes are wanted; otherwise, the wanted ones end. Called when
+/// the launcher has ended but the job continues.
 void GangController::Relaunch(Gang& gang, TimePoint now) {
   if (AllAreWanted(gang)) return LaunchIfAllAreWanted(gang, now);
   for (std::size_t i = gang.first; i < gang.end(); ++i) {
@@ -133,7 +135,7 @@ void GangController::Launched(GangId id, const Launch& launch) {
     Task& task = TaskOf(gang, i);
     task.was_here = false;
     if (task.agent != Task::Agent::kHere) continue;
-    task.agent = Task::Agent::kToldToEnd;  // it outlived the previous launcher
+    task.agent = Task::Agent::kToldToEnd;  // the agent has outlived the previous launcher
     Do(EndAgent{i});
   }
   gang.launcher_runs = gang.launched = true;
@@ -165,7 +167,7 @@ void GangController::LauncherWrote(GangId id, Stream stream, std::string_view by
     }
   } else if (gang.Submits() && stream == Stream::kOut) {
     gang.printed += bytes;
-    return;  // the output contains the number of the job
+    return;  // this output is the number of the job, not a message
   }
   if (stopping_) return;  // messages about processes being stopped would bury the cause
   LineSplitter& splitter = stream == Stream::kOut ? gang.out : gang.err;
@@ -177,8 +179,7 @@ void GangController::TellLauncherLine(const Gang& gang, Stream stream, std::stri
   Tell(LauncherSaid{gang.name, stream, std::string(piece)});
 }
 
-/// Called when the launcher has ended. A launcher that only submits the processes to a queue ends before
-/// them.
+/// Handles the end of the launcher. A launcher that submits a job to a queue ends before the processes.
 void GangController::LauncherExited(GangId id, const ExitStatus& status, TimePoint now) {
   Gang& gang = gangs_[id];
   gang.launcher_runs = false;
@@ -202,7 +203,7 @@ void GangController::LauncherExited(GangId id, const ExitStatus& status, TimePoi
   AskLater(gang, now);
 }
 
-/// Called when no more agents of the gang can arrive.
+/// Ends the gang. Called when no more agents of the gang can arrive.
 void GangController::EndGang(Gang& gang, const ExitStatus& status, TimePoint now) {
   gang.launched = gang.requeued = false;
   gang.job.clear();
@@ -249,7 +250,7 @@ void GangController::Handle(const AgentEvent& event, TimePoint now) {
   std::visit([&](const auto& one) { On(one, now); }, event);
 }
 
-/// The agent cannot prove that it belongs to this job, so its message only causes a warning.
+/// The peer cannot prove that it belongs to this job, so its message only causes a warning.
 void GangController::On(const AgentKeyless& event, TimePoint /*now*/) {
   Task* const task = Find(event.index);
   if (task == nullptr || std::exchange(task->is_keyless, true)) return;
@@ -270,7 +271,7 @@ void GangController::On(const AgentArrived& event, TimePoint now) {
   if (task == nullptr) return Do(EndAgent{event.index});
   Gang& gang = gangs_[GangOf(event.index)];
   task->was_here = true;
-  // If its process has already succeeded, the gang was launched again for other processes.
+  // If the agent's process has already succeeded, the gang was launched again for other processes.
   const bool has_ended = task->state == Task::State::kIdle && task->status.ok();
   task->agent = stopping_ || has_ended ? Task::Agent::kToldToEnd : Task::Agent::kHere;
   if (gang.of_workers && event.index == gang.first) gang.master = event.address;
@@ -289,7 +290,7 @@ void GangController::Welcome(Gang& gang, const AgentArrived& event, TimePoint no
   LaunchIfWanted(gang, event.index, now);
 }
 
-/// Called when all agents will connect again.
+/// Forgets worker 0's address. Called when all agents will connect again.
 void GangController::ForgetMaster(Gang& gang) {
   gang.master.clear();
   gang.begin_at.reset();
@@ -338,7 +339,7 @@ void GangController::On(const AgentSaid& event, TimePoint now) {
     if (message.kind == "exit" || stopping_ || gang.job.empty() || !gang.queue->returns) {
       return End(index, status, now);
     }
-    // The queue has ended the process; the job's new state tells the user more than the signal.
+    // The queue has ended the process. The job's new state explains that better than the signal.
     Lose(gang, *task, status, now);
   } else if (message.kind == "fail") {
     End(index, {1, 0, false, fmt::format("could not be started: {}", message.text)}, now);
@@ -367,7 +368,8 @@ void GangController::On(const AgentLeft& event, TimePoint now) {
   End(event.index, stopping_ ? kStopped : kLostWithoutAWord, now);
 }
 
-/// Asks the queue why the process was lost. `status` is reported unless the queue has a more accurate one.
+/// Queries the queue for the reason why the process was lost. `status` is reported if the queue does not
+/// report the end of the job.
 void GangController::Lose(Gang& gang, Task& task, const ExitStatus& status, TimePoint now) {
   task.state = Task::State::kLost;
   task.status = status;
@@ -386,7 +388,7 @@ bool GangController::NothingIsLeft(const Gang& gang) {
 }
 
 /// Handles the end of a process. If it is the last of its gang and has succeeded, its exit is held back until
-/// the launcher has ended or kLauncherPatience has passed.
+/// the launcher, or the job in the queue, has ended or kLauncherPatience has passed.
 void GangController::End(std::size_t index, const ExitStatus& status, TimePoint now) {
   Gang& gang = gangs_[GangOf(index)];
   Task& task = TaskOf(gang, index);
@@ -429,14 +431,14 @@ void GangController::CommandEnded(CommandId id, const std::string& printed, cons
     if (gang.job == command.job) EndGang(gang, LostStatus(command.story), now);
   } else {
     if (command.kind == Command::Kind::kCancel && !status.ok()) {
-      // Some queues report an error if the job to cancel is already over, which is possible once its
-      // processes have ended.
+      // Some queues report an error if the job to cancel is already over, as it may be once its processes
+      // have ended.
       const std::string said = LastLine(printed);
       if (gang.queue->returns) {
         return Run({Command::Kind::kAskWhyNotCancelled, gang.id, command.job, said},
                    gang.queue->ask(command.job));
       }
-      // Without `returns`, the launcher runs as long as the job: once it has ended, the job is over.
+      // Unless queue->returns, the launcher runs as long as the job: once it has ended, the job is over.
       if (gang.launcher_runs) WarnNotCancelled(gang, command.job, said);
     } else if (command.kind == Command::Kind::kAskWhyNotCancelled) {
       const auto report = gang.queue->report(command.job, printed, status.ShellCode());
@@ -492,7 +494,7 @@ void GangController::OnOver(Gang& gang, const JobReport& report, TimePoint now) 
   const std::string story =
       fmt::format("ended with job {} of {}: {}", gang.job, gang.queue->name, report.words);
   if (report.stays) {
-    gang.asking = true;  // nothing more to ask
+    gang.asking = true;  // prevents further queries
     return Run({Command::Kind::kClear, gang.id, gang.job, story}, gang.queue->cancel(gang.job));
   }
   EndGang(gang, all_ended ? ExitStatus{} : LostStatus(story), now);
@@ -505,9 +507,9 @@ void GangController::CancelJob(Gang& gang) {
 
 // --- the end ---------------------------------------------------------------------------------------------
 
-/// The agents end their processes when told to, and the launcher ends with them. A queued job is canceled
-/// only when its agents have left or have had time to: the queue would kill the processes immediately, and
-/// their last output and files would be lost.
+/// Makes the agents end their processes; the launcher ends with them. A queued job is canceled only when its
+/// agents have left or have had time to: the queue would kill the processes immediately, and their last
+/// output and files would be lost.
 void GangController::Stop(TimePoint now) {
   stopping_ = true;
   for (Gang& gang : gangs_) {
@@ -546,7 +548,7 @@ void GangController::Stop(TimePoint now) {
 void GangController::Kill() {
   for (Gang& gang : gangs_) {
     if (gang.cancel_at) CancelJob(gang);
-    // A launcher that submits a job must not be killed: the job would stay in the queue.
+    // A launcher that submits a job must not be killed: the job might stay in the queue, its number unknown.
     if (gang.launcher_runs && !gang.Submits()) Do(KillLauncher{gang.id});
   }
 }

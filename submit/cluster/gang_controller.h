@@ -1,5 +1,6 @@
-// Decides which actions to take on a gang: the processes that one launcher (mpirun, srun, or the queue of a
-// cluster) starts together. A job has a gang for each role except the scheduler.
+// Decides how to start, watch and end the gangs of a job. A gang consists of the processes that one launcher
+// (mpirun, srun, or the queue of a cluster) starts together; a job has one for each role except the
+// scheduler.
 //
 // Inputs, most with the time: the job requests a process (Start) or the end of all processes (Stop, Kill);
 // events from the agents around the processes (Handle); events of the launcher (Launched, LauncherFailed,
@@ -8,10 +9,10 @@
 // agents that must start or end their process, and reports to the job of where each process runs and how it
 // ended.
 //
-// A process is wanted from Start until its ProcessExited, which is sent exactly once: normally when the agent
-// reports the exit, when the queue reports it (the queue is queried if an agent leaves without a report), or
-// when the launcher ends. Workers begin once the agent of worker 0 has arrived, and are given the address of
-// its host; after kMasterPatience they begin without that address.
+// After each Start of a process, ProcessExited follows exactly once: normally when the agent reports the
+// exit, when the queue reports it (the queue is queried if an agent leaves without a report), or when the
+// launcher ends. Workers begin once the agent of worker 0 has arrived, and are given the address from which
+// it has connected; after kMasterPatience they begin without that address.
 //
 // A state machine without I/O: processes, sockets and clocks are in gang.h.
 #pragma once
@@ -35,7 +36,7 @@
 
 namespace warren::submit {
 
-/// Maximum time that workers wait for the agent of worker 0.
+/// Maximum time that workers wait for the agent of worker 0, counted from the first worker that waits.
 inline constexpr std::chrono::seconds kMasterPatience{60};
 /// The time between SIGTERM and SIGKILL for a launcher.
 inline constexpr std::chrono::milliseconds kLauncherGrace{3500};
@@ -43,8 +44,8 @@ inline constexpr std::chrono::milliseconds kLauncherGrace{3500};
 using GangId = std::size_t;
 using CommandId = std::uint64_t;
 
-/// Start the launcher, since all processes of the gang are wanted. Launched or LauncherFailed follows; after
-/// Launched, LauncherExited follows when the launcher has ended.
+/// Start the launcher, since Start was called for all processes of the gang. Call Launched or LauncherFailed
+/// then; after Launched, call LauncherExited when the launcher has ended.
 struct StartLauncher {
   GangId gang;
 };
@@ -60,13 +61,13 @@ struct KillLauncher {
 struct RemoveFiles {
   GangId gang;
 };
-/// Set the job that the queue keeps for the gang, or nullopt if there is none. This also sets the command to
-/// run if dmlc-submit dies.
+/// Set the job that the queue keeps for the gang; nullopt if there is none. This also sets the command that
+/// cleans up if dmlc-submit dies.
 struct SetKept {
   GangId gang;
   std::optional<KeptJob> job;
 };
-/// Run a command; CommandEnded follows.
+/// Run a command, and call CommandEnded when it has ended.
 struct RunCommand {
   CommandId command;
   std::vector<std::string> words;
@@ -125,7 +126,7 @@ class GangController {
     Agent agent = Agent::kNone;
     int attempt = 0;
     std::uint16_t port = 0;
-    bool was_here = false;  ///< whether its agent has arrived since the gang was launched
+    bool was_here = false;  ///< whether the agent has arrived since the gang was launched
     bool is_keyless = false;
     ExitStatus status = {};  ///< how the last attempt ended
   };
@@ -136,7 +137,7 @@ class GangController {
     std::size_t first = 0;  ///< index of the first process
     std::vector<Task> tasks;
     bool of_workers = false;
-    std::string master = {};  ///< the address of the first worker's agent, once it is known
+    std::string master = {};  ///< the address of worker 0's agent; empty until it has arrived
     bool goes_without_master = false;
     std::string name = {};       ///< the name of the launcher
     std::string directory = {};  ///< the directory of the launcher's files
@@ -145,29 +146,30 @@ class GangController {
     bool launcher_runs = false;
     bool launched = false;     ///< whether the launcher runs or the job is in the queue
     std::string job = {};      ///< number of the job in the queue
-    std::string printed = {};  ///< standard output of the launcher, which contains the job's number
-    std::string words = {};    ///< the end of the launcher's output
+    std::string printed = {};  ///< if Submits(), the launcher's standard output with the job's number
+    std::string words = {};    ///< the end of the launcher's standard output and standard error
     LineSplitter out = {}, err = {};
     std::optional<ExitStatus> ended = {};    ///< the failure of the launcher or of the job in the queue
-    std::optional<std::size_t> held = {};    ///< the last process that ended, until its exit is reported
+    std::optional<std::size_t> held = {};    ///< the process whose exit is held back: see End
     std::optional<TimePoint> begin_at = {};  ///< when to start waiting workers without worker 0's address
     std::optional<TimePoint> patience = {};  ///< when to stop the launcher
     std::optional<TimePoint> ask_at = {};
-    std::optional<TimePoint> cancel_at = {};  ///< when to cancel the job unless its agents leave earlier
+    /// When to cancel the job; it is canceled earlier if all of its agents have left.
+    std::optional<TimePoint> cancel_at = {};
     bool asking = false;
     int asks_about_loss = 0;
     std::string last_report = {};
     bool requeued = false;
     bool gone = false;                          ///< whether the gang has ended without being stopped
     std::optional<TimePoint> relaunch_at = {};  ///< when to launch the gang again if it is gone
-    /// The gang's remaining processes are being ended; the next start launches the gang again.
+    /// Whether the gang has been stopped since its last launch; the next start launches it again.
     bool stopped = false;
 
     std::size_t end() const { return first + tasks.size(); }
     bool Submits() const { return queue && queue->returns; }
   };
 
-  /// A running command that queries the queue or cancels a job.
+  /// A running command that queries the queue, or cancels or removes a job.
   struct Command {
     enum class Kind {
       kAsk,

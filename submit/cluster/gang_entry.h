@@ -8,7 +8,7 @@
 
 namespace warren::submit {
 
-/// Sets the entry's `make` and `show`. `launches` returns the function that makes a job's launches, and may
+/// Sets the entry's `make` and `show`. `launches` returns the function that makes a job's launches; it may
 /// throw std::runtime_error.
 void LaunchTogether(ClusterEntry& entry, std::function<GangCluster::MakeLaunch(const Options&)> launches);
 

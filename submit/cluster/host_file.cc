@@ -23,7 +23,7 @@ namespace {
 constexpr int kMaxSlots = 100'000;
 /// Maximum number of hosts in a file; a higher number must be a mistake in a range such as node[1-1000000].
 constexpr std::size_t kMaxHosts = 100'000;
-/// Lower ports are reserved for the system, so "node1:4" with a lower number may mean slots.
+/// In "node1:N", a lower number may mean slots. Ports below this one are reserved for system services.
 constexpr int kFirstPlainPort = 1024;
 constexpr std::size_t kMaxNameLength = 253;  // RFC 1035, section 2.3.4
 constexpr std::size_t kMaxLabelLength = 63;
@@ -31,7 +31,8 @@ constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 constexpr std::string_view kForms = "a line is a host, optionally followed by slots=N, max_slots=N or port=N";
 
-/// The first 100 bytes of `text` in quotes, without terminal control characters.
+/// The first 100 bytes of `text` in quotes, on one line and without terminal control characters; "..."
+/// follows if the text is longer.
 std::string Quoted(std::string_view text) {
   constexpr std::size_t kMostBytes = 100;
   return fmt::format("'{}{}'", wire::PrintableLine(text.substr(0, kMostBytes)),
@@ -56,12 +57,12 @@ std::uint16_t ParsePort(std::string_view text) {
   return static_cast<std::uint16_t>(ParseNumber(text, 65535, "port"));
 }
 
-/// The maximum length of a bare number that the error message takes for a number of slots.
+/// The error message for a number after a host suggests slots=N, unless the number is longer than this.
 constexpr std::size_t kMostDigits = 9;
 /// Longer lines are rejected: they cannot be lists of hosts.
 constexpr std::size_t kMostLineBytes = 1 << 20;
 
-/// The settings after a host's name.
+/// The settings in a line of a host file, which apply to all hosts of the line.
 struct LineOptions {
   std::optional<int> slots;
   int max_slots = 0;
@@ -99,7 +100,7 @@ LineOptions ParseLineOptions(std::istringstream& words, const std::string& host)
 
 bool IsAddressOf(int family, const std::string& text) {
   in6_addr address{};
-  const bool ends_early = text.find('\0') != std::string::npos;  // inet_pton would ignore what follows
+  const bool ends_early = text.find('\0') != std::string::npos;  // inet_pton would stop at the null
   return !ends_early && inet_pton(family, text.c_str(), &address) == 1;
 }
 
@@ -107,8 +108,8 @@ std::runtime_error NoHostName(std::string_view name, std::string_view why) {
   return std::runtime_error(fmt::format("{} is not a host name: {}", Quoted(name), why));
 }
 
-/// Throws std::runtime_error unless `name` is an address or a host name by RFC 952 and 1123; "_", which some
-/// networks use, is also allowed.
+/// Throws std::runtime_error unless `name` is an address or a host name according to RFC 952 and 1123. Names
+/// may also contain "_", which some networks use, and may end with a dot.
 void CheckName(const std::string& name) {
   if (name.empty()) throw std::runtime_error("there is no host name");
   if (name[0] == '-') throw NoHostName(name, "it would be read as an option");
@@ -167,8 +168,9 @@ std::vector<std::string_view> SplitAtCommas(std::string_view word) {
   return parts;
 }
 
-/// Appends a name for each number in a range such as "1-3" or "7": `before`, the number, `after`. Leading
-/// zeros are kept. Throws std::runtime_error if the range is malformed or there would be too many names.
+/// Appends a name for each number in a range such as "1-3" or "7". A name consists of `before`, the number,
+/// with leading zeros as in the range, and `after`. Throws std::runtime_error if the range is malformed or
+/// there would be more than kMaxHosts names.
 void AppendRange(const std::string& before, std::string_view range, std::string_view after,
                  std::vector<std::string>& names) {
   constexpr std::size_t kMaxDigits = 9;
@@ -194,7 +196,9 @@ void AppendRange(const std::string& before, std::string_view range, std::string_
   }
 }
 
-/// Expands "rack[1-2]node[08-11]" as Slurm does; a name without brackets is returned unchanged.
+/// Expands the ranges of a name such as "rack[1-2]node[08-11]". The number in the first brackets varies
+/// fastest. A name without brackets is returned unchanged. Throws std::runtime_error if the name is
+/// malformed.
 std::vector<std::string> ExpandRanges(const std::string& word) {
   const std::size_t open = word.find('[');
   if (open == std::string::npos) {
@@ -216,8 +220,9 @@ std::vector<std::string> ExpandRanges(const std::string& word) {
   return expanded;
 }
 
-/// Stores the port of "host:text". Throws std::runtime_error if the text is not a port, may be a number of
-/// slots, or contradicts `options.port`.
+/// Stores the port of "host:text" in `options.port`. Throws std::runtime_error if the text is not a port, if
+/// it contradicts a port already stored, or if it may be a number of slots. `is_plainly_port`: it cannot be a
+/// number of slots.
 void TakePort(std::string_view host, std::string_view text, bool is_plainly_port, LineOptions& options) {
   const std::uint16_t port = ParsePort(text);
   if (!is_plainly_port && port < kFirstPlainPort) {
@@ -246,7 +251,7 @@ std::vector<Host> ParseHostWord(std::string_view word, LineOptions options) {
     }
     if (Quoted(host.user).size() != host.user.size() + 2 ||
         host.user.find_first_of(",[]*") != std::string::npos ||
-        host.user.find(kByteOrderMark) != std::string::npos) {  // as in concatenated files
+        host.user.find(kByteOrderMark) != std::string::npos) {  // from concatenated files
       throw std::runtime_error(fmt::format("{} is not a user name", Quoted(host.user)));
     }
   }
@@ -277,7 +282,7 @@ std::vector<Host> ParseHostWord(std::string_view word, LineOptions options) {
     TakePort(word.substr(0, colon), word.substr(colon + 1), is_plainly_port, options);
     names = ExpandRanges(std::string(word.substr(0, colon)));
   } else {
-    names = ExpandRanges(std::string(word));  // with several colons it is an IPv6 address
+    names = ExpandRanges(std::string(word));  // without a port; several colons mean an IPv6 address
   }
   host.port = options.port;
   host.slots = options.slots.value_or(1);
@@ -291,7 +296,7 @@ std::vector<Host> ParseHostWord(std::string_view word, LineOptions options) {
   return hosts;
 }
 
-/// The hosts in order of their first appearance, without duplicates.
+/// The hosts in the order in which they are first named, without duplicates.
 class HostList {
  public:
   void Add(Host host) {

@@ -1,16 +1,17 @@
 // Reads the hosts that a job may use from a file with one host per line.
 //
 //   node1                    a name or address, or a host of ~/.ssh/config
-//   node2 slots=4            space for four processes; also node2*4
-//   node2 max_slots=8        at most eight processes, however many there are
+//   node2 slots=4            four slots, i.e. usually four processes; also node2*4
+//   node2 max_slots=8        never more than eight processes, even if all slots of the job are taken
 //   alice@node3:2222         another user, another port; also alice@node3 port=2222
 //   [fe80::1]:2222           an IPv6 address with a port; without a port the brackets may be left out
 //   node[08-11,20]           several hosts, as Slurm writes them
 //   node1,node2              several hosts
 //   # a comment              also after a host
 //
-// Horovod and MPICH read "node1:4" as four slots, ssh as port 4. Such a number is rejected unless it can only
-// be a port: it is at least 1024, or the line has a user or slots=.
+// Horovod and MPICH read "node1:4" as four slots; in an ssh:// URL, it means port 4. Such a number is
+// rejected unless it can only be a port: it is at least 1024, or the host has a user or a number of slots, or
+// is an IPv6 address in brackets.
 #pragma once
 
 #include <cstdint>
@@ -37,10 +38,10 @@ struct Host {
   std::string Line() const;
 };
 
-/// Parses a host file, which may begin with a byte order mark, and returns the hosts in the order of the
-/// text. A host that is named twice gets the slots of both lines. `source` names the text in errors. Throws a
-/// std::runtime_error that names the invalid line and says how to correct it, or that reports an empty host
-/// file.
+/// Parses a host file, which may begin with a byte order mark, and returns the hosts in the order in which
+/// they are first named. A host that is named twice gets the slots of both entries. `source` names the text
+/// in errors. Throws a std::runtime_error that names the invalid line and describes the error, or that
+/// reports a host file without hosts.
 std::vector<Host> ParseHosts(std::string_view text, const std::string& source);
 
 /// `file` or, if that is empty, the file that $HOSTFILE names. Throws std::runtime_error if neither names a
@@ -51,9 +52,9 @@ std::string HostFilePath(const std::string& file);
 /// std::runtime_error if neither names a file, or if the file cannot be read or is invalid.
 std::vector<Host> ReadHosts(const std::string& file);
 
-/// The index of the host for each of `count` processes. The slots of each host are filled in turn, starting
-/// again at the first host if there are more processes than slots. Throws std::runtime_error if the hosts'
-/// max_slots are too low for `count` processes.
+/// The index of the host for each of `count` processes. Fills all slots of the first host, then those of the
+/// second, and so on; starts again at the first host if there are more processes than slots. Throws
+/// std::runtime_error if the hosts' max_slots are too low for `count` processes.
 std::vector<std::size_t> PlacesOn(const std::vector<Host>& hosts, std::size_t count);
 
 }  // namespace warren::submit

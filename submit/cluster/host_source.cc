@@ -19,9 +19,9 @@
 namespace warren::submit {
 namespace {
 
-/// Maximum number of bytes of the script's output, and the number of bytes kept from the end of its standard
-/// error.
+/// Maximum length of the script's standard output; more is an error.
 constexpr std::size_t kMostOutputBytes = std::size_t{4} << 20;
+/// Number of bytes kept from the end of the script's standard error.
 constexpr std::size_t kErrorBytes = 2000;
 
 std::vector<std::string> ScriptWords(const Options& options) {
@@ -34,7 +34,7 @@ std::string Failed(const Options& options, const ExitStatus& status, const std::
 }
 
 /// Converts a line such as "node1:4 port=22" to the format of host files. Other lines only lose their
-/// comments and trailing blanks. Returns an empty line for a host with 0 slots.
+/// comments and trailing white space. Returns an empty line for a host with 0 slots ("node1:0").
 std::string WithSlots(std::string line) {
   const std::size_t comment = line.find('#');
   if (comment != std::string::npos) line.erase(comment);
@@ -85,7 +85,7 @@ std::vector<Host> HostsAtStart(const Options& options) {
   if (options.host_discovery.empty()) return ReadHosts(options.host_file);
   try {
     return ParseDiscovered(options.discovered_hosts, "--host-discovery");
-  } catch (const std::runtime_error&) {  // HostSource reports it
+  } catch (const std::runtime_error&) {  // HostSource reports such errors when it reads the hosts
     return {};
   }
 }
@@ -109,7 +109,7 @@ void Discover(Options& options) {
     throw std::runtime_error(fmt::format("--host-discovery: '{}' exited with code {}", options.host_discovery,
                                          captured.exit_code));
   }
-  if (!is_job) ParseDiscovered(captured.out, "--host-discovery");  // throws
+  if (!is_job) ParseDiscovered(captured.out, "--host-discovery");  // throws if it is invalid
   if (captured.exit_code == 0) options.discovered_hosts = captured.out;
 }
 
@@ -184,7 +184,7 @@ void HostSource::ReadAfter(std::chrono::seconds wait) {
 
 void HostSource::ReadFile() {
   try {
-    // Opening a pipe would wait for its writer.
+    // Opening a named pipe would block until another process writes to it.
     if (std::error_code error; !std::filesystem::is_regular_file(HostFilePath(options_.host_file), error)) {
       throw std::runtime_error(
           fmt::format("'{}' is not a regular file that can be read again", HostFilePath(options_.host_file)));

@@ -20,47 +20,50 @@
 
 namespace warren::submit {
 
-/// The pause between the end of one run of the script and the start of the next.
+/// The pause between the end of one run of the discovery script and the start of the next.
 inline constexpr std::chrono::seconds kDiscoveryInterval{5};
-/// A script that takes longer than this is killed.
+/// A discovery script that takes longer than this is killed.
 inline constexpr std::chrono::seconds kDiscoveryPatience{20};
 /// The interval between readings of the host file.
 inline constexpr std::chrono::seconds kHostFileInterval{1};
 
 /// Parses the output of a discovery script: lines as in a host file, except that "node1:4" means four slots,
-/// as with Horovod. A host with 0 slots is left out. Returns an empty list if there are no hosts. Throws
+/// as with Horovod, and that "node1:0" is left out. Returns an empty list if there are no hosts. Throws
 /// std::runtime_error like ParseHosts for other errors.
 std::vector<Host> ParseDiscovered(std::string_view text, const std::string& source);
 
-/// The hosts at the start of the job. With --host-discovery, these are the hosts that Discover has found, if
-/// any. Throws std::runtime_error if a host file is invalid.
+/// The hosts at the start of the job. With --host-discovery, these are the hosts that Discover has found; the
+/// list is empty if it has found none. Without --host-discovery, throws std::runtime_error if there is no
+/// valid host file.
 std::vector<Host> HostsAtStart(const Options& options);
 
-/// Runs the discovery script, if the options name one, and stores its output for HostsAtStart. Throws
-/// std::runtime_error if the script does not exist or is not executable. Unless a job is to run, also throws
-/// if the script fails, takes too long, or prints too much or invalid hosts; in a job, HostSource reports
-/// such errors.
+/// Runs the discovery script, if the options name one, and stores its output in `options.discovered_hosts`
+/// for HostsAtStart. Throws std::runtime_error if the script does not exist or is not executable. If no job
+/// is to run (e.g. with --dry-run), also throws if the script fails, takes too long, or prints too much or
+/// invalid hosts; in a job, HostSource reports such errors.
 void Discover(Options& options);
 
 /// The output of a script, or the content of a file.
 struct HostReading {
   std::string text;
-  std::string error = {};  ///< the reason why there is no text; otherwise empty
+  std::string error = {};  ///< why the text could not be read; empty if it was read
 };
 
 class HostReadings {
  public:
   using Parse = std::function<std::vector<Host>(const std::string& text)>;
-  /// `parse` may throw std::runtime_error. `what` names the source: "the host file", "--host-discovery".
+  /// `known`: the hosts before the first reading. `what` names the source: "the host file" or
+  /// "--host-discovery". `parse` may throw std::runtime_error.
   HostReadings(std::vector<Host> known, std::string what, Parse parse)
       : known_(std::move(known)), what_(std::move(what)), parse_(std::move(parse)) {}
 
   struct Result {
     std::optional<std::vector<Host>> hosts;  ///< the hosts, if they have changed
-    std::optional<LogLine> line;             ///< a message to the user
+    std::optional<LogLine> line;             ///< a message to the user, if there is one
   };
-  /// A reading that fails, or that names no hosts although hosts are known, leaves the hosts unchanged. The
-  /// first of several such readings in a row is reported, and so is the first valid reading after them.
+  /// Interprets a reading. A reading that fails, or that names no hosts although hosts are known, leaves the
+  /// hosts unchanged. The first of several such readings in a row is reported, and so is the first valid
+  /// reading after them.
   Result Take(const HostReading& reading);
   const std::vector<Host>& known() const { return known_; }
 
@@ -93,7 +96,7 @@ class HostSource {
   const Options& options_;
   std::function<void(std::vector<Host>)> changed_;
   HostReadings readings_;
-  std::string last_text_;  ///< the latest content of the host file
+  std::string last_text_;  ///< the latest content of the host file; empty if it could not be read
   boost::asio::steady_timer timer_;
   boost::asio::steady_timer patience_;
   std::optional<pid_t> script_;

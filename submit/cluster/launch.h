@@ -1,5 +1,6 @@
-// Describes how a cluster starts all processes of one role together: the command of its launcher or queue.
-// Pure functions make a Launch, in one file per cluster; gang.h carries it out, and --dry-run shows it.
+// Describes how a cluster starts all processes of one role together: the command of its launcher or queue. A
+// function without side effects makes a Launch, in one file per cluster; gang.h carries it out, and --dry-run
+// shows it.
 #pragma once
 
 #include <functional>
@@ -24,7 +25,7 @@ enum class JobState {
 
 struct JobReport {
   JobState state = JobState::kOver;
-  std::string words;   ///< the state in the queue's words: "PENDING (Resources)", "FAILED (NonZeroExitCode)"
+  std::string words;   ///< the state as the queue names it: "PENDING (Resources)", "FAILED (NonZeroExitCode)"
   bool stays = false;  ///< whether the job, although over, stays in the queue until it is canceled
 };
 
@@ -36,9 +37,12 @@ struct Queue {
   bool returns = true;
   /// Finds the number or name of the job in the launcher's output; nullopt if it is not there.
   std::function<std::optional<std::string>(std::string_view printed)> id;
+  /// The command that cancels the job.
   std::function<std::vector<std::string>(const std::string& id)> cancel;
+  /// The command that queries the state of the job; null unless `returns`.
   std::function<std::vector<std::string>(const std::string& id)> ask;
-  /// Converts the answer to `ask` into a report; returns nullopt to ask again.
+  /// Converts the output of `ask` into a report; null unless `returns`. Returns nullopt if the state cannot
+  /// be determined now, so that the query must be repeated.
   std::function<std::optional<JobReport>(const std::string& id, std::string_view printed, int exit_code)>
       report;
 };
@@ -47,30 +51,30 @@ struct Launch {
   std::string name;                  ///< "mpirun"
   std::vector<std::string> words;    ///< the command; the first word is looked up on PATH
   tracker::Environment environment;  ///< variables in addition to dmlc-submit's own
-  std::string input;                 ///< standard input of the command
+  std::string input;                 ///< standard input of the command; if empty, it has none
   /// The names and contents of files; words refer to them as "FILE:name".
   std::vector<std::pair<std::string, std::string>> files;
   std::string directory = {};    ///< the directory of the files; empty for a temporary one on this machine
   bool needs_directory = false;  ///< make the directory even without files: words refer to it as "FILE:"
   std::optional<Queue> queue;    ///< nullopt if nothing is queued
-  /// Returns whether a line of the launcher is unrelated to the job and must be hidden. If null, no line is
-  /// hidden.
+  /// Returns whether to hide a line of the launcher's output, because it is unrelated to the job. If null, no
+  /// line is hidden.
   bool (*is_noise)(std::string_view line) = nullptr;
 };
 
-/// The parts of a script that depend on the cluster.
+/// The parts of a gang's script that depend on the cluster.
 struct ScriptSetting {
-  std::string rank;  ///< shell word with the rank of the process in the gang
+  std::string rank;  ///< shell word with the rank of the process in the gang, from 0
   /// Shell words with the local rank of the process and the number of the gang's processes on its host. The
   /// default treats each process as the only one on its host, for clusters that give each process the
   /// resources it requested and do not report which processes share a host.
   std::string local_rank = "0";
   std::string local_size = "1";
   tracker::Environment environment = {};  ///< variables for the processes, unless the job sets them
-  std::string directory = {};             ///< working directory; if empty, the current directory
+  std::string directory = {};             ///< working directory; if empty, dmlc-submit's current directory
   std::vector<Archive> archives = {};     ///< archives in that directory to unpack
   CoreShare cores = {};                   ///< used if the workers share the cores of their hosts
-  std::string secrets_file = {};          ///< file with GangPlan::secrets; empty if they are in the script
+  std::string secrets_file = {};          ///< file with GangPlan::secrets; if empty, the script has them
 };
 
 /// The arguments for making a Launch.
@@ -80,11 +84,11 @@ struct GangPlan {
   std::size_t first = 0;  ///< index of the first process in the plan
   std::size_t count = 0;
   std::string job_name;
-  /// Shell commands that contain the secrets (SecretsOf): the job's token and the agents' key. May be empty.
+  /// Shell commands that set the secrets (SecretsOf): the job's token and the agents' key.
   std::string secrets;
   /// Absolute path of a directory, not created yet, inside the job's working directory.
   std::string shared_directory;
-  /// Makes the text of a script that runs once for each process.
+  /// Makes the script that the launcher runs once for each process.
   std::function<std::string(const ScriptSetting& setting)> script;
 };
 

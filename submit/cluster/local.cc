@@ -44,7 +44,7 @@ std::set<pid_t> LocalCluster::Running() const {
   return pids;
 }
 
-/// Reads the stacks with a separate command, which runs on this machine as the same user.
+/// Reads the stacks with StacksCommand, which is killed after kStacksPatience.
 void LocalCluster::Dump(std::size_t index, std::function<void(std::string text)> done) {
   const auto say = [this, done](std::string text) {
     boost::asio::post(io_, [done, text = std::move(text)] { done(text); });

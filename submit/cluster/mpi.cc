@@ -27,7 +27,7 @@ bool IsOpenMpi(MpiKind kind) {
 }
 
 /// The value of PATH for mpirun. If `program` is a path, its directory comes first, since Intel's mpirun
-/// looks for its other parts on PATH.
+/// finds the other programs that it needs on PATH.
 std::string MpiSearchPath(const std::string& program) {
   if (program.find('/') == std::string::npos) return SearchPath();
   const std::filesystem::path directory = std::filesystem::absolute(program).parent_path();
@@ -46,7 +46,7 @@ void AddDefaults(MpiKind kind, tracker::Environment& environment) {
     add("OMPI_ALLOW_RUN_AS_ROOT", "1");
     add("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
   }
-  // Workers have threads, and there may be more workers than cores, so none is bound to one core.
+  // Workers have threads, and there may be more workers than cores, so no worker is bound to one core.
   if (kind == MpiKind::kOpenMpi4) {
     add("OMPI_MCA_rmaps_base_oversubscribe", "1");
     add("OMPI_MCA_hwloc_base_binding_policy", "none");
@@ -65,7 +65,7 @@ std::optional<Bind> BindingOf(const GangPlan& plan) {
   return plan.options->bind;
 }
 
-/// The binding as mpirun options; empty for Intel MPI, which has no such options.
+/// The binding as mpirun options; empty for Intel MPI, which is configured with BindingVariables instead.
 std::vector<std::string> BindingWords(MpiKind kind, Bind bind, int cores) {
   const std::string name(BindName(bind));
   if (kind == MpiKind::kIntel) return {};
@@ -84,8 +84,8 @@ tracker::Environment BindingVariables(MpiKind kind, Bind bind, int cores) {
            bind == Bind::kCore ? fmt::format("{}:compact", cores) : std::string(BindName(bind))}};
 }
 
-/// Throws UsageError if --bind (other than none) is used without --worker-cores: only mpirun knows how many
-/// workers run on a host, and only when it starts them.
+/// Throws UsageError if --bind (other than none) is used without --worker-cores. dmlc-submit cannot divide
+/// the cores of a host, since only mpirun determines how many workers run there, and only at the start.
 void CheckBinding(const Options& options) {
   if (options.bind.value_or(Bind::kNone) == Bind::kNone || options.worker_cores_were_chosen) return;
   throw UsageError(fmt::format(
@@ -99,8 +99,8 @@ std::vector<Host> MpiHosts(const Options& options) {
   return is_named ? ReadHosts(options.host_file) : std::vector<Host>();
 }
 
-/// The hosts in the file format of the MPI implementation. Throws std::runtime_error if a host has a setting
-/// that the format lacks.
+/// The text of a host file in the format of the MPI implementation. Throws std::runtime_error if a host has a
+/// setting that the format lacks.
 std::string HostFileFor(MpiKind kind, const std::vector<Host>& hosts) {
   std::string text;
   for (const Host& host : hosts) {
@@ -124,17 +124,17 @@ std::string HostFileFor(MpiKind kind, const std::vector<Host>& hosts) {
   return text;
 }
 
-/// Shell word with the number of mpirun's processes on this host.
+/// Shell word with the number of mpirun's processes on the host on which the script runs.
 constexpr const char* kRanksHere = "${OMPI_COMM_WORLD_LOCAL_SIZE:-${MPI_LOCALNRANKS:-1}}";
 
 constexpr const char* kSessionDirectoryVariable = "OMPI_MCA_orte_local_tmpdir_base";
 
-/// Gives this mpirun its own session directory, unless the user has chosen one. Open MPI 4 keeps the sockets
-/// of all jobs in <temporary directory>/ompi.<host>.<user>, a directory that each mpirun removes at its end
-/// if it is empty. If another mpirun is about to create a directory there, that mpirun fails
-/// ("orte_session_dir failed"; open-mpi/ompi issue 8510). mpirun passes the directory to the processes as
-/// orte_tmpdir_base; they reject having both settings, so the script hides kSessionDirectoryVariable from
-/// them.
+/// Gives this mpirun its own session directory, unless the user has chosen one in the environment or in
+/// `users`, the mpirun options. Open MPI 4 keeps the sockets of all jobs in
+/// <temporary directory>/ompi.<host>.<user>, a directory that each mpirun removes at its end if it is empty.
+/// If another mpirun is about to create a directory there, that mpirun fails ("orte_session_dir failed";
+/// open-mpi/ompi issue 8510). mpirun passes the directory to the processes as orte_tmpdir_base, too; since
+/// they reject having both settings, the script hides kSessionDirectoryVariable from them.
 void TakeOwnSessionDirectory(const std::vector<std::string>& users, Launch& launch) {
   constexpr std::array<const char*, 3> kChoices = {"orte_tmpdir_base", "orte_local_tmpdir_base",
                                                    "orte_remote_tmpdir_base"};
@@ -147,7 +147,7 @@ void TakeOwnSessionDirectory(const std::vector<std::string>& users, Launch& laun
   launch.words.insert(launch.words.end(), {"--mca", "orte_local_tmpdir_base", "FILE:"});
 }
 
-/// Adds the options that pass the variables to processes on other hosts.
+/// Adds the mpirun options that pass the variables `names` to processes on other hosts.
 void PassEnvironment(MpiKind kind, const std::vector<std::string>& names, std::vector<std::string>& words) {
   if (IsOpenMpi(kind)) {
     for (const std::string& name : names) words.insert(words.end(), {"-x", name});
@@ -157,8 +157,8 @@ void PassEnvironment(MpiKind kind, const std::vector<std::string>& names, std::v
 }
 
 /// Whether the line is a harmless warning. Open MPI and its child process, ssh, both move the child into its
-/// own process group. On a busy machine Open MPI may be second; it then reports a failure and continues:
-/// "plm:rsh: Warning: setpgid(5,5) failed in parent with errno=Permission denied(13)".
+/// own process group. On a busy machine, Open MPI may attempt this too late; it then reports a failure and
+/// continues: "plm:rsh: Warning: setpgid(5,5) failed in parent with errno=Permission denied(13)".
 bool IsNoiseOfOpenMpi(std::string_view line) {
   const std::size_t begin = line.find("] plm:");
   return begin != std::string_view::npos && line.find("Warning: setpgid(", begin) != std::string_view::npos &&
@@ -205,7 +205,7 @@ std::vector<std::string> MpiHostNames(const Options& options) {
 tracker::Reached RouteToMpiHosts(const Options& options) {
   const std::vector<std::string> names = MpiHostNames(options);
   if (!names.empty()) return tracker::AddressTowards(names);
-  // Variables that allocations set, or by which users name hosts in another way.
+  // Variables set in allocations, or by users who name the hosts in another way than with a host file.
   constexpr std::array<const char*, 7> kElsewhere = {"SLURM_JOB_ID",    "PBS_NODEFILE",
                                                      "LSB_HOSTS",       "PE_HOSTFILE",
                                                      "HYDRA_HOST_FILE", "OMPI_MCA_orte_default_hostfile",
@@ -238,7 +238,7 @@ Launch MpiLaunch(const MpiSetting& setting, const GangPlan& plan) {
       launch.environment.push_back(variable);
   }
   AddDefaults(setting.kind, launch.environment);
-  // PATH must be last: Hydra (4.0.2) passes all variables to other hosts except the last of its environment.
+  // PATH must come last: Hydra (4.0.2) passes its environment to other hosts, but without the last variable.
   launch.environment.emplace_back("PATH", MpiSearchPath(setting.program));
 
   launch.words = {setting.program, "-n", std::to_string(plan.count)};

@@ -1,4 +1,5 @@
-// --cluster mpi: one mpirun of Open MPI 4 or 5, MPICH (Hydra) or Intel MPI starts all workers.
+// --cluster mpi: one mpirun of Open MPI 4 or 5, MPICH (Hydra) or Intel MPI starts all workers, and another
+// one starts all servers.
 #pragma once
 
 #include <string>
@@ -13,15 +14,15 @@ namespace warren::submit {
 
 enum class MpiKind { kOpenMpi4, kOpenMpi5, kHydra, kIntel };
 
-/// Identifies the MPI implementation of an mpirun by the output of its --version. Throws std::runtime_error
-/// if the output is from any other program.
+/// Identifies the MPI implementation of the mpirun called `program` by the output of its --version. Throws
+/// std::runtime_error if the output is from any other program.
 MpiKind RecogniseMpi(const std::string& program, const std::string& version_text);
 
-/// The mpirun of the options, and the hosts of the host file if there is one.
+/// The mpirun that the options name, and the hosts of the host file if there is one.
 struct MpiSetting {
   std::string program;  ///< as in the options: a name or a path
   MpiKind kind = MpiKind::kOpenMpi4;
-  std::vector<Host> hosts;  ///< if empty, mpirun chooses, for example the hosts of its allocation
+  std::vector<Host> hosts;  ///< if empty, mpirun chooses the hosts, for example those of its allocation
 };
 
 /// Finds mpirun and queries its version. Throws std::runtime_error if no usable mpirun is found or the host
@@ -29,12 +30,13 @@ struct MpiSetting {
 MpiSetting FindMpi(const Options& options);
 
 /// The names of the hosts in the host file; empty without a host file. Throws std::runtime_error if the file
-/// is invalid.
+/// cannot be read or is invalid.
 std::vector<std::string> MpiHostNames(const Options& options);
 
 /// The address at which the processes reach this machine, as tracker::AddressTowards finds it for the hosts
-/// of the host file. Without a host file, it is the address on the default route if the environment or
-/// --mpirun-args suggest other hosts, else the loopback address.
+/// of the host file. Without a host file, it is the address on the default route if there may be other hosts
+/// (--mpirun-args is given, or the environment has a variable such as SLURM_JOB_ID), else the loopback
+/// address.
 tracker::Reached RouteToMpiHosts(const Options& options);
 
 Launch MpiLaunch(const MpiSetting& setting, const GangPlan& plan);

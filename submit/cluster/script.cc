@@ -13,7 +13,7 @@
 namespace warren::submit {
 namespace {
 
-/// Quotes the word, even if it is plain, so that a shell cannot misinterpret it.
+/// Quotes the word for a shell, even if ShellQuote considers that unnecessary.
 std::string Quoted(const std::string& word) {
   const std::string quoted = ShellQuote(word);
   return quoted.starts_with('\'') ? quoted : fmt::format("'{}'", quoted);
@@ -25,7 +25,7 @@ bool IsShellName(std::string_view name) {
          std::all_of(name.begin(), name.end(), is_part);
 }
 
-/// The shell function `environment`, which runs the output of ExportCommands.
+/// The shell function `environment`, which runs the commands of ExportCommands.
 std::string EnvironmentFunction(const tracker::Environment& environment) {
   return fmt::format("environment() {{\n:\n{}}}\n", ExportCommands(environment));
 }
@@ -42,9 +42,9 @@ std::string ShareFunction(const CoreShare& share) {
                 : "share() { :; }\n";
 }
 
-/// A shell function that exports the variables that torch.distributed and Horovod need beyond the planned
-/// environment. The arguments are shell words: the worker's local rank, the number of workers on its host,
-/// and worker 0's address, which may be empty.
+/// The shell function `place`, which exports the variables that torch.distributed and Horovod need beyond the
+/// planned environment. The arguments are shell words: the worker's local rank, the number of workers on its
+/// host, and worker 0's address, which may be empty.
 std::string PlaceFunction(const PlannedProcess& process, const std::string& local_rank,
                           const std::string& local_size, const std::string& master) {
   if (process.role != tracker::Role::kWorker) return "place() { :; }\n";
@@ -56,8 +56,9 @@ std::string PlaceFunction(const PlannedProcess& process, const std::string& loca
   return text + "}\n";
 }
 
-/// The command as shell words, preceded by the variables that `export` cannot set. A PATH that the user gives
-/// to the command is not set yet when the shell reads these words.
+/// The command as shell words. If `export` cannot set some variables, `env` with these variables comes first.
+/// The shell looks up `env` and `sh` when it reads these words, before it sets a PATH that the user gives to
+/// the command, which may lack them.
 std::string CommandWords(const PlannedProcess& process) {
   std::string words;
   for (const auto& [name, value] : process.environment) {

@@ -1,8 +1,10 @@
-// The POSIX shell scripts that run a process of the job on a machine where no part of Warren is installed.
-// They need a POSIX shell and grep; with ssh also setsid (util-linux or busybox) and Linux's /proc.
+// The shell scripts that run a process of the job on a machine where no part of Warren is installed. They
+// need a POSIX shell and common tools such as grep, sed and sleep; with ssh also setsid (util-linux or
+// busybox) and Linux's /proc. A gang's script also needs bash in order to report anything.
 //
 // Every word of the command and every value of the environment is quoted, so that they arrive byte for byte.
-// The scripts report through messages (agent_messages.h) on standard error.
+// The scripts report through messages (agent_messages.h): on standard error or, in a gang, over the agent's
+// own connection.
 #pragma once
 
 #include <chrono>
@@ -16,25 +18,26 @@
 
 namespace warren::submit {
 
-/// The interval between the heartbeats that dmlc-submit sends to the wrapper script of a remote process. If
-/// none arrives for ten intervals, the script ends the process.
+/// The interval between the heartbeats that dmlc-submit sends to the wrapper script of a remote process (ssh
+/// or gang). If the script receives nothing for a minute, i.e. ten intervals, it ends the process.
 inline constexpr std::chrono::seconds kBeatInterval{6};
 
 /// The parameters by which a script divides the cores of its host, unless OMP_NUM_THREADS is set there. The
 /// strings are shell words.
 struct CoreShare {
-  /// Number of this job's workers on the host; if this and `cores` are empty, nothing is shared.
+  /// Number of this job's workers on the host. If both this and `cores` are empty, OMP_NUM_THREADS is not
+  /// set.
   std::string workers;
   /// The number of cores that the cluster gives this worker. If it expands to nothing, the worker gets an
   /// equal share of the host's cores.
   std::string cores = {};
-  int kept = 0;  ///< cores that are not shared
+  int kept = 0;  ///< number of the host's cores that the workers leave to other processes
 };
 
-/// The script for one process over ssh. `sh` reads it from its standard input and then watches the rest of
-/// that input: see scripts/watched.sh. `directory`: where the process runs. `binds`: before it starts the
-/// process, the script reports its host's cores in a "cores" message and waits for a line with the cores to
-/// bind the process to, or an empty line for none.
+/// The script for one process over ssh, to be sent to the standard input of `sh`. It then reads commands from
+/// the rest of that input: see scripts/watched.sh. `directory`: where the process runs. `binds`: whether the
+/// script, before it starts the process, reports its host's cores in a "cores" message and waits for a line
+/// with the cores to bind the process to, or an empty line for none.
 std::string WatchedScript(const PlannedProcess& process, std::size_t index, int attempt,
                           const std::string& job_mark, const std::string& directory, const CoreShare& cores,
                           bool binds = false);
@@ -42,26 +45,26 @@ std::string WatchedScript(const PlannedProcess& process, std::size_t index, int 
 /// The parameters of a gang's script, such as where its agents reach dmlc-submit.
 struct GangScriptContext {
   std::string job_mark;
-  std::string rank = {};  ///< shell words, as in ScriptSetting
-  std::string local_rank = {};
-  std::string local_size = {};
-  std::string directory;  ///< where the processes run
+  std::string rank = {};        ///< shell word, as in ScriptSetting
+  std::string local_rank = {};  ///< shell word, as in ScriptSetting
+  std::string local_size = {};  ///< shell word, as in ScriptSetting
+  std::string directory;        ///< where the processes run
   std::string rendezvous_host;
   std::uint16_t rendezvous_port = 0;
   std::vector<Archive> archives = {};  ///< archives to unpack in `directory`
   CoreShare cores = {};
   std::string agent_key = {};     ///< proves that an agent belongs to the job
-  std::string secrets_file = {};  ///< file with the output of SecretsOf; empty if the script contains it
+  std::string secrets_file = {};  ///< file with the result of SecretsOf; if empty, the script has the secrets
 };
 
-/// Shell commands that export the secret variables and set agent_key.
+/// Shell commands that export the secret variables and set the variable agent_key.
 std::string SecretsOf(const tracker::Environment& secret_variables, const std::string& agent_key);
 
-/// Shell commands that export the variables, except those whose names a shell does not accept.
+/// Shell commands that export the variables, without those whose names a shell does not accept.
 std::string ExportCommands(const tracker::Environment& environment);
 
-/// The name of the variable with the port: DMLC_TRACKER_PORT, or DMLC_PS_ROOT_PORT in a parameter-server job.
-/// The port may change when the job is restarted.
+/// The name of the variable with the port of the tracker (DMLC_TRACKER_PORT) or, in a parameter-server job,
+/// of the scheduler (DMLC_PS_ROOT_PORT). The port may change when the job is restarted.
 std::string PortVariable(const PlannedProcess& process);
 
 /// The script for all processes of a gang: see scripts/gang.sh. `first`: index in the plan of the process
@@ -69,10 +72,10 @@ std::string PortVariable(const PlannedProcess& process);
 std::string GangScript(const PlannedProcess& process, std::size_t first, std::size_t count,
                        const GangScriptContext& context);
 
-/// A file in a pod that must be put into the directory in which the pod's process runs.
+/// A file or archive in a pod, to be copied or unpacked into the directory in which the pod's process runs.
 struct PodFile {
   std::string path;
-  std::string name;  ///< name of the file, or of the directory to unpack the archive into
+  std::string name;  ///< name of the copy, or of the directory to unpack the archive into
   bool executable = false;
   bool archive = false;
 };
@@ -81,31 +84,32 @@ struct PodScriptContext {
   std::string job_mark;   ///< if empty, no messages are written
   std::string rank;       ///< shell word with the number of the process within its role, from 0
   std::size_t first = 0;  ///< index in the plan of the process with rank 0
-  int attempt = 0;
-  int restarts = 0;
+  int attempt = 0;        ///< number of the first attempt in the first pod of the process
+  int restarts = 0;       ///< maximum number of restarts in the first pod; one less in each later pod
   /// Whether the script restarts the command only if a signal killed it.
   bool restarts_killed_only = false;
-  /// A host name, or a variable that contains it, that must resolve before the start.
+  /// A host name that must resolve before the command is started, or a variable that contains the name; empty
+  /// for none.
   std::string awaited = {};
   int seconds_to_be_known = 0;  ///< maximum time to wait for `awaited` to resolve
   std::vector<PodFile> files = {};
-  std::string tracker = {};  ///< command to run alongside rank 0, unquoted, possibly with variables
+  std::string tracker = {};  ///< command to run beside rank 0, unquoted, possibly with variables; or empty
   std::string master = {};   ///< address of worker 0, or a variable that contains it; empty if unknown
 };
 
-/// A command that writes the stacks (scripts/stacks.sh) of a process on this machine and of its descendants
-/// to standard output. The first word is looked up on PATH.
+/// A command that writes the stacks of a process on this machine and of its descendants to standard output
+/// (scripts/stacks.sh). The first word must be looked up on PATH.
 std::vector<std::string> StacksCommand(pid_t pid);
 
 /// The script for all pods of a role: see scripts/pod.sh. `process`: any process of the role.
 std::string PodScript(const PlannedProcess& process, const PodScriptContext& context);
 
-/// A script in environment variables, each short enough for every launcher, and the command that runs it.
+/// A script in environment variables, each within Linux's limit for a variable, and the command that runs it.
 struct ScriptInEnvironment {
   tracker::Environment variables;
   std::vector<std::string> command;
 };
-/// `kept_back`: variables of the launcher that are hidden from the script's process.
+/// `kept_back`: variables of the launcher that the script removes from its process's environment.
 ScriptInEnvironment InEnvironment(const std::string& script, const std::vector<std::string>& kept_back = {});
 
 }  // namespace warren::submit

@@ -15,7 +15,7 @@ class FreeSlots {
     for (const auto& task : tasks) {
       if (task && task->seat) taken[task->seat->host].insert(task->seat->slot);
     }
-    const auto most = static_cast<int>(tasks.size());  // a host cannot run more tasks than there are
+    const auto most = static_cast<int>(tasks.size());  // no host needs more slots than there are tasks
     for (const HostRoom& host : hosts) {
       const std::set<int>& used = taken[host.name];
       for (int slot = 0; slot < std::min(host.slots, most); ++slot) {
@@ -43,8 +43,8 @@ bool IsThere(const std::vector<HostRoom>& hosts, const Seat& seat) {
                      [&](const HostRoom& host) { return host.name == seat.host && seat.slot < host.slots; });
 }
 
-/// Asks the tasks whose seats are gone to leave, but keeps one of them if no other task would hold the
-/// training state.
+/// Adds the tasks whose seats are gone to `changes.leaves`, except one (`changes.kept`) if no remaining task
+/// would have the training state otherwise.
 void AskToLeave(const std::vector<HostRoom>& hosts, const std::vector<std::optional<SeatedTask>>& tasks,
                 SeatChanges& changes) {
   bool state_stays = false;

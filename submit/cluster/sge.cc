@@ -20,7 +20,7 @@ Launch SgeLaunch(const GangPlan& plan) {
   const bool workers = plan.role == tracker::Role::kWorker;
   const int cores = workers ? options.worker_cores : options.server_cores;
   const auto& memory = workers ? options.worker_memory_bytes : options.server_memory_bytes;
-  // Grid Engine starts a login shell, which sets its own PATH.
+  // Grid Engine starts a login shell, which sets its own PATH, so dmlc-submit's PATH is passed explicitly.
   tracker::Environment passed = PassedOn();
   passed.emplace_back("PATH", SearchPath());
 
@@ -55,7 +55,7 @@ Launch SgeLaunch(const GangPlan& plan) {
   launch.queue =
       Queue{.name = "Grid Engine",
             .id = [](std::string_view printed) -> std::optional<std::string> {
-              // The output is like "12.1-4:1", possibly after lines that the site adds.
+              // The output is a line such as "12.1-4:1", possibly after lines that the site adds.
               std::istringstream lines{std::string(printed)};
               std::optional<std::string> id;
               for (std::string line; std::getline(lines, line);) {
@@ -76,8 +76,8 @@ Launch SgeLaunch(const GangPlan& plan) {
 }
 
 std::optional<JobReport> ReadQstat(const std::string& id, std::string_view printed, int exit_code) {
-  if (exit_code != 0) return std::nullopt;  // the master may be down
-  // job-ID prior name user state date time queue slots task
+  if (exit_code != 0) return std::nullopt;  // the queue master may be down
+  // The columns are: job-ID prior name user state date time queue slots task
   std::istringstream lines{std::string(printed)};
   std::string pending;
   std::string running;

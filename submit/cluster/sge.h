@@ -13,7 +13,7 @@ namespace warren::submit {
 
 Launch SgeLaunch(const GangPlan& plan);
 
-/// The state of job `id` from the output of `qstat`; nullopt if qstat failed.
+/// The state of job `id`, from the output of `qstat`; nullopt if qstat failed.
 std::optional<JobReport> ReadQstat(const std::string& id, std::string_view printed, int exit_code);
 
 /// The address at which the processes reach this machine: its address on the route to an execution host or,

@@ -106,7 +106,7 @@ Shipment PlanShipment(const Options& options) {
   for (std::string& word : shipment.command) {
     std::error_code error;
     const bool first = &word == &shipment.command.front();
-    // A first word without a '/' is looked up on PATH, on the hosts as well as here.
+    // A first word without a '/' is looked up on PATH, on the hosts as well as here, and is not shipped.
     if ((first && word.find('/') == std::string::npos) || !fs::is_regular_file(word, error)) continue;
     const bool of_the_system = std::any_of(kSystemFolders.begin(), kSystemFolders.end(),
                                            [&](std::string_view folder) { return word.starts_with(folder); });

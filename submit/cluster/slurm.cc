@@ -17,7 +17,7 @@
 namespace warren::submit {
 namespace {
 
-/// Maximum number of nodes whose addresses are looked up; one that resolves on this machine is enough.
+/// Maximum number of nodes whose names are resolved; one that resolves on this machine is enough.
 constexpr std::size_t kNodesToAsk = 8;
 
 std::vector<std::string> Lines(const std::string& text) {
@@ -35,7 +35,7 @@ std::string Trimmed(std::string_view text) {
   return std::string(text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1));
 }
 
-/// The resources for the processes, as options that both srun and sbatch accept.
+/// The resources for the gang's processes, as options that both srun and sbatch accept.
 std::vector<std::string> Resources(const GangPlan& plan) {
   const Options& options = *plan.options;
   const bool workers = plan.role == tracker::Role::kWorker;
@@ -69,8 +69,8 @@ std::string Directive(const std::string& word) {
   return fmt::format("#SBATCH \"{}\"\n", quoted);
 }
 
-/// Adds the option that tells srun what to bind tasks to. Only workers are bound: servers run in another
-/// step, which would bind them to the same cores as the first workers.
+/// Adds srun's option for --bind. Only workers are bound: servers run in another step, which would bind them
+/// to the same cores as the first workers.
 void AddBinding(const GangPlan& plan, std::vector<std::string>& srun) {
   if (!plan.options->bind || plan.role != tracker::Role::kWorker) return;
   constexpr std::array<std::pair<Bind, const char*>, 3> kNames = {
@@ -93,19 +93,19 @@ Launch SlurmLaunch(const GangPlan& plan, bool in_allocation) {
                                  .local_rank = "$SLURM_LOCALID",
                                  .local_size = "$(tasks_of \"$SLURM_NODEID\" \"$SLURM_STEP_TASKS_PER_NODE\")",
                                  .cores = {.workers = "1", .cores = "${SLURM_CPUS_PER_TASK:-}"}}));
-  // srun must not end the other tasks when one fails: dmlc-submit decides that. --export=ALL passes the
-  // script on even if the user's environment restricts exports.
+  // srun must not end the other tasks when one fails, since dmlc-submit decides whether to end them.
+  // --export=ALL passes the script on even if the user's environment restricts exports (SLURM_EXPORT_ENV).
   std::vector<std::string> srun = {"srun", "--kill-on-bad-exit=0", "--wait=0", "--input=none",
                                    "--export=ALL"};
   AddBinding(plan, srun);
-  // The workers of an elastic job continue without a node that fails.
+  // In an elastic job, a failed node must not end the workers on the other nodes.
   if (options.min_workers) srun.push_back("--no-kill");
   Launch launch;
   if (in_allocation) {
     launch.name = "srun";
     launch.environment = script.variables;
     launch.words = srun;
-    launch.words.push_back("--overlap");  // servers and workers are two steps of one allocation
+    launch.words.push_back("--overlap");  // servers and workers are two concurrent steps of one allocation
     for (std::string& word : Resources(plan)) launch.words.push_back(std::move(word));
     launch.words.push_back(fmt::format("--job-name={}", plan.job_name));
     launch.words.insert(launch.words.end(), options.slurm_args.begin(), options.slurm_args.end());
@@ -128,7 +128,7 @@ Launch SlurmLaunch(const GangPlan& plan, bool in_allocation) {
   for (const auto& [name, value] : script.variables) {
     launch.input += fmt::format("export {}={}\n", name, ShellQuote(value));
   }
-  // Since Slurm 22.05, srun takes the cores only from its own options.
+  // Since Slurm 22.05, srun does not inherit --cpus-per-task from the job.
   srun.push_back(fmt::format("--cpus-per-task={}", plan.role == tracker::Role::kWorker
                                                        ? options.worker_cores
                                                        : options.server_cores));

@@ -26,8 +26,8 @@ using std::chrono::steady_clock;
 /// Number of bytes kept from the end of rsync's output.
 constexpr std::size_t kCopyWordsBytes = 2000;
 
-/// ssh and its options, without the host. The user's options come first: if an option is given twice, ssh
-/// takes the first.
+/// The ssh command with its options, without the host. The user's options come first: if an option is given
+/// twice, ssh uses the first value.
 std::vector<std::string> SshWords(const Options& options, const Host& host) {
   std::vector<std::string> words = {"ssh"};
   words.insert(words.end(), options.ssh_options.begin(), options.ssh_options.end());
@@ -39,8 +39,8 @@ std::vector<std::string> SshWords(const Options& options, const Host& host) {
   words.insert(words.end(),
                {"-T", "-o", "BatchMode=yes", "-o", "LogLevel=ERROR", "-o", "ConnectTimeout=10", "-o",
                 "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3",
-                // An existing shared connection is used. A new one is not shared, since it would have to
-                // outlive the process for which it was made.
+                // ssh may use an existing shared connection, but does not share a new one, which would have
+                // to outlive the process for which it was made.
                 "-o", "RemoteCommand=none", "-o", "ControlMaster=no", "-o", "ClearAllForwardings=yes"});
   if (host.port != 0) words.insert(words.end(), {"-p", std::to_string(host.port)});
   return words;
@@ -56,8 +56,8 @@ std::string WorkingDirectory(const Options& options) {
   return options.sync_dst_dir.empty() ? std::filesystem::current_path().string() : options.sync_dst_dir;
 }
 
-/// The command that copies the content of the current directory. rsync splits the value of -e at blanks
-/// outside quotes.
+/// The rsync command that copies the content of the current directory to the host. rsync splits the value of
+/// -e into words at spaces outside quotes.
 std::vector<std::string> CopyTo(const Options& options, const Host& host) {
   const std::string target =
       host.name.find(':') == std::string::npos ? host.name : fmt::format("[{}]", host.name);  // IPv6
@@ -87,7 +87,7 @@ PlannedProcess ForHost(PlannedProcess process, const Host& host) {
   return process;
 }
 
-/// The host name that ssh connects to, according to its configuration.
+/// The name or address that ssh, according to its configuration, connects to for the host.
 std::string RealName(const Options& options, const Host& host) {
   std::vector<std::string> words = SshWords(options, host);
   words.insert(words.end(), {"-G", "--", host.Login()});
@@ -98,9 +98,10 @@ std::string RealName(const Options& options, const Host& host) {
   return host.name;
 }
 
-/// The address at which the other workers find worker 0, which runs on `host`. If the name of its host means
-/// a different machine on each host, as localhost does, the address is that of dmlc-submit's host, where
-/// worker 0 then runs, unless all hosts have such names.
+/// The address at which the other workers reach worker 0 (in an elastic job, the worker that is started
+/// first), which runs on `host`. A name such as localhost would mean a different machine on each host. It is
+/// therefore replaced by an address of dmlc-submit's machine, where that worker then runs, unless all hosts
+/// have such names.
 std::string MasterOf(const Options& options, const std::vector<Host>& hosts, std::size_t host) {
   const auto is_loopback = [](const std::string& name) {
     return name == "localhost" || name == "::1" || name.starts_with("127.");
@@ -117,8 +118,8 @@ void StoreHostKeys(Options& options, const std::string& value) {
   options.ssh_host_keys = Choose(value, kChoices);
 }
 
-/// The host of worker 0, whose place follows those of the servers. In an elastic job, this holds only at the
-/// first start.
+/// The host of worker 0, whose slot follows the slots of the servers. In an elastic job, this is its host
+/// only at the first start.
 std::size_t HostOfWorker0(const Options& options, const std::vector<std::size_t>& places) {
   return places[static_cast<std::size_t>(options.num_servers)];
 }
@@ -160,8 +161,8 @@ std::vector<HostRoom> RoomsOf(const std::vector<Host>& hosts) {
   return rooms;
 }
 
-/// The index of the host for each slot. In an elastic job, there is a place for every slot that may be used,
-/// host by host.
+/// The index of the host for each slot. In an elastic job, these are all slots that may be used, host by
+/// host; in other jobs, one for each process.
 std::vector<std::size_t> PlacesFor(const Options& options, const std::vector<Host>& hosts) {
   if (options.min_workers) {
     std::vector<std::size_t> places;
@@ -204,7 +205,7 @@ void SshCluster::Prepare(const std::function<void()>& ready) {
   loop_.RunSoon();
 }
 
-/// Updates the hosts of an elastic job after a reading.
+/// Updates the hosts of an elastic job after the host file or the script has been read again.
 void SshCluster::TakeHosts(std::vector<Host> hosts) {
   rooms_ = RoomsOf(hosts);
   for (Host& host : hosts) {
@@ -231,8 +232,8 @@ std::size_t SshCluster::HostFor(std::size_t index, const PlannedProcess& process
   return found;
 }
 
-/// The place of a process for which HostFor has been called. In an elastic job, it may change when hosts are
-/// added.
+/// The index in places_ of a process for which HostFor has been called. In an elastic job, it may change when
+/// hosts or slots are added.
 std::size_t SshCluster::PlaceOfProcess(std::size_t index) const {
   const auto found = slot_of_.find(index);
   return found == slot_of_.end() ? PlaceOf(options_, index)

@@ -2,8 +2,8 @@
 //
 // The user's ssh configuration applies (keys, ports, jump hosts, connections that are already shared). The
 // script that contains the command and its environment is passed to a remote `sh` through standard input, so
-// that process lists do not show the script. The controller (ssh_controller.h) decides what happens when;
-// this file runs ssh and rsync.
+// that process lists do not show the script. The controller (ssh_controller.h) makes the decisions; this file
+// runs ssh and rsync.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -30,8 +30,9 @@ namespace warren::submit {
 
 class SshCluster : public Cluster {
  public:
-  /// Reads the host file. Throws std::runtime_error if the file is invalid or its hosts do not have enough
-  /// slots. In an elastic job, the file or the discovery script is read again during the job.
+  /// Reads the host file or the output of the discovery script. Throws std::runtime_error if the file is
+  /// invalid or its hosts do not have enough slots. In an elastic job, the file is read again, or the script
+  /// is run again, during the job. `options` must outlive this object.
   SshCluster(boost::asio::io_context& io, Children& children, const Options& options, ClusterEvents events);
   ~SshCluster() override;
 
@@ -67,11 +68,13 @@ class SshCluster : public Cluster {
   std::vector<Host> hosts_;      ///< in an elastic job, all hosts so far, each with the most slots it has had
   std::vector<HostRoom> rooms_;  ///< the current hosts of an elastic job
   std::vector<std::size_t> places_;  ///< the index of the host for each slot
-  /// In an elastic job, the host index and the slot of each process that has been started.
+  /// In an elastic job, the host index and the slot of each process that has been started, by process index.
   std::map<std::size_t, std::pair<std::size_t, int>> slot_of_;
-  /// The address at which the others reach worker 0 or, in an elastic job, the worker that was started first.
+  /// The address at which the other workers reach worker 0 or, in an elastic job, the worker that was started
+  /// first.
   std::string master_;
-  std::vector<bool> told_not_bound_;  ///< for each host, whether the user was told why no process is bound
+  /// For each host, whether a message has explained why its processes are not bound.
+  std::vector<bool> told_not_bound_;
   std::function<void()> ready_;
   std::map<SshId, pid_t> pids_;
   std::set<pid_t> copies_;
@@ -81,14 +84,15 @@ class SshCluster : public Cluster {
   ActionLoop<SshController, SshAction> loop_;
 };
 
-/// The names of the job's hosts, as ssh connects to them.
+/// The names or addresses that ssh, according to its configuration, connects to for the job's hosts.
 std::vector<std::string> SshHosts(const Options& options);
 
-/// The address at which the processes reach this machine, as tracker::AddressTowards finds it for the hosts
-/// of the host file.
+/// The address at which the processes reach this machine, as tracker::AddressTowards finds it for the job's
+/// hosts.
 tracker::Reached RouteToSshHosts(const Options& options);
 
-/// The output of --dry-run: for each process, the ssh command and the script it is given.
+/// Makes the output of --dry-run: the commands that copy files and, for each process, the ssh command and its
+/// standard input.
 std::string ShowSsh(const Options& options, const std::vector<PlannedProcess>& plan);
 
 /// The cluster's row in the registry.

@@ -17,7 +17,7 @@ namespace {
 constexpr int kSshFailed = 255;
 /// Extra time after kStopGrace for the remote script to end its process and for its last output to arrive.
 constexpr std::chrono::milliseconds kLastWordsPatience{500};
-/// Number of bytes kept from the end of ssh's output.
+/// Number of bytes kept from the end of the standard error of ssh and its process.
 constexpr std::size_t kSshWordsBytes = 2000;
 
 std::string HintFor(std::string_view words) {
@@ -88,8 +88,8 @@ void SshController::CopyEnded(std::size_t host, const ExitStatus& status, const 
   if (copying_ == 0) Do(HostsReady{});
 }
 
-/// Handles a host without its files. In an elastic job, only the processes waiting for the host fail; any
-/// other job cannot continue.
+/// Handles a failed copy. In an elastic job, only the processes waiting for the host fail; any other job
+/// cannot continue.
 void SshController::OnCopyFailed(std::size_t host, const std::string& why) {
   if (!copies_when_used_) {
     copy_failed_ = true;
@@ -112,7 +112,7 @@ void SshController::CopyFailed(const std::string& why) {
 
 // --- starting --------------------------------------------------------------------------------------------
 
-/// The number of a host's slots that are not assigned to a process, running or not.
+/// The number of a host's slots that are not assigned to a process, whether the process runs or not.
 std::size_t SshController::FreeSlots(std::size_t host) const {
   const auto taken = std::count(places_.begin(), places_.end(), host);
   const auto slots = static_cast<std::ptrdiff_t>(hosts_[host].host.slots);

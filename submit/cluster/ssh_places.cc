@@ -11,7 +11,7 @@
 namespace warren::submit {
 namespace {
 
-/// The slots of the servers, or of the workers, on a host.
+/// The places of the servers, or of the workers, on a host.
 std::vector<std::size_t> PlacesOnHost(const Options& options, const std::vector<std::size_t>& places,
                                       std::size_t host, bool servers) {
   const auto first_worker = static_cast<std::size_t>(options.num_servers);
@@ -23,8 +23,7 @@ std::vector<std::size_t> PlacesOnHost(const Options& options, const std::vector<
   return found;
 }
 
-/// The binding of a host's processes. `report` is the host's "cores" message: the number of usable cores, its
-/// OMP_NUM_THREADS (0 if not set), and its core lists.
+/// The binding of a host's processes. `report`: see ChooseCores.
 Binding BindingOn(const Options& options, const std::string& report, std::size_t workers,
                   std::size_t servers) {
   std::istringstream words(report);
@@ -34,7 +33,8 @@ Binding BindingOn(const Options& options, const std::string& report, std::size_t
   std::getline(words >> usable >> threads >> std::ws, lists);
   const std::optional<HostCores> cores = ParseHostCores(lists);
   if (!cores) return {.workers = {}, .servers = {}, .why_not = "it did not report its cores"};
-  // Values that are passed on, including --worker-cores, take precedence over the host's OMP_NUM_THREADS.
+  // dmlc-submit's own OMP_NUM_THREADS, which is passed on, and --worker-cores take precedence over the host's
+  // OMP_NUM_THREADS.
   const char* passed = std::getenv("OMP_NUM_THREADS");
   if (passed != nullptr || options.worker_cores_were_chosen) threads = passed != nullptr ? passed : "";
   return BindProcesses(
@@ -67,7 +67,7 @@ void AddPlace(const Options& options, const std::vector<std::size_t>& places, st
               std::size_t host, const std::string& master, PlannedProcess& process) {
   if (process.role != tracker::Role::kWorker) return;
   const std::vector<std::size_t> workers = PlacesOnHost(options, places, host, false);
-  const auto own = std::find(workers.begin(), workers.end(), place);  // end() if its own host is gone
+  const auto own = std::find(workers.begin(), workers.end(), place);  // end() if moved to another host
   const auto local_rank = static_cast<std::size_t>(own - workers.begin());
   AddPlaceVariable(kLocalRankVariable, std::to_string(local_rank), process.environment);
   AddPlaceVariable(kLocalSizeVariable, std::to_string(workers.size() + (own == workers.end() ? 1 : 0)),

@@ -1,6 +1,9 @@
-// Determines how the processes of --cluster ssh share the cores of their hosts, and the variables that
-// describe the place of each process. Besides the arguments, these functions read only dmlc-submit's own
-// environment.
+// Determines how the processes of --cluster ssh share the cores of their hosts, and the environment variables
+// with the local rank of each process and similar numbers. Besides the arguments, these functions read only
+// dmlc-submit's own environment.
+//
+// In this file, a place is the index of a slot in `places`, which contains the index of the host for each
+// slot.
 #pragma once
 
 #include <cstddef>
@@ -14,33 +17,34 @@
 
 namespace warren::submit {
 
-/// The slot of a process of the plan. The servers have the first slots; the scheduler has no slot.
+/// The place of process `index` of the plan. The servers have the first places. Must not be called for the
+/// scheduler, which has none.
 std::size_t PlaceOf(const Options& options, std::size_t index);
 
-/// The place of a process of an elastic job, from its host and its slot there. `places` must list all slots
-/// of a host consecutively.
+/// The place of a process of an elastic job, from the index of its host and the number of its slot there.
+/// `places` must list all slots of a host consecutively.
 std::size_t SeatedPlace(const std::vector<std::size_t>& places, std::size_t host, int slot);
 
-/// The parameters for sharing the cores of a host among the workers placed there, plus this worker if it
-/// moved there because its own host is gone. Empty if the process is not a worker or its cores are not
-/// shared. `places`: the index of the host of each slot.
+/// The parameters for sharing the cores of `host` among the workers placed there, plus this worker if it was
+/// moved there because its own host is gone. Empty if the process is not a worker or workers do not share
+/// cores.
 CoreShare ShareOf(const Options& options, const PlannedProcess& process,
                   const std::vector<std::size_t>& places, std::size_t place, std::size_t host);
 
-/// Adds the variables that torch.distributed and Horovod need beyond the planned environment. `master`:
-/// worker 0's host.
+/// Adds the variables that torch.distributed and Horovod need beyond the planned environment. Does nothing
+/// unless the process is a worker. `host`: the host on which it is started; `master`: worker 0's address.
 void AddPlace(const Options& options, const std::vector<std::size_t>& places, std::size_t place,
               std::size_t host, const std::string& master, PlannedProcess& process);
 
 /// The cores of one process, and the binding of its host as a whole.
 struct PlaceCores {
-  CoreList own;  ///< cores of the process; empty if it is not bound
+  CoreList own;  ///< cores that the process is bound to; empty if it is not bound
   Binding host;
 };
-/// Chooses the cores of the process in slot `place`. Each process on a host always gets the same cores,
-/// however often it is started; a process that moved here because its own host is gone gets none. `report`:
-/// the host's "cores" message: the number of usable cores, its OMP_NUM_THREADS (0 if not set), and its core
-/// lists.
+/// Chooses the cores of the process with this place on `host`. Each process gets the same cores whenever it
+/// is started; a process that was moved to `host` because its own host is gone gets none. `report`: the text
+/// of the host's "cores" message: the number of usable cores, the value of OMP_NUM_THREADS (0 if not set),
+/// and the core lists.
 PlaceCores ChooseCores(const Options& options, const std::vector<std::size_t>& places, std::size_t place,
                        std::size_t host, const std::string& report);
 

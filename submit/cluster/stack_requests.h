@@ -1,5 +1,6 @@
-// Requests for the stacks of a process on another host (Cluster::Dump), and the lines received so far from
-// the process's agent: a "stack" message for each line, and "stacks" after the last (scripts/stacks.sh).
+// Keeps the requests for the stacks of processes on other hosts (Cluster::Dump), and collects the lines that
+// the processes' wrapper scripts send: a "stack" message for each line, and "stacks" after the last
+// (scripts/stacks.sh).
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -16,7 +17,7 @@
 
 namespace warren::submit {
 
-/// Time limit for all lines: there may be several processes, and the tools give up after 10 s each.
+/// Time limit for receiving all lines. The script takes up to 22 s (stacks_limit in scripts/stacks.sh).
 inline constexpr std::chrono::seconds kStacksPatience{30};
 
 class StackRequests {
@@ -25,13 +26,13 @@ class StackRequests {
 
   explicit StackRequests(boost::asio::io_context& io) : io_(io) {}
 
-  /// Calls `done` once, from the io_context. Returns true if the agent must be asked, since no earlier
-  /// request for this process is pending.
+  /// Adds a request; `done` is called once, from the io_context. Returns true if the wrapper script must be
+  /// sent a request, since no earlier one for this process is pending.
   bool Ask(std::size_t index, Done done);
-  /// Takes a "stack" or "stacks" message; returns false for any other message.
+  /// Processes a "stack" or "stacks" message; returns false for any other message.
   bool Take(const AgentMessage& message);
-  /// Answers the requests with the lines received so far, followed by `why` in parentheses unless it is
-  /// empty.
+  /// Answers the pending requests for this process, if any, with the lines received so far, followed by `why`
+  /// in parentheses unless it is empty.
   void End(std::size_t index, const std::string& why);
 
  private:

@@ -1,4 +1,4 @@
-// Files that exist while a launcher needs them.
+// Writes the files that a launcher needs, and removes them afterwards.
 #pragma once
 
 #include <string>
@@ -9,17 +9,19 @@ namespace warren::submit {
 
 class TemporaryFiles {
  public:
-  /// Writes the files into a new directory that only this user can read: `directory`, or a temporary one if
-  /// that is empty. Without files, makes the directory only if `needs_directory`, for programs that write
-  /// there. Throws std::runtime_error if the directory or a file cannot be made.
+  /// Writes the files, given as names and contents, into a new directory that only this user can read:
+  /// `directory`, or a temporary one if that is empty. Without files, makes the directory only if
+  /// `needs_directory`, for programs that write there. Throws std::runtime_error if the directory or a file
+  /// cannot be made.
   TemporaryFiles(const std::vector<std::pair<std::string, std::string>>& contents, std::string directory,
                  bool needs_directory);
+  /// Removes the directory with everything in it.
   ~TemporaryFiles();
   TemporaryFiles(const TemporaryFiles&) = delete;
   TemporaryFiles& operator=(const TemporaryFiles&) = delete;
 
-  /// Returns the words with "FILE:name" replaced by the path of the file, and "FILE:" by the path of the
-  /// directory.
+  /// Returns `words`, in which each word "FILE:name" is replaced by the path of the file, and each word
+  /// "FILE:" by the path of the directory.
   std::vector<std::string> Named(std::vector<std::string> words) const;
 
   /// The directory of the files; empty if none was made.

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::string_view kJarName = "hadoop-yarn-applications-distributedshell-";
 /// The distributed shell ends an application after ten minutes by default, and has no value for "never". This
-/// is the maximum in milliseconds, 24 days.
+/// is the maximum, in milliseconds: 24 days.
 constexpr std::string_view kLongest = "2147483647";
 
 std::string ApplicationName(const std::string& job_name) {
@@ -32,7 +32,7 @@ std::string ApplicationName(const std::string& job_name) {
   return name;
 }
 
-/// Finds an id such as "application_1700000000000_0001" in the client's output.
+/// Finds an id such as "application_1700000000000_0001" in the output of the distributed shell's client.
 std::optional<std::string> ApplicationIn(std::string_view text) {
   constexpr std::string_view kBegin = "application_";
   for (std::size_t at = text.find(kBegin); at != std::string_view::npos; at = text.find(kBegin, at + 1)) {
@@ -118,8 +118,8 @@ Launch YarnLaunch(const GangPlan& plan, const std::string& jar) {
   launch.words.insert(launch.words.end(), options.yarn_args.begin(), options.yarn_args.end());
   if (!options.yarn_app_classpath.empty())
     launch.environment.emplace_back("HADOOP_CLASSPATH", options.yarn_app_classpath);
-  // The distributed shell numbers its containers from 1. Everything is in the script, because two shells, one
-  // after the other, interpret the distributed shell's own options for arguments and environment.
+  // The distributed shell numbers its containers from 1. Its options for arguments and environment are not
+  // used, because two shells, one after the other, would interpret the values; everything is in the script.
   launch.files.emplace_back(
       "worker.sh",
       "#!/bin/bash\nscript_variables=\n" +

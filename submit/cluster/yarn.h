@@ -8,12 +8,12 @@
 
 namespace warren::submit {
 
-/// The jar of the distributed shell, in --yarn-app-dir or below $HADOOP_HOME. Throws std::runtime_error if
-/// there is none.
+/// The path of the distributed shell's jar, in --yarn-app-dir or, by default, in
+/// $HADOOP_HOME/share/hadoop/yarn. Throws std::runtime_error if there is none.
 std::string FindDistributedShell(const Options& options);
 
 /// `jar`: from FindDistributedShell. Throws UsageError like PlanShipment, and std::runtime_error if the path
-/// of a file to ship contains a comma or a blank.
+/// of a file to ship contains a comma, a space or a tab.
 Launch YarnLaunch(const GangPlan& plan, const std::string& jar);
 
 /// The cluster's row in the registry.

@@ -14,10 +14,10 @@ namespace warren::submit {
 
 struct JobResult {
   int exit_code = 0;         ///< dmlc-submit's exit code
-  bool interrupted = false;  ///< whether a signal stopped the job, so that output may no longer have a reader
+  bool interrupted = false;  ///< whether a signal or a request stopped the job; output may have no reader
 };
 
-/// Prepares the cluster for the first process; Prepared follows.
+/// Prepares the cluster for a start of the job; Prepared or Trouble follows.
 struct PrepareCluster {};
 /// Starts a process; Started or StartFailed follows, and Exited after Started.
 struct StartProcess {
@@ -36,13 +36,14 @@ struct ReportFailure {
   std::string task_id;
   std::string how;
 };
-/// Tells the tracker of an elastic job how many workers are running or about to start.
+/// Sets the number of workers that are running or about to start, for the tracker of an elastic job.
 struct ExpectWorkers {
   int num_workers;
 };
 /// Stops the tracker, so that no more workers can join.
 struct StopTracker {};
-/// Stops the tracker and asks every process to end; Exited follows for each, then ClusterIdle.
+/// Stops the tracker, asks every process to end, and kills those still running after a grace period. Exited
+/// follows for each process, and ClusterIdle if commands of the cluster were running.
 struct StopAll {};
 /// Kills every process immediately.
 struct KillAll {};
@@ -56,10 +57,11 @@ struct Replan {
 struct ShowErrorOf {
   std::size_t index;
 };
-/// Shows the error of `culprit`, if known, and folds all other errors that are not shown yet.
+/// Shows the held-back error of the process that failed first (`culprit`, if known), and omits the held-back
+/// errors of all others.
 struct ShowErrors {
   std::optional<std::size_t> culprit;
-  bool repeat_last_output;  ///< show the culprit's last output if it has written no error
+  bool repeat_last_output;  ///< show the culprit's last output if no error of it is held back
 };
 struct ShowProgress {
   int joined, expected;
@@ -69,8 +71,8 @@ struct HideProgress {};
 struct TellAllAreUp {
   std::chrono::duration<double> took;
 };
-/// Warns the user if the workers, all of which have succeeded without joining the job, were apparently meant
-/// to join it.
+/// Warns the user if the workers, all of which have ended successfully without joining the job, were
+/// apparently meant to join it.
 struct TellOfSeparatePrograms {
   int num_workers;
 };

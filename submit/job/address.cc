@@ -15,7 +15,7 @@ namespace {
 
 namespace asio = boost::asio;
 
-/// Briefly binds the address to find out whether the port is free.
+/// Returns the port, or any free one if it is 0; nullopt if it is in use. Briefly binds it to find out.
 std::optional<std::uint16_t> FreePort(asio::io_context& io, const asio::ip::address& address,
                                       std::uint16_t port) {
   boost::system::error_code error;

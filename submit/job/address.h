@@ -10,14 +10,14 @@
 
 namespace warren::submit {
 
-/// A free port on `host` for the scheduler, which binds it shortly afterwards. Each dmlc-submit starts the
-/// search at a different port of the range, since jobs started at the same time would otherwise find the same
-/// port. Throws std::runtime_error if no port is free.
+/// Finds a free port on `host` for the scheduler, which binds the port shortly afterwards. Jobs that are
+/// started at the same time would all find the first free port of the range, so each dmlc-submit begins the
+/// search at a port that depends on its process ID. Throws std::runtime_error if no port is free.
 std::uint16_t FindSchedulerPort(boost::asio::io_context& io, const Options& options, const std::string& host);
 
-/// A port for rank 0 of torch.distributed, which binds it on its own host. It lies below the kernel's
-/// ephemeral ports and is random, so that jobs use different ports. Ports that are in use on this machine are
-/// avoided if possible.
+/// Chooses a port for rank 0 of torch.distributed, which binds the port on its own host. The port is random,
+/// so that jobs use different ports, and lies below the kernel's default range of ephemeral ports. Ports that
+/// are in use on this machine are avoided if possible.
 std::uint16_t ChooseMasterPort(boost::asio::io_context& io);
 
 /// The address of the tracker or, in a job with servers, of the scheduler, which uses no token.

@@ -1,4 +1,4 @@
-// Passes the output of a job's processes to the logs and the console. The logs receive everything
+// Passes the output of a job's processes to the logs and the console. The logs receive all output
 // immediately. On the console, errors that are consequences of the first one are folded
 // (output/error_folding.h).
 #pragma once
@@ -21,35 +21,37 @@ namespace warren::submit {
 
 class JobOutput {
  public:
-  /// Returns the name under which a process's lines are shown; ranks become known while the job runs.
+  /// Returns the name under which a process's lines are shown. It changes when the process gets a rank.
   using SpeakerOf = std::function<Speaker(std::size_t index, Stream stream)>;
-  /// Called with each line, or piece of a long line, as soon as it arrives.
+  /// Called with each line, or part of a long or unfinished line, before it is shown or held back.
   using Reader = std::function<void(std::size_t index, Stream stream, std::string_view piece)>;
 
-  /// Starts new log files for the plan. `log_dir`: the directory for kTrackerLog, or empty for none.
-  /// `show_all`: do not fold errors. Throws std::runtime_error if a log file cannot be written.
+  /// Starts new log files for the plan. `log_dir`: the folder for kTrackerLog and for links to logs by rank,
+  /// or empty for none. `show_all`: do not fold errors. Throws std::runtime_error if a log file cannot be
+  /// written.
   JobOutput(boost::asio::io_context& io, Console& console, const std::vector<PlannedProcess>& plan,
             std::string log_dir, bool show_all, SpeakerOf speaker_of, Reader reader);
   JobOutput(const JobOutput&) = delete;
   JobOutput& operator=(const JobOutput&) = delete;
 
-  /// Call when the process is started; `attempt` counts from 0.
+  /// Call before the process is started; `attempt` counts from 0.
   void Begin(std::size_t index, int attempt);
   void Append(std::size_t index, Stream stream, std::string_view bytes);
-  /// Call when a worker gets a rank: its log can then be found by the rank (LinkRank).
+  /// Call when a worker gets a rank. Its log can then also be found by the rank (LinkRank).
   void Assigned(const std::string& task_id, int rank);
-  /// Writes text that a worker printed through the tracker to standard output, --log-file and kTrackerLog.
+  /// Writes text that a worker printed through the tracker to standard output and, if they are in use, to
+  /// --log-file and kTrackerLog.
   void TrackerPrint(std::string_view text);
   /// Call when the process has ended and all of its output has been appended. `well`: whether it succeeded.
   void Finish(std::size_t index, bool well);
   /// Call when all processes are being stopped.
   void StopBegins();
 
-  /// Shows the held-back error of a process that is restarted.
+  /// Shows the held-back error of this process, if any.
   void ShowErrorOf(std::size_t index);
   /// Call when the job has failed or is restarted. Shows one line about the errors that are omitted, then the
-  /// error of the process that failed first. `repeat_last_output`: if that process printed no error, show its
-  /// last output.
+  /// error of the process that failed first. `repeat_last_output`: if no error of `culprit` is held back,
+  /// show its last output.
   void ShowErrors(std::optional<std::size_t> culprit, bool repeat_last_output);
   /// Call when the job is over: shows everything still held back.
   void ShowRest() { folding_.ShowAllHeld(); }

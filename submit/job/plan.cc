@@ -16,12 +16,13 @@ namespace {
 
 constexpr std::string_view kMaxAttemptVariable = "DMLC_MAX_ATTEMPT";
 constexpr std::string_view kUnbufferedVariable = "PYTHONUNBUFFERED";
-/// The variable with the interval of the workers' reports (wire/report.h). A value set by the user takes
-/// precedence.
+/// The variable with the interval of the workers' reports (wire/report.h), in seconds. A value set by the
+/// user takes precedence.
 constexpr std::string_view kReportVariable = "WARREN_REPORT_SECONDS";
 constexpr std::string_view kReportTimelineVariable = "WARREN_REPORT_TIMELINE";
-/// The variables that --env must not set, since the job sets them. A variable that is inherited (in a job
-/// within a job) but not set by this job is removed, since it would send the process to the wrong tracker.
+/// The variables that --env must not set, because the job sets them. If dmlc-submit runs in a process of
+/// another job, it inherits that job's variables. Those that this job does not set are removed, because they
+/// would mislead the processes, e.g. to the other job's tracker.
 constexpr std::array<std::string_view, 24> kJobVariables = {
     "DMLC_TRACKER_URI",
     "DMLC_TRACKER_PORT",
@@ -58,7 +59,7 @@ void CheckUserEnvironment(const Options& options) {
   }
 }
 
-/// The user's variables with the last value of each, followed by the job's variables.
+/// The user's variables, each with the last value given for it, followed by the job's variables.
 tracker::Environment EnvironmentOf(const Options& options, const tracker::JobAddress& address,
                                    const tracker::TaskIdentity& task) {
   tracker::Environment environment;
@@ -108,7 +109,7 @@ PlannedProcess PlanOne(const Options& options, const PlanContext& context, track
   process.argv.front() = context.command.argv0;
   process.python_environment = context.command.python_environment;
   process.environment = EnvironmentOf(options, context.address, {role, task_id, 0, options.cluster});
-  // Tells the engine that a dead peer will be restarted.
+  // Makes the engine join again if peers die while it joins the job, because they will be restarted.
   if (options.num_restarts > 0) {
     process.environment.emplace_back(kMaxAttemptVariable, std::to_string(options.num_restarts));
   }
@@ -116,7 +117,8 @@ PlannedProcess PlanOne(const Options& options, const PlanContext& context, track
     return HasVariable(options.environment, name) ||
            std::find(context.inherited.begin(), context.inherited.end(), name) != context.inherited.end();
   };
-  // Makes Python programs write output immediately, so that none is lost if the program is killed.
+  // With this variable, Python programs write output immediately, so that none is lost if the program is
+  // killed.
   if (!is_set(kUnbufferedVariable)) process.environment.emplace_back(kUnbufferedVariable, "1");
   for (const auto& [name, value] : context.trace) {
     if (!HasVariable(options.environment, name)) process.environment.emplace_back(name, value);

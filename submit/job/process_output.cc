@@ -7,7 +7,7 @@
 namespace warren::submit {
 namespace {
 
-/// Limits of the tail.
+/// Limits on ProcessOutput::tail().
 constexpr std::size_t kTailLines = 12;
 constexpr std::size_t kTailLineBytes = 400;
 

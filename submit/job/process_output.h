@@ -1,4 +1,4 @@
-// The output of one process: its lines, its last lines, and its log file.
+// Splits the output of one process into lines, writes it to the process's log file, and keeps the last lines.
 #pragma once
 
 #include <deque>
@@ -15,7 +15,7 @@ namespace warren::submit {
 
 class ProcessOutput {
  public:
-  /// Receives a whole line or a part of one, never empty.
+  /// Receives a whole line or a part of a line, never empty.
   using Show = std::function<void(Stream stream, std::string_view piece)>;
 
   /// Truncates the log file; an empty path means no log file. Throws std::runtime_error if it cannot be
@@ -28,7 +28,7 @@ class ProcessOutput {
   /// Handles the end of the process, possibly in the middle of a line.
   void Finish(const Show& show);
 
-  /// The last lines of the current attempt.
+  /// The last lines of the current attempt; their number and lengths are limited.
   const std::deque<std::string>& tail() const { return tail_; }
 
  private:
@@ -36,7 +36,7 @@ class ProcessOutput {
 
   LineSplitter out_, err_;
   std::deque<std::string> tail_;
-  bool tail_line_open_ = false;  ///< the last line in tail_ has no newline yet
+  bool tail_line_open_ = false;  ///< whether the last line in tail_ has not ended yet
   std::optional<KeptLog> log_;
 };
 

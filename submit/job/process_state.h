@@ -10,13 +10,13 @@
 
 namespace warren::submit {
 
-/// The state of a process of the plan.
+/// The state of a process of the plan, as known to the job's policy (supervisor.h).
 struct ProcessState {
   tracker::Role role = tracker::Role::kWorker;
   int task_id = 0;
   std::string name;  ///< "worker 3"
   Started where;
-  int attempt = -1;  ///< DMLC_NUM_ATTEMPT
+  int attempt = -1;  ///< DMLC_NUM_ATTEMPT of the latest start; -1 before the first start
   int restarts = 0;  ///< restarts of this process alone since the job began or was restarted
   bool running = false;
   bool succeeded = false;

@@ -40,18 +40,18 @@
 namespace warren::submit {
 namespace {
 
-/// Maximum time for which an interrupted dmlc-submit tries to write output that may have no reader.
+/// The maximum time for writing the remaining output of an interrupted job, which may have no reader.
 constexpr std::chrono::milliseconds kLastWords{500};
 
-/// Ensures that descriptors 0, 1 and 2 are open, so that no pipe gets one of these numbers.
+/// Ensures that the descriptors 0, 1 and 2 are open, so that files and pipes opened later get other numbers.
 void OpenStandardDescriptors() {
   int fd = open("/dev/null", O_RDWR);
   while (fd >= 0 && fd <= STDERR_FILENO) fd = open("/dev/null", O_RDWR);
   if (fd > STDERR_FILENO) close(fd);
 }
 
-/// Undoes inherited signal settings that would interfere. SIGPIPE is ignored: a broken pipe is detected when
-/// writing to it.
+/// Undoes inherited signal settings that would interfere. SIGPIPE is ignored, because writing to a broken
+/// pipe also returns an error.
 void TakeSignals() {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);  // a log that reaches its size limit must not end the job
@@ -66,7 +66,7 @@ void Print(const std::string& text) {
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
-/// Handles --save. Throws std::runtime_error if the file cannot be written or has other content.
+/// Handles --save. Throws std::runtime_error if the file cannot be written or exists with other content.
 void SaveJob(const Options& options) {
   const std::string& path = options.save_file;
   if (options.cluster_is_from_environment && options.cluster != Options().cluster) {
@@ -92,7 +92,7 @@ void ShowHosts(Options options) {
   for (const Host& host : HostsAtStart(options)) Print(host.Line() + '\n');
 }
 
-/// Handles --help and similar requests; returns false if a job is to be run. Throws std::runtime_error if
+/// Handles --help and similar options; returns false if a job is to be run. Throws std::runtime_error if
 /// --save or --show-hosts fails.
 bool Answer(const Options& options) {
   switch (options.request) {
@@ -139,8 +139,8 @@ void SayWhatIsAssumed(const Options& options) {
   }
 }
 
-/// Redirects the output of a detached job to its log folder once the job has begun. If --log-dir names no
-/// folder, sets it to one next to the job's record. Throws std::runtime_error if there is no place for the
+/// Makes the output of a detached job go to its log folder once the job has begun. Without --log-dir, the log
+/// folder is a new one next to the job's record. Throws std::runtime_error if there is no place for the
 /// record.
 void KeepOutput(Console& console, Options& options, Detached& detached, JobStart& start) {
   const std::string history = HistoryFolder(std::getenv("XDG_STATE_HOME"), std::getenv("HOME"));
@@ -168,7 +168,7 @@ JobResult Submit(boost::asio::io_context& io, Console& console, Options& options
     spdlog::info("'{}' is too big to ship; it must already exist where the processes run", path);
   }
   options.command = shipment.command;
-  options.files = shipment.files;  // including those that the command names
+  options.files = shipment.files;  // --files, and files that the command names
   options.auto_file_cache = false;
   const FoundCommand command = CommandOf(options);
   if (!command.note.empty()) spdlog::info("{}", command.note);
@@ -184,7 +184,7 @@ JobResult Submit(boost::asio::io_context& io, Console& console, Options& options
   return RunJob(io, console, options, command, start);
 }
 
-/// Submit, with errors turned into messages and exit codes.
+/// Like Submit, but logs errors and turns them into exit codes.
 JobResult SubmitOrExplain(boost::asio::io_context& io, Console& console, Options& options,
                           Detached* detached) {
   JobResult failed;
@@ -237,7 +237,7 @@ int RunProgram(int argc, char** argv) {
   try {
     if (!options.detach) return RunHere(options, nullptr);
     return Detach([&options](Detached& detached) { return RunHere(options, &detached); });
-  } catch (const std::exception& error) {  // neither the job nor the log could be started
+  } catch (const std::exception& error) {  // before logging began, e.g. fork failed
     fmt::print(stderr, "dmlc-submit: error: {} (limits of this process: ulimit -a)\n", error.what());
     return kTrouble;
   }

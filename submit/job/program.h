@@ -1,5 +1,5 @@
-// All of dmlc-submit, from its command line to its exit code: for its own main, and for the main of a program
-// that adds a cluster (cluster/clusters.h).
+// The whole program dmlc-submit, from its command line to its exit code. Called by the main function of
+// dmlc-submit, and by programs that add a cluster (cluster/clusters.h).
 #pragma once
 
 namespace warren::submit {

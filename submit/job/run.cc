@@ -47,14 +47,14 @@ namespace {
 namespace asio = boost::asio;
 using Clock = std::chrono::steady_clock;
 
-/// Interval of the workers' reports.
+/// The interval of the workers' reports, in seconds.
 constexpr int kReportSeconds = 1;
-/// Key for the cleanup of shipped files.
+/// The key of the commands that clean up shipped files.
 constexpr char kCaller[] = "files";
-/// The signal that makes dmlc-submit show the stacks of all processes.
+/// The signal that makes dmlc-submit show the stacks of all running processes.
 constexpr int kDumpSignal = SIGUSR2;
 
-/// The binding of the processes, if they run on this machine.
+/// The binding of the processes to cores; empty unless the processes run on this machine and are to be bound.
 Binding BindingHere(const Options& options, int usable_cores) {
   const Bind bind = BindOf(options);
   if (ClusterOf(options).core_sharing != CoreSharing::kHere || bind == Bind::kNone) return {};
@@ -64,8 +64,9 @@ Binding BindingHere(const Options& options, int usable_cores) {
                                        threads != nullptr ? threads : ""));
 }
 
-/// The token that the caller has set for the job in the environment, otherwise a random one. In a process of
-/// another job, the environment contains that job's token, which this job must not share.
+/// The token that the user has set for the job in the environment, otherwise a random one. If dmlc-submit
+/// runs in a process of another job, the environment contains that job's token, which this job must not
+/// share.
 wire::JobToken TokenOfJob() {
   if (std::getenv("DMLC_TASK_ID") != nullptr) return wire::JobToken::Random();
   return tracker::TokenFromEnvironment().value_or(wire::JobToken::Random());
@@ -244,7 +245,8 @@ class JobRun : public JobView {
     for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
       struct sigaction current {};
       sigaction(signal, nullptr, &current);
-      // nohup and background jobs of scripts ignore some signals on purpose.
+      // Signals that are ignored at the start stay ignored, except SIGTERM: nohup ignores SIGHUP, and shells
+      // ignore SIGINT in background jobs of scripts.
       if (current.sa_handler != SIG_IGN || signal == SIGTERM) signals_.add(signal);
     }
     signals_.add(kDumpSignal);
@@ -260,7 +262,7 @@ class JobRun : public JobView {
     });
   }
 
-  /// Shows the stacks of all processes; called when the user sends kDumpSignal.
+  /// Shows the stacks of all running processes; called when the user sends kDumpSignal.
   void DumpAll() {
     for (std::size_t i = 0; i < plan_.size(); ++i) {
       if (supervisor_->process(i).running) watch_->Dump(i);
@@ -373,8 +375,8 @@ class JobRun : public JobView {
     if (!story.empty()) Do(LogLine{Severity::kWarning, story});
   }
 
-  /// Makes the next signal other than kDumpSignal end whatever follows the job, such as waiting for the
-  /// collector of traces.
+  /// Makes the next signal other than kDumpSignal end the waits that follow the job, e.g. for the collector
+  /// of traces.
   void EndWithNextSignal() {
     signals_.async_wait([this](const boost::system::error_code& error, int signal) {
       if (error) return;
@@ -410,8 +412,8 @@ class JobRun : public JobView {
 
   // --- events ----------------------------------------------------------------------------------------------
 
-  /// The scheduler of a parameter-server job usually runs on this machine, since all other processes are
-  /// given the scheduler's address before they start.
+  /// Returns the cluster that runs this process. The scheduler of a parameter-server job usually runs on this
+  /// machine, because all other processes are given the scheduler's address before they start.
   Cluster& RunnerOf(const PlannedProcess& process) {
     const bool is_here = process.role == tracker::Role::kScheduler && !cluster_->runs_scheduler();
     return is_here ? static_cast<Cluster&>(scheduler_) : *cluster_;
@@ -491,7 +493,7 @@ class JobRun : public JobView {
     return events;
   }
 
-  /// The speaker id of the launcher, which differs from those of the processes.
+  /// The speaker ID of the launcher, which differs from the IDs of the processes.
   std::uint64_t LauncherSpeaker(Stream stream) const {
     return plan_.size() * 2 + (stream == Stream::kOut ? 1 : 2);
   }
@@ -533,14 +535,14 @@ class JobRun : public JobView {
   const int cores_ = posix::UsableCores();
   const Binding binding_ = BindingHere(options_, cores_);
   JobHost host_;
-  int starts_ = 0;  ///< number of earlier starts of the whole job
+  int starts_ = 0;  ///< number of restarts of the job, counted only if the cluster runs the tracker
   std::unique_ptr<Cluster> cluster_;
   DumpQueue dumps_;
   const std::unique_ptr<Tracing> tracing_ = TracingOf(io_, options_);  ///< null if traces are off
   std::vector<PlannedProcess> plan_;
   std::optional<JobWatch> watch_;
-  posix::Descriptor log_folder_;             ///< keeps other jobs out of --log-dir
-  std::optional<JobOutput> output_;          ///< the output of all processes of plan_
+  posix::Descriptor log_folder_;  ///< keeps other jobs out of --log-dir
+  std::optional<JobOutput> output_;
   std::unique_ptr<tracker::Server> server_;  ///< null if dmlc-submit runs no tracker
   std::optional<Supervisor> supervisor_;
   bool carrying_out_ = false;

@@ -19,15 +19,15 @@ inline constexpr int kUsage = 2;
 
 /// The caller's parameters for the start of a job.
 struct JobStart {
-  std::chrono::system_clock::time_point began = std::chrono::system_clock::now();  ///< for the job's record
+  std::chrono::system_clock::time_point began = std::chrono::system_clock::now();
   std::string cleanup = {};  ///< shell commands to run if dmlc-submit is killed
-  /// Called after the tracker, if dmlc-submit runs it, has begun to listen, and before the first process is
-  /// started. `record_error`: the error in writing the job's record, or empty. If the callback throws a
+  /// Called before the first process is started, when the tracker, if dmlc-submit runs it, already listens.
+  /// `record_error`: the error in writing the job's record, or empty. If the callback throws a
   /// std::runtime_error, the job does not begin.
   std::function<void(const std::string& record_error)> on_begin = nullptr;
 };
 
-/// Runs the job on the given io_context. Throws std::runtime_error if the job cannot begin.
+/// Runs the job on this io_context until the job is over. Throws std::runtime_error if the job cannot begin.
 JobResult RunJob(boost::asio::io_context& io, Console& console, const Options& options,
                  const FoundCommand& command, const JobStart& start);
 

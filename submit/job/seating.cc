@@ -10,7 +10,7 @@
 namespace warren::submit {
 namespace {
 
-/// "n1 has come (2 slots)", "n2 has 1 slot instead of 2", "n3 has gone".
+/// Describes each change: "n1 has come (2 slots)", "n2 has 1 slot instead of 2", "n3 has gone".
 std::vector<std::string> DescribeChanges(const std::vector<HostRoom>& before,
                                          const std::vector<HostRoom>& now) {
   std::vector<std::string> changes;

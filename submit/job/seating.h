@@ -20,18 +20,18 @@ class Seating {
   /// `hosts_from`: the source of the hosts, such as "the host file".
   Seating(std::string hosts_from, std::size_t min_workers);
 
-  /// Call when the job is restarted, so that all processes have lost their seats.
+  /// Call when the job is restarted, after all processes have lost their seats.
   void Clear();
-  /// Replaces the hosts. `tells`: whether to tell the user about the changes.
+  /// Replaces the hosts. `tells`: whether to return a message to the user about the changes.
   std::vector<Action> SetHosts(const std::vector<HostRoom>& hosts, bool tells);
-  /// Assigns free seats to processes, which are then to be started (TakeNext), and asks processes whose seats
-  /// are gone to leave. The first call after the job began or was restarted clears `losses` if they would
-  /// leave too few seats.
+  /// Assigns free seats to processes, which must then be started (TakeNext), and asks processes whose seats
+  /// are gone to leave. The first call after the job began or was restarted clears `losses` if too few
+  /// workers could run otherwise.
   std::vector<Action> Reseat(std::vector<ProcessState>& processes, HostLosses& losses, TimePoint now);
   /// Cancels next_change(): no seats are assigned until the next Reseat.
   void Rest() { next_change_.reset(); }
-  /// Warns the user, once per wait, if too few workers can run. `needs_workers`: whether the job still needs
-  /// workers.
+  /// Returns a warning, once per wait, if too few workers can run. `needs_workers`: whether the job still
+  /// needs workers.
   std::vector<Action> TellIfItWaits(bool needs_workers);
 
   bool has_next() const { return !to_start_.empty(); }
@@ -49,16 +49,16 @@ class Seating {
   const std::string hosts_from_;
   const std::size_t min_workers_;
   std::vector<HostRoom> hosts_;
-  bool is_first_ = true;  ///< no seats have been assigned since the job began or was restarted
+  bool is_first_ = true;  ///< Reseat has not been called since the job began or was restarted
   std::deque<std::size_t> to_start_;
   std::size_t num_possible_ = 0;
   std::optional<std::size_t> kept_;
   std::optional<TimePoint> next_change_;
-  int num_expected_ = 0;  ///< the latest number in ExpectWorkers
+  int num_expected_ = 0;  ///< the number in the latest ExpectWorkers
   bool told_that_it_waits_ = false;
 };
 
-/// Removes the seat of a process.
+/// Takes the seat of a process away. It is left out until it gets another seat.
 void Unseat(ProcessState& process);
 
 }  // namespace warren::submit

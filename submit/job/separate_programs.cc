@@ -21,15 +21,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Larger files are taken for data and not read.
+/// Limits on the size of scripts and of compiled programs. Larger files are assumed to be data and not read.
 constexpr std::uintmax_t kMostScriptBytes = std::uintmax_t{1} << 20;
 constexpr std::uintmax_t kMostProgramBytes = std::uintmax_t{1} << 28;
 constexpr std::size_t kMostFiles = 200;
 constexpr int kMostNestedCommands = 20;
 
-/// A library: its top-level Python module, and a string that compiled programs using the library contain.
-/// This is the name of its shared library or, since rabit may be linked statically, the name of a variable
-/// that rabit reads.
+/// A library: its top-level Python module, and a string that compiled programs using the library contain
+/// (empty if not known): the name of its shared library. In the entry of warren, the string is the name of a
+/// variable that rabit reads, which also reveals a statically linked rabit.
 struct Library {
   std::string_view module;
   std::string_view in_program;
@@ -40,7 +40,7 @@ constexpr std::array<Library, 5> kLibraries = {{{"xgboost", "libxgboost"},
                                                 {"warren", "DMLC_TRACKER_URI"},
                                                 {"horovod", ""}}};
 
-/// Names in scripts whose processes find each other without the tracker.
+/// Names that occur in scripts whose processes find each other without the tracker.
 constexpr std::array<std::string_view, 7> kOtherMeans = {
     "init_process_group", "torch.distributed", "mpi4py", "dask.distributed",
     "xgboost.dask",       "xgboost.spark",     "pyspark"};
@@ -192,7 +192,7 @@ struct Running {
   int depth = 0;
 };
 
-/// Reads the programs that a command runs and the files that those programs run in turn, each file once.
+/// Reads the programs that a command runs, and the files that these programs run, each file once.
 class Search {
  public:
   explicit Search(std::string path) : path_(std::move(path)) {}
@@ -203,7 +203,7 @@ class Search {
 
  private:
   /// Examines the program that the words name, possibly after programs that start it (kStarters), and the
-  /// files that it runs in turn.
+  /// files that it runs.
   void LookAtCommand(const Running& running) {
     if (running.depth > kMostNestedCommands) return;
     bool is_started = false;  // a starter or variable came before, so a word may be an option's value
@@ -253,7 +253,7 @@ class Search {
         return LookAtScript(At(running.directory, interpreted.what), interpreted.language, rest);
       case Kind::kCode:
         if (is_python) return LookAtPython(running.named_by, interpreted.what, running.directory, {});
-        if (rest.words.size() > 1) rest.words.erase(rest.words.begin());  // the next word is $0
+        if (rest.words.size() > 1) rest.words.erase(rest.words.begin());  // the word after the code is $0
         return LookAtShell(interpreted.what, rest, running.directory);
       case Kind::kInput:
         if (!running.input_file.empty())
@@ -272,7 +272,7 @@ class Search {
       LookAtScript(At(running.directory, *script), Language::kPython, rest);
   }
 
-  /// Examines the program that the first word names. Returns false if it names none.
+  /// Examines the program that the first word names. Returns false if no program has this name.
   bool LookAtProgram(const Running& running) {
     fs::path file;
     try {
@@ -306,7 +306,7 @@ class Search {
     return seen_.size() < kMostFiles && seen_.insert(file.lexically_normal().string()).second;
   }
 
-  /// Examines a script, or a folder with a __main__.py.
+  /// Examines a script, or the __main__.py of a folder.
   void LookAtScript(fs::path file, Language language, const Running& running) {
     std::error_code error;
     if (language == Language::kPython && fs::is_directory(file, error)) file /= "__main__.py";
@@ -323,7 +323,8 @@ class Search {
     LookAtShell(*text, rest, folder.empty() ? "." : folder);
   }
 
-  /// `running`: the shell and its script's arguments. `scripts_folder`: the value of `dirname $0`.
+  /// `running`: the words are the shell, or $0, and the arguments of the script. `scripts_folder`: the value
+  /// of `dirname $0`.
   void LookAtShell(std::string_view text, const Running& running, const fs::path& scripts_folder) {
     const std::vector<std::string> arguments(running.words.begin() + (running.words.empty() ? 0 : 1),
                                              running.words.end());

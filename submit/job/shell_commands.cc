@@ -9,7 +9,7 @@
 namespace warren::submit {
 namespace {
 
-/// Maximum nesting of $(...); commands nested deeper are ignored.
+/// The maximum nesting of $(...) and `...`; commands nested deeper are ignored.
 constexpr int kMostSubstitutions = 20;
 
 std::string_view WithoutTabs(std::string_view line) {
@@ -99,7 +99,7 @@ class ShellReader {
     }
   }
 
-  /// Reads from the opening parenthesis or back quote to the closing one.
+  /// Reads a substituted command, from the opening parenthesis or back quote to the closing one.
   void Substitute(char close) {
     const std::size_t begin = at_ + 1;
     int depth = 1;
@@ -166,7 +166,7 @@ class ShellReader {
     command_ = {};
   }
 
-  /// Reads the here-documents that were announced on the previous line.
+  /// Reads the here-documents that were announced on the line that ends here.
   void ReadHereDocuments() {
     for (const auto& [command, last_line, strips_tabs] : std::exchange(awaited_, {})) {
       while (at_ + 1 < text_.size()) {
@@ -196,8 +196,8 @@ class ShellReader {
   SimpleCommand command_;
   std::optional<std::string> last_line_;  ///< the end mark of the command's here-document
   bool strips_tabs_ = false;              ///< the here-document begins with <<-
-  std::vector<HereDocument> awaited_;     ///< here-documents that begin on the next line
-  std::vector<std::string> substituted_;  ///< texts of $(...) in the command
+  std::vector<HereDocument> awaited_;     ///< the here-documents to read
+  std::vector<std::string> substituted_;  ///< texts of $(...) and `...` in the command
   std::vector<SimpleCommand> commands_;
 };
 

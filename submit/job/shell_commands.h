@@ -1,5 +1,6 @@
-// The simple commands that a shell script runs, without expansions. This suffices to guess which programs a
-// script runs, but not to run the script: the commands of loops and functions just follow one another.
+// Lists the simple commands that a shell script runs, without expanding anything. This suffices to guess
+// which programs a script runs: the commands of loops, conditions and functions are listed once, in the order
+// of the text.
 #pragma once
 
 #include <optional>
@@ -19,7 +20,7 @@ struct SimpleCommand {
 };
 
 /// Returns the commands in the order of the text. Commands in $(...) and `...` come before the command that
-/// contains them, marked as a subshell. Does not throw if the text is not a shell script.
+/// contains them, between kOpens and kCloses. Does not throw if the text is not a shell script.
 std::vector<SimpleCommand> CommandsOfShell(std::string_view script);
 
 }  // namespace warren::submit

@@ -13,7 +13,7 @@
 namespace warren::submit {
 namespace {
 
-/// The exit code that shells use for a signal.
+/// The exit code that shells report for a process killed by this signal.
 constexpr int FromSignal(int signal) {
   return 128 + signal;
 }
@@ -73,7 +73,8 @@ void Supervisor::DoSoon(bool& what) {
 
 void Supervisor::Resume(TimePoint now) {
   now_ = now;
-  // The end is checked first, since the steps below may stop processes, which will end only later.
+  // The end is checked first: the steps below may stop all processes and thereby request another check, which
+  // must follow StopAll.
   if (std::exchange(check_end_soon_, false)) FinishWhenAllAreGone();
   if (std::exchange(reseat_soon_, false)) Reseat();
   if (std::exchange(start_soon_, false)) StartNext();
@@ -164,8 +165,8 @@ void Supervisor::Exited(std::size_t index, const ExitStatus& status, TimePoint n
   const std::string what = fmt::format("{} {}", process.Describe(), status.Describe());
   Do(LogLine{Severity::kDebug, what});
   if (is_running()) {
-    // Once the work is done, a process that was asked to leave counts like any other, unless SIGTERM ended
-    // it: it may have finished with the others.
+    // A process that was asked to leave may have finished its work instead. Once the job's work is done
+    // (IsOver), it counts like any other process, unless SIGTERM ended it.
     if (process.leaving && (!IsOver() || status.ShellCode() == FromSignal(SIGTERM))) {
       OnLossOfSeat(index, status);
     } else if (status.ok()) {
@@ -204,8 +205,9 @@ void Supervisor::OnSuccess(std::size_t index) {
   }
 }
 
-/// Whether a worker of an elastic job was lost rather than failed: its host is gone, a signal ended it, or
-/// its exit code is that of SIGTERM or SIGKILL. An error that a program reports would recur in a new process.
+/// Returns whether a worker of an elastic job was lost: its host is gone, a signal ended it, or its exit code
+/// is the one that stands for SIGTERM or SIGKILL. Other exit codes are failures: an error that a program
+/// reports would recur in a new process.
 bool Supervisor::IsLoss(const ExitStatus& status) const {
   return policy_.min_workers && (status.host_lost || status.signal != 0 ||
                                  status.code == FromSignal(SIGTERM) || status.code == FromSignal(SIGKILL));
@@ -231,7 +233,8 @@ void Supervisor::OnLoss(std::size_t index, const ExitStatus& status) {
     ++process.restarts;
     StartOne(index);
   }
-  // If the cluster replaces workers itself, it may not be able to start all of them.
+  // If the cluster replaces workers itself, it may not be able to start all of them, so their number is
+  // unknown.
   if (!policy_.cluster_replaces) Do(ExpectWorkers{static_cast<int>(left)});
 }
 
@@ -267,7 +270,7 @@ void Supervisor::TellIfItWaits() {
   DoAll(seating_.TellIfItWaits(is_running() && !IsOver()));
 }
 
-/// Handles a process that was lost, or that left as it was asked to: it gives up its seat.
+/// Handles the end of a process that was lost or that left as requested: takes its seat away.
 void Supervisor::OnLossOfSeat(std::size_t index, const ExitStatus& status) {
   ProcessState& process = processes_[index];
   const std::string what = fmt::format("{} {}", process.Describe(), status.Describe());
@@ -300,8 +303,8 @@ void Supervisor::OnLossOfSeat(std::size_t index, const ExitStatus& status) {
   TellIfItWaits();
 }
 
-/// Fails the job if a worker has ended without joining while another is waiting for it at the tracker: that
-/// wait would never end.
+/// Fails the job if a worker has exited with code 0 without joining while others are waiting at the tracker:
+/// their wait would never end.
 void Supervisor::CheckThatJobCanStart() {
   if (!is_running() || left_unjoined_.empty() || num_running_ == 0 || num_joined_ == 0) return;
   if (arbiter_.pending()) return;  // another worker's failure may be the reason instead
@@ -311,8 +314,8 @@ void Supervisor::CheckThatJobCanStart() {
 }
 
 /// Checks a worker that exited with code 0 while others are running. Fails an elastic job if its work is not
-/// done, and any other job if the worker was never linked. Records the worker if it did not announce its
-/// shutdown.
+/// done, and any other job if the worker was never linked. If all workers have been linked and this one did
+/// not announce its shutdown, records it for CheckThatAllCanBeLinkedAgain.
 void Supervisor::CheckThatItWasLinked(std::size_t index) {
   if (!is_running() || num_running_ == 0) return;
   const ProcessState& process = processes_[index];
@@ -370,7 +373,8 @@ void Supervisor::OnFailure(std::size_t index, const ExitStatus& status) {
 
 // --- failures ----------------------------------------------------------------------------------------------
 
-/// Handles the gathered failures, the original one first.
+/// Handles the collected failures, the original one first. If the worker whose error was reported to the
+/// tracker first is still running, the reported error stands for all failures.
 void Supervisor::HandleCase() {
   FailureCase gathered = arbiter_.Take();
   if (!is_running()) return;
@@ -400,8 +404,8 @@ void Supervisor::TakeBackSuccess(std::size_t index, FailureCase& gathered) {
 
 void Supervisor::Handle(const Failure& failure) {
   ProcessState& process = processes_[failure.index];
-  // Workers with XGBoost 2.1 or later restart together. They can do so unless one of them has already
-  // succeeded, even if this worker has left.
+  // Workers of XGBoost 2.1 or later all end and restart together. This is possible unless one of them has
+  // already succeeded, even if this worker has left the job.
   const bool together = is_collective() && !view_.finished();
   const bool left = together ? num_succeeded_ > 0 : failure.left;
   const bool scheduler = process.role == tracker::Role::kScheduler;
@@ -432,7 +436,8 @@ std::string Supervisor::Attempt(const ProcessState& process) const {
 
 void Supervisor::FailOrBeginAgain(int exit_code, const std::string& story) {
   if (MayBeginAgain()) return BeginAgain(story);
-  // Some processes may already have stopped, because the tracker told them to.
+  // With XGBoost 2.1 or later, the tracker has already told the other workers to stop, so those that have
+  // ended count as stopped, too.
   const std::size_t others = processes_.size() - num_succeeded_;
   Fail(exit_code,
        story + AfterRestarts() +
@@ -478,7 +483,7 @@ void Supervisor::Replanned(TimePoint now) {
   int attempt = 0;
   for (const ProcessState& process : processes_) attempt = std::max(attempt, process.attempt);
   for (ProcessState& process : processes_) {
-    process.attempt = attempt;  // all continue from the highest attempt
+    process.attempt = attempt;  // all processes continue from the highest attempt
     process.restarts = 0;
     process.succeeded = process.leaving = false;
     process.left_out = has_seats();
@@ -548,8 +553,8 @@ void Supervisor::Broken(const std::string& task_id, const std::string& story, Ti
 void Supervisor::TrackerFinished(const std::string& failure, TimePoint now) {
   now_ = now;
   if (!failure.empty()) OnTrackerFailed(failure);
-  // A process that then tries to start a second job is rejected instead of being left waiting. In an elastic
-  // job, the tracker keeps running, since it tells workers that arrive too late that the work is done.
+  // The tracker stops, so that a process that tries to start a second job is rejected instead of waiting. In
+  // an elastic job, the tracker keeps running, to tell workers that arrive too late that the work is done.
   if (!policy_.min_workers || !failure.empty()) Do(StopTracker{});
 }
 
@@ -590,7 +595,7 @@ void Supervisor::Signalled(int signal, TimePoint now) {
   Fail(128 + signal, fmt::format("the job was interrupted by {}; {} stopped", SignalName(signal), processes));
 }
 
-/// The job cannot continue: stops everything. Only the first reason counts.
+/// Stops everything, because the job cannot continue. Only the first reason counts.
 void Supervisor::Fail(int exit_code, const std::string& story) {
   if (phase_ == Phase::kStopping || phase_ == Phase::kFinished) return;
   phase_ = Phase::kStopping;
@@ -602,7 +607,8 @@ void Supervisor::Fail(int exit_code, const std::string& story) {
 /// Stops the tracker and all processes; FinishWhenAllAreGone follows.
 void Supervisor::StopEverything() {
   Do(HideProgress{});
-  // The tracker stops as well: otherwise it would report stopped workers as lost, which would bury the cause.
+  // The tracker stops as well. Otherwise, it would report the stopped workers as lost, and these messages
+  // would hide the cause.
   Do(StopAll{});
   stop_is_due_ = true;
   patience_ = now_ + kStopGrace + kKillPatience;
@@ -655,7 +661,7 @@ void Supervisor::Finish() {
     Do(ShowErrors{culprit_, true});
     Do(LogLine{Severity::kError, story_});
   } else if (view_.has_tracker() && !any_joined_ && processes_.size() > 1) {
-    Do(TellOfSeparatePrograms{static_cast<int>(processes_.size())});  // with a tracker, all are workers
+    Do(TellOfSeparatePrograms{static_cast<int>(processes_.size())});  // all are workers if there is a tracker
   }
   Do(FinishJob{result_, story_, story_.empty() ? std::nullopt : culprit_});
   phase_ = Phase::kFinished;

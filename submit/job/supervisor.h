@@ -1,7 +1,7 @@
-// A job's policy: which processes are started and restarted, when everything is stopped, the exit code, and
-// the messages to the user. A state machine without I/O: processes are indices into the plan, the time is an
-// argument, and actions are returned. run.cc has the processes, sockets and clocks; it reports the events and
-// carries out the actions.
+// The policy of a job: decides when its processes are started, restarted and stopped, and determines the exit
+// code and the messages to the user. A state machine without I/O: processes are indices into the plan, the
+// time is an argument, and actions are returned. run.cc owns the processes, sockets and clocks; it reports
+// events and carries out the actions.
 #pragma once
 
 #include <chrono>
@@ -23,15 +23,15 @@
 
 namespace warren::submit {
 
-/// Exit codes other than those of the processes.
-inline constexpr int kTrouble = 1;
+/// Exit codes of dmlc-submit that are not taken from a process or a signal (see also kUsage in run.h).
+inline constexpr int kTrouble = 1;       ///< a failure for which there is no other code
 inline constexpr int kReaderGone = 141;  ///< the code that shells report for a program killed by SIGPIPE
 
-/// A process that SIGKILL does not end within this time is stuck in the kernel (e.g. in a dead network file
-/// system), and waiting longer is useless.
+/// If SIGKILL does not end a process within this time, the process is stuck in the kernel (e.g. in a dead
+/// network file system), and waiting longer is useless.
 inline constexpr std::chrono::seconds kKillPatience{5};
-/// Additional time for a launcher to end and for a queue to remove the job: their commands may be Java
-/// programs.
+/// Additional time, after all processes have ended, for a launcher to end and for a queue to remove the job:
+/// their commands may be Java programs, which are slow.
 inline constexpr std::chrono::seconds kClusterPatience{25};
 
 // --- queries -----------------------------------------------------------------------------------------------
@@ -43,7 +43,8 @@ class JobView {
   struct Task {
     bool has_linked = false;     ///< has been linked at least once
     bool has_shut_down = false;  ///< announced its shutdown and does not wait for others
-    /// The number of workers that were gone before this one; set only with XGBoost 2.1 or later.
+    /// The number of workers that had shut down or been lost before this one; nullopt if this one is not
+    /// gone, and always with XGBoost before 2.1.
     std::optional<int> gone_after = {};
   };
 
@@ -51,34 +52,36 @@ class JobView {
   /// Whether dmlc-submit runs the tracker. If not, the functions below are not called, except work_is_done
   /// and cluster_is_busy.
   virtual bool has_tracker() const = 0;
-  virtual bool is_collective() const = 0;  ///< the workers run XGBoost 2.1 or later
+  virtual bool is_collective() const = 0;  ///< workers of XGBoost 2.1 or later have joined
   virtual bool all_assigned() const = 0;   ///< every worker has its rank
   virtual bool linked() const = 0;         ///< all workers are linked, as far as is known
-  virtual bool finished() const = 0;       ///< all workers have left the job
+  virtual bool finished() const = 0;       ///< all workers have left, or the tracker has given up
   virtual bool work_is_done() const = 0;   ///< a worker of an elastic job has reported that the work is done
   virtual Task TaskOf(const std::string& task_id) const = 0;
-  /// Whether commands of the cluster itself are still running; ClusterIdle follows.
+  /// Whether commands of the cluster itself are still running. If so, ClusterIdle is called when they have
+  /// ended.
   virtual bool cluster_is_busy() const = 0;
 };
 
 // --- the state machine -------------------------------------------------------------------------------------
 
 struct RestartPolicy {
-  int num_restarts = 0;  ///< restarts of each process, within each start of the job
-  int max_restarts = 0;  ///< restarts of the whole job
-  /// Set in an elastic job, which continues while at least this many workers are left. A worker that is
-  /// killed is restarted, unless its place has lost kMostLosses workers within kLossMemory.
+  int num_restarts = 0;  ///< maximum per process and start of the job; 0 if min_workers is set
+  int max_restarts = 0;  ///< maximum for the whole job; restarts by a queue do not count
+  /// Set in an elastic job, which continues while at least this many workers are left. A lost worker is
+  /// restarted, unless its place is gone or is left out (HostLosses).
   std::optional<int> min_workers = {};
-  /// Whether a place is a host. Otherwise all workers are on one host, and each worker is its own place.
+  /// Whether a worker's place, for which losses are counted, is its host. If not, all workers are on one
+  /// host, and each worker is its own place.
   bool places_are_hosts = false;
   /// The source of the hosts, such as "the host file", in an elastic job whose hosts may change; otherwise
   /// empty. If set, only processes that are given seats (cluster/seats.h) are started.
   std::string hosts_from = {};
-  /// Whether a job with `hosts_from` waits for hosts, instead of failing, after a loss that leaves seats for
-  /// fewer than min_workers, but at least one.
+  /// Whether a job with `hosts_from` waits for hosts, instead of failing, if a loss leaves seats for at least
+  /// one worker, but for fewer than min_workers.
   bool awaits_hosts = false;
-  /// Whether the cluster itself restarts lost workers and reports those that it does not restart. If so,
-  /// places are not left out, and the number of workers that are about to start is unknown.
+  /// Whether the cluster itself restarts lost workers and reports those that it does not restart. If so, no
+  /// place is left out, and the number of workers that are about to start is unknown.
   bool cluster_replaces = false;
 };
 
@@ -87,20 +90,20 @@ class Supervisor {
   /// `view` must outlive this object. The job begins with Begin.
   Supervisor(RestartPolicy policy, const std::vector<PlannedProcess>& plan, const JobView& view);
 
-  // Events. `now` never decreases.
+  // Events. `now` must never decrease.
   void Begin(TimePoint now);
   void Prepared(TimePoint now);
   /// Sets the hosts of a job whose hosts may change. Call before Prepared and after each change.
   void HostsChanged(const std::vector<HostRoom>& hosts, TimePoint now);
   void Started(std::size_t index, const submit::Started& where, TimePoint now);
   void StartFailed(std::size_t index, int exit_code, const std::string& why, TimePoint now);
-  /// Reports where the process runs, if Started did not.
+  /// Reports where the process runs, if Started did not. May be called repeatedly.
   void Located(std::size_t index, const submit::Started& where, TimePoint now);
   void Exited(std::size_t index, const ExitStatus& status, TimePoint now);
   void Resume(TimePoint now);
   void Replanned(TimePoint now);
   void ReplanFailed(const std::string& why, TimePoint now);
-  /// The result of cluster_is_busy may have changed.
+  /// No command of the cluster is running any longer (JobView::cluster_is_busy).
   void ClusterIdle(TimePoint now);
   /// The queue has ended all processes and will start them again.
   void Requeued(const std::string& story, TimePoint now);
@@ -111,7 +114,7 @@ class Supervisor {
   void Signalled(int signal, TimePoint now);
   /// The reader of standard output has gone away.
   void ReaderGone(TimePoint now);
-  // Events of the tracker (tracker/server.h).
+  // Events from the tracker (tracker/server.h).
   void Joined(int joined, int expected, TimePoint now);
   void Assigned(const std::string& task_id, int rank, TimePoint now);
   void Linked(TimePoint now);
@@ -120,7 +123,7 @@ class Supervisor {
   /// Handles deadlines that have passed.
   void Tick(TimePoint now);
 
-  /// The next action, in order; nullopt if no action is pending.
+  /// Removes and returns the next action; nullopt if no action is pending.
   std::optional<Action> NextAction();
   /// When Tick must next be called, if ever.
   std::optional<TimePoint> NextDeadline() const;
@@ -131,13 +134,13 @@ class Supervisor {
  private:
   enum class Phase {
     kRunning,
-    kRestarting,  ///< everything is being stopped, to be restarted
+    kRestarting,  ///< all processes are being stopped, to be started again
     kReplanning,
     kStopping,
     kFinished
   };
   /// A worker that has succeeded, but whose last messages to the tracker may still be in transit. `until`:
-  /// the time to stop waiting for them.
+  /// when to stop waiting for these messages.
   struct Settling {
     TimePoint until;
     std::size_t index;
@@ -214,20 +217,20 @@ class Supervisor {
   bool prepared_ = false;
   Seating seating_;  ///< used if has_seats()
 
-  // Tasks for Resume.
+  // Pending work for Resume (DoSoon).
   bool start_soon_ = false;
   bool reseat_soon_ = false;
   bool check_links_soon_ = false;
   bool handle_case_soon_ = false;
   bool check_end_soon_ = false;
 
-  bool stop_is_due_ = false;           ///< StopAll has not been carried out yet
-  std::optional<TimePoint> patience_;  ///< deadline for the stop
+  bool stop_is_due_ = false;           ///< StopAll is among actions_
+  std::optional<TimePoint> patience_;  ///< when to give up waiting for a stop (GiveUpWaiting)
   bool waited_for_cluster_ = false;
   JobResult result_;
   std::string story_;                   ///< why the job failed
   std::string restart_story_;           ///< why the job is restarted
-  std::optional<std::size_t> culprit_;  ///< the process whose last output belongs to the story
+  std::optional<std::size_t> culprit_;  ///< the process that caused the failure or restart
 };
 
 }  // namespace warren::submit

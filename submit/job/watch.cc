@@ -31,13 +31,13 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kBetweenLooks{1};
 /// A longer gap between two checks means that this process was suspended.
 constexpr std::chrono::seconds kStoodStill{4};
-/// The shortest job whose straggler is logged at its end.
+/// The minimum duration of a job for which the slowest rank is logged at the end, in seconds.
 constexpr double kLongJobSeconds = 10;
-/// Maximum number of findings logged at a time: more, e.g. if a file system is unavailable, would flood the
-/// log.
+/// The maximum number of findings logged at a time. More of them, e.g. if a file system is unavailable, would
+/// flood the log.
 constexpr std::size_t kMostFindings = 8;
 constexpr std::size_t kMostDumps = 8;
-/// The minimum time between two writes of the evaluations to the history while the job runs.
+/// The minimum time between two writes of the evaluations to the history while the job runs, in seconds.
 constexpr double kBetweenKeptSeconds = 10;
 constexpr std::size_t kMostKeptEvaluations = 500;
 
@@ -138,7 +138,7 @@ void JobWatch::WaitToLook() {
   });
 }
 
-/// Logs text that the user has asked for, and shows it even with --quiet.
+/// Shows text that the user has asked for, even with --quiet; without --quiet, also writes it to --log-file.
 void JobWatch::Say(const std::string& text) const {
   if (options_.quiet) console_.Message(Severity::kInfo, text);
   spdlog::info("{}", text);
@@ -186,7 +186,7 @@ void JobWatch::StopShowingJoining() {
   console_.HideStatus();
 }
 
-/// Writes a JSON object for each new round.
+/// Writes the job's progress as a JSON object, if a round has ended since the last object.
 void JobWatch::SayInJson(const JobSnapshot& job) {
   if (job.evaluations.empty() || said_round_ == job.round) return;
   said_round_ = job.round;
@@ -289,7 +289,7 @@ void JobWatch::OnLog(const LogLine& line) {
 
 // --- end of the job ----------------------------------------------------------------------------------------
 
-/// Writes the page to --log-dir and returns its path; empty if it is not kept.
+/// Writes the page to --log-dir and returns its path; empty if the page is not wanted or cannot be written.
 std::string JobWatch::KeepPage(const JobSnapshot& job) const {
   if (options_.log_dir.empty() || !options_.dashboard) return {};
   const std::filesystem::path path = std::filesystem::absolute(options_.log_dir) / kKeptPage;
@@ -308,7 +308,7 @@ std::string JobWatch::KeepPage(const JobSnapshot& job) const {
   return path.string();
 }
 
-/// Keeps the evaluations for comparison with later jobs, if there are new ones.
+/// Writes the evaluations to the history, for comparison with later jobs, if there are new ones.
 void JobWatch::KeepEvaluations(const JobSnapshot& job) {
   kept_at_seconds_ = job.seconds;
   const double latest = job.evaluations.empty() ? 0 : job.evaluations.back().seconds;
@@ -342,7 +342,7 @@ void JobWatch::Finish(const JobResult& result, const std::string& story, std::op
   end.page = KeepPage(job);
   KeepEvaluations(job);
   if (timeline_) timeline_->Finish();
-  // Readers of launcher.log stop when the record says that the job has ended.
+  // The output is flushed first, because readers of launcher.log stop when the record contains the job's end.
   if (options_.detach) console_.Flush(std::nullopt);
   if (history_) history_->End(std::move(end));
   if (tracing_ != nullptr) {

@@ -1,6 +1,6 @@
-// Publishes the results of a job's monitor (monitor/job_monitor.h): its findings go to the log, and its state
-// to the status line on the terminal, to clients of the metrics and the page, to the history of jobs, and to
-// the collector of traces.
+// Publishes the results of a job's monitor (monitor/job_monitor.h). Findings go to the log. The state goes to
+// the status line on the terminal, to clients of the metrics and the page, to the history of jobs, and to the
+// collector of traces.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -29,23 +29,24 @@
 
 namespace warren::submit {
 
-/// The watch's interface to the job.
+/// The functions of the job that the watch calls.
 struct WatchCallbacks {
-  /// Returns text that names the workers that have joined and those that have not; empty if unknown.
+  /// Returns text about the workers that have joined and those that have not; empty if unknown.
   std::function<std::string()> missing;
   /// See Cluster::Dump.
   std::function<void(std::size_t index, std::function<void(std::string text)> done)> dump;
   /// Returns whether the process is running.
   std::function<bool(std::size_t index)> runs;
-  /// Ends the job.
+  /// Cancels the job.
   std::function<void()> cancel;
 };
 
 class JobWatch {
  public:
   /// `console`, `options` and `tracing` (null: no traces) must outlive this object. `began`: the start time
-  /// of the job. `joins`: whether workers are expected to join a tracker that dmlc-submit runs. Throws
-  /// std::runtime_error if metrics or the page cannot be served or the timeline cannot be written.
+  /// of the job. `joins`: whether workers are expected to join a tracker that dmlc-submit runs. `token`: the
+  /// job's token. Throws std::runtime_error if metrics or the page cannot be served or the timeline cannot be
+  /// written.
   JobWatch(boost::asio::io_context& io, Console& console, const Options& options,
            std::chrono::system_clock::time_point began, const std::vector<PlannedProcess>& plan, bool joins,
            const wire::JobToken& token, Tracing* tracing, WatchCallbacks callbacks);
@@ -53,8 +54,8 @@ class JobWatch {
   JobWatch(const JobWatch&) = delete;
   JobWatch& operator=(const JobWatch&) = delete;
 
-  /// Call when the job begins: writes its record, logs the addresses of its metrics and dashboard, and starts
-  /// to show its progress. Returns the error in writing the record, or an empty string.
+  /// Call when the job begins. Writes its record, logs the addresses of its metrics, page and traces, and
+  /// starts to show its progress. Returns the error in writing the record, or an empty string.
   std::string Begin();
 
   /// The monitor, to which the caller must report the job's events.
@@ -69,14 +70,14 @@ class JobWatch {
   /// Shows on the terminal how many workers have joined, until StopShowingJoining.
   void ShowJoining(int joined, int expected);
   void StopShowingJoining();
-  /// Handles a log message of dmlc-submit, including one about the job's end.
+  /// Adds a log message about the job to the timeline and the page, unless it is a debug message.
   void OnLog(const LogLine& line);
 
-  /// Call when the job is over. Calls `done` once all viewers have been told and the remaining traces, if
-  /// any, have been sent or given up. `culprit`: the process that made the job fail.
+  /// Call when the job is over. Calls `done` once the page's readers have the last state and the remaining
+  /// traces have been sent, or these steps have timed out. `culprit`: the process that made the job fail.
   void Finish(const JobResult& result, const std::string& story, std::optional<std::size_t> culprit,
               std::function<void()> done);
-  /// Shows the stacks of a process; does nothing if they are already being collected.
+  /// Collects and shows the stacks of a process; does nothing if they are already being collected.
   void Dump(std::size_t index);
 
  private:
@@ -98,18 +99,18 @@ class JobWatch {
   const WatchCallbacks callbacks_;
   JobMonitor monitor_;
   const std::chrono::system_clock::time_point began_;
-  std::optional<History> history_;  ///< once the job has begun
+  std::optional<History> history_;  ///< set once the job has begun
   OutputHistory output_;
   UsageHistory usage_;
-  double kept_at_seconds_ = 0;            ///< when the evaluations were last kept in the history
-  double kept_evaluation_ = 0;            ///< the time of the latest evaluation kept in the history
+  double kept_at_seconds_ = 0;            ///< time of the last KeepEvaluations, since the job began
+  double kept_evaluation_ = 0;            ///< time of the latest kept evaluation, since the job began
   std::set<std::size_t> dumped_;          ///< processes whose stacks are being collected
-  std::vector<std::string> stack_files_;  ///< one per process; empty names without --log-dir
-  std::optional<TimelineFile> timeline_;  ///< with --timeline
-  std::unique_ptr<WebServer> web_;        ///< with --dashboard or --metrics-port
+  std::vector<std::string> stack_files_;  ///< paths, one per process; empty without --log-dir
+  std::optional<TimelineFile> timeline_;  ///< set with --timeline
+  std::unique_ptr<WebServer> web_;        ///< set with --dashboard or --metrics-port
   boost::asio::steady_timer timer_;
   TimePoint last_look_;
-  bool runs_ = false;  ///< the job has begun and is not over
+  bool runs_ = false;  ///< whether the job has begun and is not over
   bool joining_ = false;
   std::optional<std::int64_t> said_round_;
 };

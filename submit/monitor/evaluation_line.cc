@@ -10,7 +10,7 @@
 namespace warren::submit {
 namespace {
 
-/// A line with more columns is data, not an evaluation.
+/// A line with more columns is probably data, not an evaluation.
 constexpr std::size_t kMostColumns = 64;
 constexpr std::size_t kMostNameBytes = 128;
 
@@ -25,7 +25,7 @@ std::optional<double> Number(std::string_view text) {
   double value = 0;
   const auto [end, error] = fast_float::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{}) return std::nullopt;
-  // Cross-validation prints "0.21+0.01".
+  // Cross-validation prints "0.21+0.01": the mean and the standard deviation. Only the mean is used.
   if (end != text.data() + text.size() && *end != '+') return std::nullopt;
   return value;
 }
@@ -38,7 +38,8 @@ std::optional<std::pair<std::string, double>> Metric(std::string_view column) {
   return std::pair(wire::PrintableLine(Trimmed(column.substr(0, colon))), *value);
 }
 
-/// The columns after "[12]", separated by tabs or, as in the output of XGBoost's command line, by one space.
+/// Returns the columns of the text after "[12]". They are separated by tabs or, as in the output of XGBoost's
+/// command line, by spaces.
 std::vector<std::string_view> Columns(std::string_view text) {
   const char separator = text.find('\t') != std::string_view::npos ? '\t' : ' ';
   std::vector<std::string_view> columns;
@@ -54,7 +55,8 @@ std::vector<std::string_view> Columns(std::string_view text) {
 
 std::optional<EvaluationLine> ParseEvaluation(std::string_view line) {
   line = Trimmed(line);
-  // Finds the first bracket that contains only a number; a time in brackets may precede it.
+  // Finds the first brackets that contain only a number. Other brackets, e.g. around a time, may precede
+  // them.
   while (!line.empty()) {
     const std::size_t open = line.find('[');
     if (open == std::string_view::npos) return std::nullopt;

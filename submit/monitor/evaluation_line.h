@@ -1,6 +1,6 @@
-// Parses the lines that boosters print after a round: "[12]\ttrain-rmse:0.21350\teval-rmse:0.21870" from
-// XGBoost, "[12]\ttraining's auc: 0.91\tvalid_1's auc: 0.87" from LightGBM, with any text before the bracket.
-// Does no I/O.
+// Parses the lines that XGBoost and LightGBM print after a round:
+// "[12]\ttrain-rmse:0.21350\teval-rmse:0.21870" and "[12]\ttraining's auc: 0.91\tvalid_1's auc: 0.87", with
+// any text before the bracket. Does no I/O.
 #pragma once
 
 #include <cstdint>

@@ -28,7 +28,7 @@ WebResponse ResultOf(const Reading& reading) {
 
 }  // namespace
 
-/// Shared with the thread, which may outlive the FileReader.
+/// The state shared with the thread, which may outlive the FileReader.
 struct FileReader::Shared {
   explicit Shared(boost::asio::io_context& context) : io(context) {}
 
@@ -41,7 +41,7 @@ struct FileReader::Shared {
       lock.unlock();
       WebResponse response = ResultOf(reading);
       lock.lock();
-      if (is_over) return;  // the io_context may be gone
+      if (is_over) return;  // the io_context may no longer exist
       Post(std::move(reading.done), std::move(response));
     }
   }

@@ -1,5 +1,5 @@
-// Reads files for the page in a separate thread: a slow file system must delay neither the tracker nor the
-// end of the job.
+// Reads files for the page in a separate thread, because a slow file system must delay neither the tracker
+// nor the end of the job.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -13,17 +13,17 @@ namespace warren::submit {
 
 class FileReader {
  public:
-  /// Maximum number of waiting requests; further requests are refused.
+  /// The maximum number of requests that wait for the thread; further requests are refused.
   static constexpr std::size_t kMostWaiting = 16;
 
   explicit FileReader(boost::asio::io_context& io);
-  /// Drops all waiting requests, and the result of a function that is still reading, without waiting for it.
+  /// Drops all waiting requests. Does not wait for a function that is still reading; its result is dropped.
   ~FileReader();
   FileReader(const FileReader&) = delete;
   FileReader& operator=(const FileReader&) = delete;
 
-  /// Calls `read` in the thread, and then `done` with its result from the io_context. If `read` throws or too
-  /// many requests are waiting, the result is an error response.
+  /// Calls `read` in the thread, and then `done` with its result in the io_context. If `read` throws or too
+  /// many requests are waiting, `done` gets an error response.
   void Read(std::function<WebResponse()> read, std::function<void(WebResponse response)> done);
 
  private:

@@ -10,13 +10,13 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Maximum delay in noticing a change: reports usually arrive once a second, and the job is checked once a
+/// The maximum delay in noticing a change: reports usually arrive once a second, and Look is called once a
 /// second.
 constexpr std::chrono::seconds kHeardLate{2};
-/// After waits that ended by themselves, the limit grows to at most this multiple of the timeout.
+/// Limit on how far LearnFrom raises the limits on waits, as a multiple of the timeout.
 constexpr int kMostPatience = 10;
-/// Processor use, in cores. Below the first limit, a process counts as idle: its timers and reports take some
-/// time. Below the second, it mostly sleeps, e.g. in a loop that polls every few milliseconds.
+/// Processor use, in cores. Below the first limit, a process counts as idle, although its timers and reports
+/// take some time. Below the second one, it mostly sleeps, e.g. in a loop that polls every few milliseconds.
 constexpr double kIdleCores = 0.01;
 constexpr double kComputingCores = 0.1;
 
@@ -30,10 +30,10 @@ std::string Last(const Signs& signs) {
                      signs.call);
 }
 
-/// The activity of a worker that others wait for, as text for a message.
+/// Describes, for a message, the activity of a worker for which others have been waiting since `since`.
 std::string WhatItDoes(const Signs& signs, TimePoint since) {
   if (!signs.sampled || !signs.cores || signs.cores_since < since)
-    return "runs";  // fewer than two samples were taken since then
+    return "runs";  // unknown: not enough samples since then
   if (*signs.cores < kIdleCores) return "uses no processor time";
   if (*signs.cores < kComputingCores) return fmt::format("mostly sleeps ({:.2f} cores)", *signs.cores);
   return "computes";
@@ -41,7 +41,7 @@ std::string WhatItDoes(const Signs& signs, TimePoint since) {
 
 }  // namespace
 
-// A warning is due within the timeout, so the limits leave time for delayed information.
+// A warning must appear within the timeout, so the limits leave time for delayed information.
 HangWatch::HangWatch(milliseconds timeout, milliseconds sample_interval)
     : is_on_(timeout > milliseconds::zero()),
       silent_after_(std::max<milliseconds>(timeout - kHeardLate, 2 * sample_interval + kHeardLate)),
@@ -77,7 +77,7 @@ std::optional<Finding> HangWatch::FindIn(const Signs& signs, TimePoint now) cons
   }
   if (!signs.sampled) return std::nullopt;
   const auto lasted = now - signs.state_since;
-  // The stopped process may be a child of the worker; a worker that reports is not stopped.
+  // The stopped process may be a child of the worker. A worker whose engine reports is not stopped.
   const bool reports = signs.reported && now - *signs.reported < timeout_;
   if ((signs.state == 'T' || signs.state == 't') && lasted >= seen_after_ && !reports) {
     const char* by = signs.state == 'T' ? "a signal (SIGSTOP, SIGTSTP)" : "a debugger";
@@ -130,7 +130,7 @@ std::vector<HangWatch::Waiting> HangWatch::WhoWaits(const std::vector<std::optio
   return waiting;
 }
 
-/// Returns a finding if other workers are in a call that this worker has not reached.
+/// Returns a finding if other workers wait in a call that this worker has not reached.
 std::optional<Finding> HangWatch::FindLate(const Signs& signs, const std::vector<Waiting>& waiting,
                                            TimePoint now) const {
   if (signs.inside || !signs.reported || HasPrinted(signs, late_after_, now)) return std::nullopt;
@@ -138,8 +138,8 @@ std::optional<Finding> HangWatch::FindLate(const Signs& signs, const std::vector
                                       [](std::uint64_t call, const Waiting& one) { return call < one.call; });
   if (later == waiting.end()) return std::nullopt;
   const Signs* first = later->first;
-  // Both must have reported after the wait had lasted for late_after_; if a report is older, its worker may
-  // have moved on.
+  // Both workers must have reported after the wait had lasted for late_after_. If a report is older, its
+  // worker may have continued since.
   if (std::min(*signs.reported, *first->reported) - first->call_since < late_after_) return std::nullopt;
   const auto num_waiting = waiting.end() - later;
   const long waited = WholeSeconds(now - first->call_since);
@@ -156,8 +156,8 @@ std::optional<Finding> HangWatch::FindLate(const Signs& signs, const std::vector
       fmt::format("holds up {} for {} s", whom, waited), first->call_since};
 }
 
-/// Returns a finding if no worker uses a processor. This is for workers whose engine does not report, so that
-/// it is unknown which worker the others wait for.
+/// Returns a finding if no worker uses a processor. This finds hangs of workers whose engines do not report,
+/// for which it is unknown which worker the others wait for.
 std::optional<Finding> HangWatch::FindIdle(const std::vector<std::optional<Signs>>& workers,
                                            std::optional<TimePoint> round_ended, TimePoint now) const {
   if (round_ended && now - *round_ended < idle_after_) return std::nullopt;
@@ -190,7 +190,7 @@ std::vector<Finding> HangWatch::Look(const std::vector<std::optional<Signs>>& wo
   troubles_.assign(workers.size(), "");
   bool any = false;
   const std::vector<Waiting> waiting = WhoWaits(workers, round_ended);
-  std::optional<std::string> learned;  // from the first worker that continues
+  std::optional<std::string> learned;  // the text of the first worker that continues
   for (std::size_t i = 0; i < workers.size(); ++i) {
     std::optional<Finding> finding;
     if (workers[i]) finding = FindIn(*workers[i], now);
@@ -210,7 +210,7 @@ std::vector<Finding> HangWatch::Look(const std::vector<std::optional<Signs>>& wo
       findings.push_back({Finding::Kind::kGoesOn, i, std::move(text)});
     }
   }
-  // If a worker already has a finding, idle workers are not reported: they are waiting for it.
+  // If a worker has a finding, idle workers are not reported: they are probably waiting for it.
   const auto idle = any ? std::nullopt : FindIdle(workers, round_ended, now);
   if (idle && !std::exchange(all_idle_since_, idle->since)) findings.push_back(*idle);
   if (const auto since = idle ? std::nullopt : std::exchange(all_idle_since_, std::nullopt)) {

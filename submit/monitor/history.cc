@@ -30,9 +30,10 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-/// Raise this if the file changes in a way that current readers would misunderstand.
+/// The version of the record's format. Must be raised if a change would make existing readers misunderstand
+/// the file.
 constexpr int kFormat = 1;
-/// Length of "20261127T010203Z-", which precedes the pid.
+/// The length of the part of an ID that precedes the pid, as in "20261127T010203Z-".
 constexpr std::size_t kTimeLength = 17;
 
 std::tm Utc(std::chrono::system_clock::time_point when) {
@@ -62,8 +63,8 @@ bool AllDigits(std::string_view text) {
 }
 
 /// Writes the file under a temporary name and renames it, so that no reader sees a partial file. Only the
-/// user may read it: commands may contain secrets. Returns the file, which is locked if `locks` is set and
-/// the file system supports locks.
+/// user may read it, because commands may contain secrets. Returns the file, which is locked if `locks` is
+/// set and the file system supports locks. Throws std::system_error.
 template <typename MakeText>
 posix::Descriptor WriteWhole(const fs::path& path, bool locks, const MakeText& make_text) {
   const std::string aside = path.string() + ".new";
@@ -89,8 +90,8 @@ fs::path FileOf(const std::string& folder, const std::string& id, std::string_vi
   return fs::path(folder) / (id + std::string(ending));
 }
 
-/// Removes the oldest records with their log folders. The record of a job that still writes to its log folder
-/// stays.
+/// Removes the oldest records with their log folders, except those of jobs that still write to their log
+/// folder.
 void RemoveOutdated(const fs::path& folder) {
   std::vector<std::string> names;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {

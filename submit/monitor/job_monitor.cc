@@ -14,20 +14,20 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-/// The period that makes_wait_now covers.
+/// The approximate period that WorkerSnapshot::makes_wait_now covers.
 constexpr seconds kLately{30};
 constexpr seconds kBetweenWaits{5};
-/// A process that uses at least this share of a core is busy. The timers of a sleeping process use less.
+/// A process that uses at least this many cores is busy. The timers of a sleeping process use less.
 constexpr double kBusyCores = 0.01;
-/// In seconds; longer reported times are implausible and reduced to this.
+/// Limit on reported durations, in seconds. Longer ones are implausible and are reduced to it.
 constexpr double kLongest = 1e8;
-/// A worker's report on data that it reads is outdated after this time.
+/// If a worker has not reported for this long (or for three report intervals, if they are longer), it no
+/// longer counts as reading data.
 constexpr seconds kReadingIsOld{20};
-/// A source of round numbers is considered silent if it has given none for this long, while the other source
-/// has.
+/// A source of round numbers is considered silent if it has given none for this long while the other source
+/// has given at least two.
 constexpr seconds kSourceIsSilent{10};
-/// Without another setting, workers report at intervals that give at most this many reports per second in
-/// total.
+/// Unless another interval is set, all workers together send at most this many reports per second.
 constexpr int kReportsPerSecond = 256;
 /// Longer stacks are truncated.
 constexpr std::size_t kMostStackBytes = std::size_t{32} << 10;
@@ -180,8 +180,8 @@ bool JobMonitor::JoiningTakesLong(TimePoint now) {
   return joining_was_told_;
 }
 
-/// Returns the index of the worker with this task id, or nullopt. (Only workers have task ids that the
-/// tracker knows.)
+/// Returns the index of the worker with this task ID, or nullopt. The tracker knows only the task IDs of
+/// workers.
 std::optional<std::size_t> JobMonitor::WorkerOf(const std::string& task_id) const {
   std::size_t task = 0;
   const auto [end, error] = std::from_chars(task_id.data(), task_id.data() + task_id.size(), task);
@@ -193,7 +193,7 @@ std::optional<std::size_t> JobMonitor::WorkerOf(const std::string& task_id) cons
 
 void JobMonitor::Reported(const wire::WorkerReport& report, TimePoint now) {
   const auto index = WorkerOf(report.task_id);
-  // The report may be from a worker that has ended in the meantime, or from another job.
+  // The worker may have ended in the meantime, or may not belong to this job.
   if (!index || !workers_[*index].runs_since) return;
   Worker& worker = workers_[*index];
   WorkerSnapshot& shown = job_.workers[*index];
@@ -201,7 +201,7 @@ void JobMonitor::Reported(const wire::WorkerReport& report, TimePoint now) {
   const std::chrono::duration<double> every(std::clamp(report.every, 0.0, kLongest));
   worker.report_gap = std::max(worker.report_gap, std::chrono::duration_cast<TimePoint::duration>(every));
   worker.reported = now;
-  // With XGBoost's own collectives, the report is the only source of the rank.
+  // Usually, the rank is already known (Assigned).
   if (!shown.rank && report.rank >= 0) shown.rank = report.rank;
   if (shown.host.empty()) shown.host = report.host;
   if (shown.state == WorkerState::kStarting && report.rank >= 0) shown.state = WorkerState::kRunning;
@@ -241,7 +241,7 @@ void JobMonitor::Sampled(std::size_t index, const ProcessSample& sample, TimePoi
   WorkerSnapshot& shown = job_.workers[index];
   if (!worker.runs_since) return;
   ProcessSample seen = sample;
-  // Our own debugger stops the process briefly; its earlier state is kept.
+  // A debugger started by dmlc-submit stops the process briefly. This is ignored: the earlier state is kept.
   if (worker.is_dumped && seen.state == 't') seen.state = shown.sample ? shown.sample->state : '?';
   if (!shown.sample || shown.sample->state != seen.state) worker.state_since = now;
   if (shown.sample && worker.sampled && now > *worker.sampled) {
@@ -312,7 +312,7 @@ void JobMonitor::Printed(std::string_view line, TimePoint now) {
   if (const auto evaluation = ParseEvaluation(line)) {
     printed_.Say(now, reported_);
     AddEvaluation(evaluation->round, evaluation->metrics, now);
-    // XGBoost counts printed rounds from 0, starting over after a restart; reports are exact.
+    // Reports take precedence, because XGBoost counts printed rounds from 0 and starts over after a restart.
     if (!reported_.Speaks(printed_, now)) SetRound(evaluation->round, now);
   }
 }
@@ -323,12 +323,12 @@ void JobMonitor::TakeProgress(std::size_t index, const wire::ReportedProgress& p
                       shown.progress->metrics != progress.metrics;
   shown.progress = progress;
   if (progress.of > 0) job_.rounds = progress.of;
-  // The first worker with progress represents all workers; the others may be slightly behind.
+  // The first worker that reports progress represents all workers; the others may be slightly behind.
   const auto speaker = std::find_if(job_.workers.begin(), job_.workers.end(),
                                     [](const WorkerSnapshot& worker) { return worker.progress.has_value(); });
   if (!is_new || speaker->index != index) return;
   reported_.Say(now, printed_);
-  // A report without metrics may lag behind the printed lines and would discard the newest of them.
+  // A report without metrics may lag behind the printed lines. Adding it would discard later evaluations.
   if (!progress.metrics.empty() || !printed_.Speaks(reported_, now)) {
     AddEvaluation(progress.round, progress.metrics, now);
   }

@@ -1,7 +1,7 @@
-// Collects the state of a job while it runs: from the job's policy (job/supervisor.h) and tracker, the
-// workers' reports (wire/report.h), their hosts' samples (process/sample.h) and the boosters' output. A state
-// machine without I/O: the time is an argument, warnings are returned as findings, and the state to display
-// as a snapshot.
+// Collects the state of a job while it runs: from events of its processes and its tracker, the workers'
+// reports (wire/report.h), samples of the processes (process/sample.h), and the evaluations that training
+// programs print. A state machine without I/O: the time is an argument, warnings are returned as findings,
+// and the state to display is returned as a snapshot.
 #pragma once
 
 #include <chrono>
@@ -27,23 +27,23 @@ struct MonitorOptions {
   std::chrono::milliseconds hang_timeout{std::chrono::minutes(1)};  ///< zero: no hang detection
   std::chrono::milliseconds sample_interval{std::chrono::seconds(5)};
   bool joins = true;          ///< whether the tracker reports the workers that join
-  JobTrace* trace = nullptr;  ///< receives the events that it needs; must outlive the monitor
+  JobTrace* trace = nullptr;  ///< receives the job's events, unless null; must outlive the monitor
 };
 
 class JobMonitor {
  public:
-  /// `job`: the constant part of the snapshots. `plan`: the job's processes.
+  /// `job`: the members of the snapshots that are known from the beginning. `plan`: the job's processes.
   JobMonitor(JobSnapshot job, const MonitorOptions& options, const std::vector<PlannedProcess>& plan,
              TimePoint now);
 
-  // Events. `now` never decreases.
+  // Events. `now` must never decrease.
   void Started(std::size_t index, const submit::Started& where, TimePoint now);
   void Located(std::size_t index, const submit::Started& where, TimePoint now);
   void Exited(std::size_t index, const ExitStatus& status, TimePoint now);
   /// All processes are being stopped.
   void StopBegins();
   /// All processes have ended, and the whole job will be restarted. `culprit`: the process that caused the
-  /// restart.
+  /// restart, if known.
   void AttemptEnded(const std::string& why, std::optional<std::size_t> culprit, TimePoint now);
   /// The whole job is restarted.
   void BeginsAgain(TimePoint now);
@@ -55,37 +55,38 @@ class JobMonitor {
   void Sampled(std::size_t index, const ProcessSample& sample, TimePoint now);
   /// The process wrote to its standard output or standard error.
   void Wrote(std::size_t index, TimePoint now);
-  /// The worker of this rank printed through the tracker. Ranks outside the job are ignored.
+  /// The worker of this rank printed through the tracker. Unknown ranks are ignored.
   void WroteByTracker(int rank, TimePoint now);
-  /// dmlc-submit's debugger begins or ends reading the process's stack; the process is stopped meanwhile.
+  /// A debugger started by dmlc-submit begins or ends reading the process's stacks. The process is stopped
+  /// meanwhile.
   void Dumped(std::size_t index, bool begins);
-  /// The stacks of the process, as shown by the debugger; long text is truncated.
+  /// The stacks of the process have been read; long text is truncated.
   void TookStack(std::size_t index, const std::string& text);
-  /// Reading output, and with it samples from other hosts, is paused or resumed.
+  /// Reading the output of processes, and with it the samples from other hosts, is paused or resumed.
   void OutputPaused(bool paused, TimePoint now);
-  /// No further reports will arrive: the workers have left the job.
+  /// The tracker has finished the job, so no further reports will arrive.
   void ReportsEnd();
-  /// dmlc-submit was suspended for `how_long` and received nothing from the workers.
+  /// dmlc-submit was suspended for `how_long`, and received nothing from the workers in this time.
   void StoodStill(TimePoint::duration how_long);
-  /// Whether this worker's standard output counts as the job's: the worker is rank 0, or the first worker if
-  /// it has no rank yet.
+  /// Whether this worker's standard output counts as the job's output: true for rank 0, and for the first
+  /// worker as long as it has no rank.
   bool Speaks(std::size_t index) const;
   /// Handles a line that was printed through the tracker, or by the worker for which Speaks is true. The line
   /// is parsed for evaluations.
   void Printed(std::string_view line, TimePoint now);
-  /// A message about the job that was shown to the user.
+  /// A message about the job has been shown to the user.
   void Said(const std::string& severity, const std::string& text, TimePoint now);
-  /// `culprit`: the process that made the job fail.
+  /// The job is over. `culprit`: the process that made the job fail, if known.
   void Finished(int exit_code, const std::string& story, std::optional<std::size_t> culprit, TimePoint now);
 
-  /// Looks for hangs, and updates the state and the trouble of each worker in the snapshots.
+  /// Finds hangs (HangWatch::Look), and updates the state and the trouble of each worker in the snapshots.
   std::vector<Finding> Look(TimePoint now);
-  /// Returns true, once, if workers have waited for others to join for as long as the hang timeout.
+  /// Returns true, once per wait, if workers have waited for others to join for as long as the hang timeout.
   bool JoiningTakesLong(TimePoint now);
 
   JobSnapshot Snapshot(TimePoint now) const;
-  /// The current usage of each process, in the plan's order; zero for processes that are not running or not
-  /// sampled yet.
+  /// Returns the current usage of each process, in the plan's order; zero for processes that are not running
+  /// or have not been sampled yet.
   std::vector<Usage> UsageNow() const;
   double SecondsAt(TimePoint time) const;
   /// The index of the first worker, which may have any rank.
@@ -101,13 +102,13 @@ class JobMonitor {
     int starts = 0;  ///< number of starts since the job began or was restarted
     TimePoint state_since, busy;
     std::optional<TimePoint> sampled = {}, sampled_first = {}, reported = {};
-    std::optional<TimePoint> heard = {};  ///< when its host was last heard from
+    std::optional<TimePoint> heard = {};  ///< when the latest sample arrived, plus pauses since then
     std::optional<TimePoint> sampled_before = {}, printed = {};
     TimePoint::duration report_gap{0};
     TimePoint call_since;
     bool is_dumped = false;
   };
-  /// The time for which each rank had made others wait, up to `when`.
+  /// The time for which each rank had made others wait until `when`.
   struct Waits {
     TimePoint when;
     std::vector<double> seconds;
@@ -150,7 +151,7 @@ class JobMonitor {
   std::optional<TimePoint> round_ended_;
   bool restarted_ = false;  ///< whether any process was restarted since the latest evaluation
   RoundSource printed_, reported_;
-  double round_seconds_ = 0;  ///< when the latest round was reported
+  double round_seconds_ = 0;  ///< when job_.round was last set, since the job began
   std::optional<TimePoint> finished_;
 };
 

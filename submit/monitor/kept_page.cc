@@ -22,7 +22,7 @@ void Replace(std::string& text, std::string_view what, std::string_view with) {
 
 std::string KeptPage(const JobSnapshot& job, const OutputHistory& output, const UsageHistory& usage) {
   std::string page(PageHtml());
-  // Every "<" in the JSON is escaped, so nothing in it ends the element.
+  // Every "<" in the JSON is escaped (json_text.h), so the JSON cannot end the script element.
   std::string data = R"(<script id="kept" type="application/json">{"state":)";
   data += PageState(job);
   data += ",\"usage\":";

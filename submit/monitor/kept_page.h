@@ -1,5 +1,5 @@
-// The page of a finished job as a single file for any browser: it contains the state and the last output, and
-// loads nothing else. Does no I/O.
+// The page of a finished job as a single HTML file, which any browser can open: it contains the job's state
+// and the last output, and loads nothing else. Does no I/O.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace warren::submit {
 
-/// The page with each process's last output lines, at most kMaxKeptLines in total.
+/// Returns the page with each process's last output lines, at most kMaxKeptLines in total.
 std::string KeptPage(const JobSnapshot& job, const OutputHistory& output, const UsageHistory& usage);
 
 inline constexpr std::size_t kMaxKeptLines = 20'000;

@@ -9,7 +9,7 @@
 namespace warren::submit {
 namespace {
 
-/// A smaller share of the time is not reported.
+/// The smallest share of the time for which StragglerSentence is not empty.
 constexpr double kWorthSaying = 0.05;
 constexpr std::size_t kMostShownMetrics = 3;
 
@@ -130,7 +130,7 @@ std::string StragglerSentence(const JobSnapshot& job, bool live) {
 }
 
 std::string LiveLine(const JobSnapshot& job, int width) {
-  // Ordered by importance, most important first; `place` is the position in the line.
+  // The pieces, the most important one first; `place` is the position in the line.
   struct Piece {
     int place;
     std::string text;

@@ -7,15 +7,15 @@
 
 namespace warren::submit {
 
-/// The status line: at most `width` characters, without a newline; the least important parts are left out
-/// first.
+/// The status line, without a newline: at most `width` bytes. If it would be longer, the least important
+/// parts are left out.
 std::string LiveLine(const JobSnapshot& job, int width);
 
 /// Formats a duration as "4:07" or "1:02:03".
 std::string ClockTime(double seconds);
 
-/// "rank 3 made the others wait 41 % of the time", for the rank with the largest share; empty if that share
-/// is negligible. `live`: about the last half minute, in the present tense.
+/// "rank 3 made the others wait 41 % of the time", for the rank with the largest share; empty if the share is
+/// below 5 %. `live`: about the last half minute and in the present tense, instead of about the whole job.
 std::string StragglerSentence(const JobSnapshot& job, bool live);
 
 }  // namespace warren::submit

@@ -9,7 +9,7 @@
 namespace warren::submit {
 namespace {
 
-/// The process id of the job's own events, greater than every rank.
+/// The process ID of the job's own events. Reports whose rank is not lower are ignored.
 constexpr int kJob = 1 << 20;
 
 std::string Quoted(std::string_view text) {
@@ -20,7 +20,7 @@ std::int64_t Nanoseconds(tracker::TimePoint time) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
 }
 
-/// The time in microseconds, with three decimals.
+/// Formats the time as microseconds with three decimals.
 std::string Microseconds(std::int64_t nanoseconds) {
   return fmt::format("{}{}.{:03}", nanoseconds < 0 ? "-" : "", std::abs(nanoseconds / 1000),
                      std::abs(nanoseconds % 1000));

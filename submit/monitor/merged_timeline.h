@@ -1,7 +1,7 @@
-// Merges the traces of a job's workers on one clock, in Chrome's trace event format, which Perfetto and
-// chrome://tracing open. ("Trace Event Format", by the Chromium project.) Does no I/O.
+// Merges the timeline events of a job's workers, whose times are on the tracker's clock. The result is in
+// the Trace Event Format of the Chromium project, which Perfetto and chrome://tracing open. Does no I/O.
 //
-// The text written so far can be opened at any time, since readers do not need the end of the list.
+// The text is valid at any time, because readers do not require the end of the list.
 #pragma once
 
 #include <cstddef>
@@ -18,12 +18,13 @@ namespace warren::submit {
 
 class MergedTimeline {
  public:
-  /// `began`: time 0 of the timeline.
+  /// `began`: the time shown as 0.
   explicit MergedTimeline(tracker::TimePoint began);
 
-  /// Adds a worker's report; a restarted worker continues on the same lines of the timeline.
+  /// Adds the events of a worker's report. All events of a rank share its lines of the timeline, even after
+  /// the worker was restarted.
   void Add(const wire::WorkerReport& report);
-  /// Marks an event of the whole job: "round 12", "worker 3 was started again".
+  /// Adds an event of the whole job, such as "worker 3 was started again".
   void Mark(std::string_view what, tracker::TimePoint when);
   /// Ends the list of events.
   void Finish();

@@ -21,7 +21,7 @@ using Label = std::pair<std::string_view, std::string_view>;
 constexpr std::array kStates = {WorkerState::kWaiting, WorkerState::kStarting,  WorkerState::kRunning,
                                 WorkerState::kStuck,   WorkerState::kSucceeded, WorkerState::kFailed};
 
-/// Appends a label's value as UTF-8, with characters that would end it escaped.
+/// Appends a label's value as valid UTF-8, with the escapes that the format requires.
 void AppendValue(std::string& text, std::string_view value) {
   for (const char c : wire::PrintableLines(value)) {
     if (c == '\n') {
@@ -43,10 +43,11 @@ std::string LabelsOf(std::initializer_list<Label> labels) {
   return text;
 }
 
-/// The text of the metrics, one family after the other.
+/// Builds the text of the metrics, one family after the other.
 class Exposition {
  public:
-  /// Begins a family of metrics, e.g. "warren_round". `unit`: the suffix of its name; may be empty.
+  /// Begins a family of metrics. `name`: e.g. "warren_job_elapsed_seconds". `unit`: the last part of the name
+  /// if it is a unit, otherwise empty.
   void Begin(std::string_view name, std::string_view type, std::string_view unit, std::string_view help) {
     name_ = name;
     is_counter_ = type == "counter";
@@ -60,7 +61,7 @@ class Exposition {
     Append("{}{}", name_, suffix_);
     if (!labels.empty()) text_.append("{").append(labels).append("}");
     text_ += ' ';
-    if (is_counter_ && !(std::isfinite(value) && value >= 0)) value = 0;  // counters are finite, >= 0
+    if (is_counter_ && !(std::isfinite(value) && value >= 0)) value = 0;  // other values would be invalid
     if (std::isnan(value)) {
       text_ += "NaN\n";
     } else if (std::isinf(value)) {
@@ -122,7 +123,7 @@ void AddJob(Exposition& out, const JobSnapshot& job) {
   out.Add("", job.rows_per_second);
 }
 
-/// Adds the metrics of the latest round that has evaluations.
+/// Adds the latest evaluation.
 void AddEvaluation(Exposition& out, const JobSnapshot& job) {
   if (job.evaluations.empty()) return;
   const Evaluation& latest = job.evaluations.back();
@@ -153,7 +154,7 @@ void AddStates(Exposition& out, const JobSnapshot& job) {
   if (any) add("server", "warren_servers", "Parameter servers by state.");
 }
 
-/// Adds the metrics that have one value for each process. `labels`: the labels of each process.
+/// Adds the metrics that have one value per process. `labels`: the labels of each process.
 void AddProcesses(Exposition& out, const JobSnapshot& job, const std::vector<std::string>& labels) {
   const auto add = [&](std::string_view name, std::string_view type, std::string_view unit,
                        std::string_view help, auto value) {
@@ -207,8 +208,8 @@ void AddTraffic(Exposition& out, const JobSnapshot& job, const std::vector<std::
 }  // namespace
 
 std::string OpenMetrics(const JobSnapshot& job) {
-  // Each process is identified by its worker name, since its rank, which users know it by, is unknown at
-  // first.
+  // Users know a process by its rank, but the rank is unknown at first. So the label "worker" identifies the
+  // process.
   std::vector<std::string> labels;
   labels.reserve(job.workers.size());
   for (const WorkerSnapshot& worker : job.workers) {

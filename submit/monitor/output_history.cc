@@ -10,8 +10,7 @@
 namespace warren::submit {
 namespace {
 
-/// Limit on the data that one query searches, since queries are answered in the thread that serves the
-/// tracker.
+/// Limit on the data that one query searches, because queries run in the thread that serves the tracker.
 constexpr std::size_t kMaxSearchedBytes = std::size_t{4} << 20;
 
 char LowerCase(char c) {
@@ -28,7 +27,8 @@ std::size_t CostOf(const OutputLine& line) {
   return sizeof(line) + line.text.size();
 }
 
-/// A process and the number of its oldest lines that have not been searched yet.
+/// The position of a search in the lines of a process: `left` lines, the oldest ones, have not been searched
+/// yet.
 struct Cursor {
   std::size_t process;
   std::size_t left;
@@ -64,7 +64,7 @@ void OutputHistory::Add(std::size_t process, Stream stream, std::string_view lin
 }
 
 std::string OutputHistory::Json(const OutputQuery& query) const {
-  // The top of the queue is the process with the latest line that has not been searched yet.
+  // The top of the queue is the process that has the latest line not searched yet.
   const auto number = [&](const Cursor& c) { return of_[c.process].lines[c.left - 1].number; };
   const auto older = [&](const Cursor& a, const Cursor& b) { return number(a) < number(b); };
   std::priority_queue<Cursor, std::vector<Cursor>, decltype(older)> next(older);

@@ -46,7 +46,7 @@ void AppendJson(std::string& json, const std::optional<Value>& value) {
   }
 }
 
-// Members that are lists: each entry is written as an array, the shortest form.
+// Members that are lists. Each entry is written as an array, which is the shortest form.
 
 void AppendJson(std::string& json, const std::vector<wire::ReportedTraffic>& traffic) {
   json += '[';
@@ -66,14 +66,16 @@ void AppendJson(std::string& json, const std::vector<wire::ReportedTraffic>& tra
   json += ']';
 }
 
-/// The tree of a world of this many ranks. It is drawn only if it is small.
+/// The tree of links (tracker/topology.h) of this many ranks. It is drawn only if there are at most
+/// kMaxDrawnRanks.
 struct Tree {
   int ranks = 0;
   friend bool operator==(const Tree& a, const Tree& b) { return a.ranks == b.ranks; }
 };
 constexpr int kMaxDrawnRanks = 512;
 
-/// Appends a list with each rank's parent; the list is empty if there are more than kMaxDrawnRanks ranks.
+/// Appends a list with each rank's parent (-1 for rank 0). The list is empty if there are more than
+/// kMaxDrawnRanks ranks.
 void AppendJson(std::string& json, Tree tree) {
   json += '[';
   if (tree.ranks > 0 && tree.ranks <= kMaxDrawnRanks) {
@@ -94,7 +96,7 @@ bool Same(const std::vector<wire::ReportedTraffic>& a, const std::vector<wire::R
                     });
 }
 
-/// NaN equals NaN, so that such a metric does not count as changed in every update.
+/// NaN equals NaN here. Otherwise, a metric that is NaN would count as changed in every update.
 bool Same(double a, double b) {
   return a == b || (std::isnan(a) && std::isnan(b));
 }
@@ -104,7 +106,7 @@ bool Same(const Value& a, const Value& b) {
   return a == b;
 }
 
-/// A member of the JSON object made from a `Whole`.
+/// A member of the JSON object for a `Whole`, which is the job or a worker.
 template <typename Whole>
 struct Member {
   std::string_view name;
@@ -112,7 +114,7 @@ struct Member {
   void (*append)(std::string&, const Whole&);
 };
 
-/// The member with this name; `Get` returns its value and captures nothing.
+/// Makes the member with this name; `Get` returns its value and captures nothing.
 template <typename Whole, typename Get>
 constexpr Member<Whole> MemberOf(std::string_view name, Get) {
   return {name, [](const Whole& a, const Whole& b) { return Same(Get{}(a), Get{}(b)); },
@@ -170,7 +172,7 @@ constexpr std::array kWorkerMembers = {
     OfWorker("cores", [](const WorkerSnapshot& w) { return Tenths(w.cores_used); }),
     OfWorker("cpu", [](const WorkerSnapshot& w) { return w.sample ? std::round(w.sample->cpu_seconds) : 0; }),
     OfWorker("mib", [](const WorkerSnapshot& w) { return w.sample ? Mebibytes(w.sample->resident_bytes) : 0; }),
-    // Collectives. The time in a call is rounded down to seconds, since only long times matter.
+    // Collectives. The time in a call is rounded down to whole seconds, because only long times matter.
     OfWorker("call", [](const WorkerSnapshot& w) { return w.call ? std::string_view(w.call->name) : ""; }),
     OfWorker("inside", [](const WorkerSnapshot& w) {
       return w.call && w.call->inside ? std::floor(w.call->seconds) : -1; }),
@@ -259,7 +261,7 @@ bool SameEvaluation(const Evaluation& a, const Evaluation& b) {
                                               });
 }
 
-/// The evaluations of rounds that are new or differ from `before`; std::nullopt if rounds have disappeared.
+/// The evaluations that are new or differ from `before`; nullopt if rounds have disappeared.
 std::optional<std::vector<Evaluation>> ChangedEvaluations(const std::vector<Evaluation>& before,
                                                           const std::vector<Evaluation>& now) {
   std::vector<Evaluation> changed;
@@ -274,8 +276,8 @@ std::optional<std::vector<Evaluation>> ChangedEvaluations(const std::vector<Eval
   return changed;
 }
 
-/// Index of the first event after the last one of `before`. Events have no numbers, and the oldest are
-/// dropped; if several events equal that event, the latest of them counts.
+/// The index of the first event after the last event of `before`. That event must be searched for, because
+/// events have no numbers and the oldest are dropped. If several events equal it, the latest of them counts.
 std::size_t FirstNewEvent(const std::vector<JobEvent>& before, const std::vector<JobEvent>& now) {
   if (before.empty()) return 0;
   const JobEvent& last = before.back();

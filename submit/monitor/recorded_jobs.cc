@@ -24,14 +24,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Larger files are not read: dmlc-submit does not write any.
+/// Limit on the size of a file. Larger files are not read, because dmlc-submit does not write such files.
 constexpr std::size_t kMostBytes = std::size_t{64} << 20;
 
-/// Limit on the length of a list, since the commands of jobs can be long.
+/// Limit on the length of the list of jobs, whose commands can be long.
 constexpr std::size_t kMostListBytes = std::size_t{8} << 20;
 
-/// Opens a regular file of this user of at most kMostBytes. Returns an empty descriptor if there is no such
-/// file.
+/// Opens the file if it is a regular file of this user and of at most kMostBytes; otherwise returns an empty
+/// descriptor.
 posix::Descriptor OpenOwn(const std::string& path) {
   posix::Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat status {};
@@ -58,7 +58,8 @@ std::optional<std::string> ReadOwn(const std::string& path) {
   return file ? TextOf(file) : std::nullopt;
 }
 
-/// Whether a process holds the lock on the file; nullopt if the file system does not support locks.
+/// Whether a process holds the lock on the file; nullopt if this cannot be determined, e.g. because the file
+/// system does not support locks.
 std::optional<bool> IsHeld(const posix::Descriptor& file) {
   if (flock(file.get(), LOCK_SH | LOCK_NB) == 0) return false;
   return errno == EWOULDBLOCK ? std::optional(true) : std::nullopt;
@@ -84,7 +85,7 @@ std::string RecordedJobsJson(const std::string& folder, std::size_t most) {
   for (const std::string& id : ids) {
     const posix::Descriptor file = OpenOwn(PathOf(folder, id, kRecordEnding));
     const std::optional<std::string> text = file ? TextOf(file) : std::nullopt;
-    if (!text) continue;  // cannot be read, or was removed in the meantime
+    if (!text) continue;  // not readable, or removed in the meantime
     if (++listed > most || json.size() + text->size() > kMostListBytes) break;
     const std::optional<bool> is_held = IsHeld(file);
     json += json.back() == '[' ? "{\"id\":" : ",{\"id\":";

@@ -15,7 +15,7 @@ namespace warren::submit {
 
 TimelineFile::TimelineFile(std::string path, tracker::TimePoint began)
     : path_(std::move(path)), timeline_(began) {
-  // The file is private, since its events repeat program output.
+  // The file is private, because log messages in it may quote the output of programs.
   const posix::Descriptor made = posix::OpenPrivate(path_.c_str(), O_TRUNC);
   if (made) file_.open(path_, std::ios::trunc);
   if (!made || !file_)

@@ -1,5 +1,5 @@
-// Writes a job's timeline (merged_timeline.h) to a file. If a write fails, this text and all later text is
-// lost, with one warning; the job continues.
+// Writes a job's timeline (merged_timeline.h) to a file. If a write fails, one warning is logged, and this
+// text and all later text are lost. The job continues.
 #pragma once
 
 #include <fstream>

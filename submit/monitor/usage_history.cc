@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t kMostValues = 60'000;
 constexpr std::size_t kLeastPoints = 30;
 constexpr std::size_t kMostPoints = 240;
-/// Tolerance in seconds: timers may fire this early.
+/// Tolerance in IsDue, in seconds: timers may fire this early.
 constexpr double kEarly = 0.1;
 
 /// Appends a list of `count` elements; `append(i)` appends the element i.

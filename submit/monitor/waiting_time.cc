@@ -5,8 +5,8 @@
 namespace warren::submit {
 namespace {
 
-/// Maximum number of kept entries. If there are more, e.g. because a rank does not report, the oldest calls
-/// are forgotten.
+/// The maximum number of entries in calls that are not settled. If there are more, e.g. because a rank does
+/// not report, the oldest calls are discarded.
 constexpr std::size_t kMostKept = std::size_t{1} << 18;
 
 }  // namespace
@@ -16,10 +16,10 @@ WaitingTime::WaitingTime(std::size_t world_size) : ranks_(world_size) {}
 void WaitingTime::Add(std::size_t rank, const std::vector<wire::ReportedWait>& waits,
                       std::uint64_t last_ended) {
   if (rank >= ranks_.size()) return;
-  if (last_ended < ranks_[rank].last_ended) BeginAgain();  // this rank, or all ranks, restarted counting
+  if (last_ended < ranks_[rank].last_ended) BeginAgain();  // the rank counts from 1 again
   const std::uint64_t before = ranks_[rank].last_ended;
   for (const wire::ReportedWait& wait : waits) {
-    // The calls of repeated or late entries are already settled.
+    // Earlier reports of this rank have covered the calls up to `before`.
     if (wait.call <= before || !(wait.seconds > 0)) continue;
     calls_[wait.call].seconds.emplace_back(rank, wait.seconds);
     ++num_kept_;
@@ -55,8 +55,8 @@ void WaitingTime::SettleUpTo(std::uint64_t number) {
 
 void WaitingTime::Settle(const Call& call) {
   if (ranks_.size() < 2) return;
-  // A rank that reported nothing spent too little time in the call to count. If there are several, the last
-  // one is unknown.
+  // A rank that reported nothing spent too little time in the call to count. If there are several such ranks,
+  // it is unknown which of them arrived last.
   const std::size_t silent = ranks_.size() - std::min(call.seconds.size(), ranks_.size());
   double shortest = 0;
   double longest = 0;

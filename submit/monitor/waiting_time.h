@@ -21,16 +21,16 @@ class WaitingTime {
 
   /// Adds a report of `rank`, whose reports now cover all calls up to `last_ended`.
   void Add(std::size_t rank, const std::vector<wire::ReportedWait>& waits, std::uint64_t last_ended);
-  /// Called when the ranks have restarted counting their calls. Settled calls stay; the others are discarded.
+  /// Called when the ranks start counting their calls from 1 again. Discards calls that are not settled.
   void BeginAgain();
-  /// Discards calls up to `last_ended`. Called if a rank had more to report than fits in a report, so that
-  /// the last rank to arrive in each of these calls is unknown.
+  /// Discards the calls up to `last_ended`. Called if a rank had more to report than fits in a report: it is
+  /// then unknown which rank arrived last in these calls.
   void Forget(std::uint64_t last_ended);
 
-  /// The seconds that this rank has waited for other ranks since the job began.
+  /// The time that this rank has waited for other ranks since the job began, in seconds.
   double Waited(std::size_t rank) const { return ranks_[rank].waited; }
-  /// The seconds that this rank made others wait: the longest wait of any other rank, summed over the calls
-  /// in which this rank arrived last.
+  /// The time that this rank has made others wait, in seconds: the longest wait of any other rank, summed
+  /// over the calls in which this rank arrived last.
   double MadeWait(std::size_t rank) const { return ranks_[rank].made_wait; }
 
  private:
@@ -49,7 +49,7 @@ class WaitingTime {
 
   std::vector<Rank> ranks_;
   std::map<std::uint64_t, Call> calls_;
-  std::size_t num_kept_ = 0;  ///< total number of entries of all calls
+  std::size_t num_kept_ = 0;  ///< total number of entries in calls_
 };
 
 }  // namespace warren::submit

@@ -27,7 +27,7 @@ WebAddress ParseWebAddress(const std::string& text) {
     host = std::string_view(text).substr(0, colon);
     const bool in_brackets = host.size() > 2 && host.front() == '[' && host.back() == ']';
     if (in_brackets) host = host.substr(1, host.size() - 2);
-    // Without brackets, it is ambiguous which colon precedes the port.
+    // In an IPv6 address without brackets, the colon before the port could be any of them.
     if (!in_brackets && host.find_first_of(":[]") != std::string_view::npos) host = {};
     address.host = host;
   }

@@ -1,4 +1,4 @@
-// The address at which a job's metrics or page are served: [HOST:]PORT.
+// The address at which a job's metrics or page are served: HOST:PORT or PORT.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct WebAddress {
 /// Parses "9100", "0.0.0.0:9100" or "[::1]:0". Throws a std::runtime_error that shows the expected form.
 WebAddress ParseWebAddress(const std::string& text);
 
-/// In the form used in URLs: "127.0.0.1:9100", "[::1]:9100".
+/// Formats the address as in URLs: "127.0.0.1:9100", "[::1]:9100".
 std::string ToText(const WebAddress& address);
 
 }  // namespace warren::submit

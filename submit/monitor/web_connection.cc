@@ -17,10 +17,9 @@ namespace http = boost::beast::http;
 
 constexpr int kStreamBufferBytes = 64 << 10;
 constexpr std::uint32_t kMaxHeaderBytes = 8 << 10;
-/// A connection is closed if no complete request arrives for this long. Browsers keep connections open for
-/// further requests.
+/// The time limit for the arrival of a complete request. Browsers keep connections open between requests.
 constexpr std::chrono::seconds kRequestLimit{30};
-/// A reader that accepts no data for this long is gone or stopped.
+/// The time limit for a write. A reader that takes longer is gone or stopped.
 constexpr std::chrono::seconds kWriteLimit{30};
 
 }  // namespace
@@ -74,7 +73,7 @@ void WebConnection::Respond(WebResponse response) {
   response_ = std::move(response);
   response_->keep_alive(keep_alive_);
   response_->prepare_payload();
-  if (is_head_) response_->body().clear();  // its length stays in the header
+  if (is_head_) response_->body().clear();  // the header still contains its length
   stream_.expires_after(kWriteLimit);
   http::async_write(stream_, *response_,
                     [self = shared_from_this()](const beast::error_code& error, std::size_t) {
@@ -86,8 +85,8 @@ void WebConnection::Respond(WebResponse response) {
                     });
 }
 
-/// Ends the connection by shutting down the sending side only. Closing a connection with unread data resets
-/// it, and the answer might be lost.
+/// Shuts down only the sending side, and waits until the peer closes. Closing a connection with unread data
+/// would reset it, and the answer might be lost.
 void WebConnection::EndBehindAnswer() {
   beast::error_code ignored;
   stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
@@ -106,7 +105,7 @@ void WebConnection::ReadToEnd() {
 void WebConnection::BeginStream() {
   is_stream_ = true;
   is_answering_ = false;
-  // Data buffered in the kernel would be outdated by the time a slow reader gets it.
+  // A small buffer, because buffered updates are outdated by the time a slow reader gets them.
   beast::error_code ignored;
   stream_.socket().set_option(asio::socket_base::send_buffer_size(kStreamBufferBytes), ignored);
   WaitForEnd();
@@ -115,11 +114,11 @@ void WebConnection::BeginStream() {
                                           "Content-Type: text/event-stream\r\n"
                                           "Cache-Control: no-store\r\n"
                                           "X-Content-Type-Options: nosniff\r\n"
-                                          "X-Accel-Buffering: no\r\n"  // for proxies
+                                          "X-Accel-Buffering: no\r\n"  // turns off buffering in proxies
                                           "Connection: close\r\n\r\n"));
 }
 
-/// Reads only to notice when a reader of events closes the connection. Readers send nothing more.
+/// Reads only to notice when a reader of events closes the connection. Such readers send nothing.
 void WebConnection::WaitForEnd() {
   stream_.socket().async_read_some(asio::buffer(unwanted_),
                                    [self = shared_from_this()](const beast::error_code& error, std::size_t) {
@@ -142,7 +141,7 @@ void WebConnection::Write(std::shared_ptr<const std::string> piece, bool is_last
 
 void WebConnection::Fail() {
   if (!is_open_) return;
-  const auto self = shared_from_this();  // the owner may release it
+  const auto self = shared_from_this();  // the owner may release its reference
   Close();
   events_.closed(*this);
 }

@@ -1,4 +1,4 @@
-// One connection to the job's web server: successive requests, or a stream of events.
+// A connection to the job's web server: successive requests, or a stream of events.
 #pragma once
 
 #include <boost/asio/ip/tcp.hpp>
@@ -19,13 +19,13 @@ namespace warren::submit {
 
 class WebConnection : public std::enable_shared_from_this<WebConnection> {
  public:
-  /// Callbacks to the owner, called in the io_context's thread.
+  /// Functions of the owner, called in the io_context's thread.
   struct Events {
-    /// Returns the answer, or std::nullopt if the connection has become a stream of events or Respond() will
-    /// be called.
+    /// Returns the answer; nullopt if the connection has become a stream of events, or if Respond() will be
+    /// called later.
     std::function<std::optional<WebResponse>(const WebRequest& request, WebConnection& connection)> answer;
     std::function<void(WebConnection& connection)> ready;   ///< a piece of the stream has been written
-    std::function<void(WebConnection& connection)> closed;  ///< called once, unless Close() was called
+    std::function<void(WebConnection& connection)> closed;  ///< called at most once; not after Close()
   };
 
   WebConnection(boost::asio::ip::tcp::socket socket, Events events);
@@ -41,15 +41,15 @@ class WebConnection : public std::enable_shared_from_this<WebConnection> {
   bool is_idle() const { return written_ == nullptr && !is_answering_; }
   /// Writes a piece of the stream; requires is_idle(). `is_last`: closes the connection afterwards.
   void Write(std::shared_ptr<const std::string> piece, bool is_last = false);
-  /// Makes the connection close after the current answer, instead of reading the next request.
+  /// Makes the connection close after the answer that is in progress, instead of reading the next request.
   void CloseBehindAnswer() { closes_behind_answer_ = true; }
   void Close();
 
-  /// Records that the peer has shown the page's token.
+  /// Records that a request on this connection had the page's token.
   void SetKnowsToken() { seat_.knows_token = true; }
   WebSeat seat() const { return seat_; }
 
-  /// The state that the reader has, or will have after the current write.
+  /// The state that the reader of a stream has, or will have after the current write.
   std::shared_ptr<const JobSnapshot> shown;
   bool was_told_the_end = false;
 
@@ -58,7 +58,7 @@ class WebConnection : public std::enable_shared_from_this<WebConnection> {
 
   void ReadRequest();
   void Answer();
-  /// Answers a request that has a body with an error, and closes the connection.
+  /// Refuses a request that has a body, and closes the connection.
   void RefuseBody();
   void EndBehindAnswer();
   void ReadToEnd();
@@ -74,7 +74,7 @@ class WebConnection : public std::enable_shared_from_this<WebConnection> {
   Events events_;
   WebSeat seat_;
   bool is_stream_ = false;
-  bool is_answering_ = false;  ///< the latest request has not been answered in full
+  bool is_answering_ = false;  ///< whether the latest request has not been answered in full
   bool keep_alive_ = false;    ///< whether the client may send more requests
   bool is_head_ = false;       ///< whether the latest request is a HEAD request
   bool closes_behind_answer_ = false;

@@ -23,7 +23,7 @@ WebResponse Respond(http::status status, const char* type, std::string body) {
   response.set(http::field::content_type, type);
   response.set(http::field::cache_control, "no-store");
   response.set("X-Content-Type-Options", "nosniff");
-  response.set("Referrer-Policy", "no-referrer");  // the first URL contains the token
+  response.set("Referrer-Policy", "no-referrer");  // the URL may contain the token
   response.set(kPolicyName, kPolicy);
   response.body() = std::move(body);
   return response;

@@ -1,4 +1,4 @@
-// Requests to the job's web server, and its responses.
+// The requests to the job's web server, and its responses.
 #pragma once
 
 #include <boost/beast/http/empty_body.hpp>
@@ -12,15 +12,14 @@ namespace warren::submit {
 using WebRequest = boost::beast::http::request<boost::beast::http::empty_body>;
 using WebResponse = boost::beast::http::response<boost::beast::http::string_body>;
 
-/// A response with the headers that protect the page: it is not stored, not shown in frames, and loads
-/// nothing from elsewhere.
+/// A response with headers that protect the page: browsers do not store it, do not show it in frames, and let
+/// it load nothing from elsewhere.
 WebResponse Respond(boost::beast::http::status status, const char* type, std::string body);
-/// A response that says in one line why the request is refused.
+/// A plain-text response with one line that explains why the request is refused.
 WebResponse Refuse(boost::beast::http::status status, std::string why);
-/// Lets any page show the response in a frame. Notebooks on another port or host do so, using a path with the
-/// token.
+/// Lets pages of any origin show the response in a frame, as notebooks on another port or host do.
 void AllowFrames(WebResponse& response);
-/// Isolates the response, a page with inline scripts, from everything else that this server serves.
+/// Isolates the response, which is a page with inline scripts, from everything else that this server serves.
 void Isolate(WebResponse& response);
 
 inline constexpr const char* kHtml = "text/html; charset=utf-8";

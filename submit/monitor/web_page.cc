@@ -40,7 +40,7 @@ WebResponse NotFound() {
   return Refuse(http::status::not_found, "there is no such page");
 }
 
-/// Answers a POST, which changes something.
+/// Answers a POST request, which changes something.
 WebResponse Act(const PageSources& sources, const WebTarget& target) {
   if (target.path == "/cancel" && sources.cancel) {
     sources.cancel();
@@ -53,7 +53,7 @@ WebResponse Act(const PageSources& sources, const WebTarget& target) {
   return Refuse(http::status::method_not_allowed, "only /cancel and /stack accept POST");
 }
 
-/// Answers requests for the user's jobs: /jobs, /jobs/ID/evaluations, /jobs/ID/page.
+/// Answers requests about the user's jobs: /jobs, /jobs/ID/evaluations, /jobs/ID/page.
 PageAnswer AnswerJobs(const PageSources& sources, std::string_view path) {
   if (path == "/jobs") {
     return ReadFiles{[folder = sources.history_folder, own = sources.own_id, token = sources.view_token] {
@@ -113,7 +113,7 @@ PageAnswer AnswerPage(const PageSources& sources, const WebTarget& target, const
     return std::string_view(value.data(), value.size());
   };
   const bool is_jobs = path == "/jobs" || path.starts_with("/jobs/");
-  // Links open the page of another job in a new tab, even links on other sites.
+  // The page of another job is opened by links, which may also be on other sites.
   const bool is_link = is_jobs && path.ends_with("/page");
   if (!is_link && IsOfAnotherOrigin(header("Sec-Fetch-Site")))
     return Refuse(http::status::forbidden, "only the job's own page may request this");

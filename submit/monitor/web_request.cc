@@ -27,7 +27,7 @@ std::string Decoded(std::string_view text) {
   return decoded;
 }
 
-/// Calls take(part) for each part between separators.
+/// Calls take(part) for each part between separators, including empty parts.
 template <typename Take>
 void ForEachPart(std::string_view text, char separator, const Take& take) {
   for (std::size_t end = 0; end != std::string_view::npos;) {
@@ -100,7 +100,7 @@ bool NamesLoopback(std::string_view host) {
 }
 
 bool IsOfAnotherOrigin(std::string_view fetch_site) {
-  // "none": typed by the user, or a bookmark.
+  // "none" means that the user typed the address or used a bookmark.
   return !fetch_site.empty() && fetch_site != "same-origin" && fetch_site != "none";
 }
 

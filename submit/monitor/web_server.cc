@@ -34,7 +34,7 @@ using asio::ip::tcp;
 using Clock = std::chrono::steady_clock;
 using Piece = std::shared_ptr<const std::string>;
 
-/// Interval between updates of a page: 1 to 5 seconds, longer for bigger jobs, whose updates cost more.
+/// The interval between updates of a page: 1 to 5 seconds, longer for bigger jobs, whose updates cost more.
 std::chrono::milliseconds IntervalFor(std::size_t processes) {
   return std::chrono::milliseconds(std::clamp<std::size_t>(2 * processes, 1000, 5000));
 }
@@ -59,7 +59,8 @@ class WebServer::Impl : public std::enable_shared_from_this<WebServer::Impl> {
         tokens_{{{token_, Rights::kControl}, {callbacks_.page.view_token, Rights::kView}}} {
     if (options.metrics) Listen(*options.metrics).serves_metrics = true;
     if (options.page) {
-      // If metrics and page have the same address, they share one port, even port 0 (any free one).
+      // If metrics and page have the same address, they share one port, even if the address has port 0 (any
+      // free one).
       const bool is_shared = options.metrics == options.page;
       (is_shared ? *listeners_.front() : Listen(*options.page)).serves_page = true;
     }
@@ -100,8 +101,8 @@ class WebServer::Impl : public std::enable_shared_from_this<WebServer::Impl> {
     timer_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
       if (!error) self->FinishNow();
     });
-    // Iterates over a copy, since a connection whose write fails is removed immediately. No more requests are
-    // answered, but answers in progress are completed.
+    // Iterates over a copy, because Drop removes connections. No more requests are answered, but answers in
+    // progress are completed.
     const auto connections = connections_;
     for (const auto& connection : connections) {
       if (!connection->is_idle()) {
@@ -137,7 +138,7 @@ class WebServer::Impl : public std::enable_shared_from_this<WebServer::Impl> {
       listener->acceptor.bind(endpoint);
       listener->acceptor.listen();
       listener->address.port = listener->acceptor.local_endpoint().port();
-      // The unspecified address cannot be used in a URL, so the URL contains an address of this machine.
+      // The unspecified address cannot be used in a URL. So the URL contains an address of this machine.
       if (endpoint.address().is_unspecified()) listener->address.host = tracker::ResolveHostIp("auto");
     } catch (const boost::system::system_error& error) {
       throw std::runtime_error(
@@ -153,7 +154,7 @@ class WebServer::Impl : public std::enable_shared_from_this<WebServer::Impl> {
         [self = shared_from_this(), &listener](const boost::system::error_code& error, tcp::socket socket) {
           if (error == asio::error::operation_aborted || !listener.acceptor.is_open()) return;
           if (!error && self->HasRoom()) self->Serve(listener, std::move(socket));
-          // Out of descriptors: other connections may be closed soon.
+          // The usual cause is a lack of descriptors. Some may be closed soon.
           if (error) return self->AcceptLater(listener);
           self->Accept(listener);
         });
@@ -248,7 +249,8 @@ class WebServer::Impl : public std::enable_shared_from_this<WebServer::Impl> {
     return response;
   }
 
-  /// Answers a request that has shown a token. `in_frame`: the token was in its path, as used in frames.
+  /// Answers a request that contains a valid token. `in_frame`: whether the token is in its path, as used in
+  /// frames.
   std::optional<WebResponse> AnswerKnown(const WebTarget& target, const WebRequest& request,
                                          WebConnection& connection, Rights rights, bool in_frame) {
     connection.SetKnowsToken();
@@ -265,7 +267,7 @@ class WebServer::Impl : public std::enable_shared_from_this<WebServer::Impl> {
     return std::get<WebResponse>(std::move(answer));
   }
 
-  /// Answers once another thread has read files, if the connection is still open.
+  /// Sends the answer once another thread has read files, if the connection is still open then.
   void ReadLater(WebConnection& connection, std::function<WebResponse()> read) {
     if (!reader_) reader_.emplace(io_);
     reader_->Read(std::move(read), [weak = connection.weak_from_this()](WebResponse response) {
@@ -289,7 +291,8 @@ class WebServer::Impl : public std::enable_shared_from_this<WebServer::Impl> {
     states_.clear();
   }
 
-  /// The message that brings a reader from `shown` to the newest state. Most readers share the same text.
+  /// The message for readers that have the state `shown` (null: none) and are to get the newest one. Most
+  /// readers share the same text.
   Piece StateSince(const std::shared_ptr<const JobSnapshot>& shown) {
     Piece& piece = states_[shown];
     if (!piece) {
@@ -348,7 +351,7 @@ class WebServer::Impl : public std::enable_shared_from_this<WebServer::Impl> {
   std::set<std::shared_ptr<WebConnection>> connections_;
   std::shared_ptr<const JobSnapshot> newest_;
   Clock::time_point taken_;
-  std::map<std::shared_ptr<const JobSnapshot>, Piece> states_;  ///< updates, by the state a reader has
+  std::map<std::shared_ptr<const JobSnapshot>, Piece> states_;  ///< messages, by the reader's state
   bool is_ticking_ = false;
   bool is_over_ = false;
   std::function<void()> done_;

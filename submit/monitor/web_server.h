@@ -18,8 +18,8 @@
 // linked to. The user's jobs and POST are also refused to users who have only the token for viewing.
 //
 // The same thread serves the tracker, so nothing here blocks, and requests are cheap: the job's state is
-// taken at most once a second, and only if requested; a slow reader of /events is sent the newest state next
-// instead of a queue of old ones; the number of requests and connections and the time of each are bounded.
+// taken at most once a second, and only if requested; a slow reader of /events skips states and is sent the
+// newest one next; the number of connections and the time to wait for a peer are limited.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -37,7 +37,7 @@ namespace warren::submit {
 
 struct WebServerOptions {
   std::optional<WebAddress> metrics;  ///< nullopt: no metrics
-  std::optional<WebAddress> page;     ///< nullopt: no page; equal to `metrics`: one server for both
+  std::optional<WebAddress> page;     ///< nullopt: no page; if equal to `metrics`, one port serves both
   std::string page_token;             ///< PageToken() of the job's token
 };
 
@@ -50,7 +50,7 @@ struct WebServerCallbacks {
 /// Single-threaded: use it from the thread that runs the io_context.
 class WebServer {
  public:
-  /// Starts listening immediately. Throws std::runtime_error naming the address if that fails.
+  /// Starts listening immediately. Throws a std::runtime_error that names the address if that fails.
   WebServer(boost::asio::io_context& io, const WebServerOptions& options, WebServerCallbacks callbacks);
   /// Closes all listeners and connections.
   ~WebServer();
@@ -63,8 +63,8 @@ class WebServer {
   /// The URL of the page, with its token; empty if it is not served.
   std::string PageUrl() const;
 
-  /// Call when the job is over. Sends its last state to open pages, then closes everything and calls `done`
-  /// once, after kFinishLimit at the latest. The io_context must keep running.
+  /// Call when the job is over. Sends its last state to open pages, closes everything, and calls `done` once,
+  /// after kFinishLimit at the latest. The io_context must keep running until then.
   void Finish(JobSnapshot last, std::function<void()> done);
 
   static constexpr std::size_t kMaxConnections = 64;

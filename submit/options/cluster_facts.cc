@@ -8,7 +8,7 @@
 namespace warren::submit {
 namespace {
 
-/// Retired clusters, and what to use instead.
+/// Retired clusters, and the advice given for each.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 1> kRetired = {{
     {"mesos",
      "Apache Mesos was retired in 2025; use kubernetes, slurm or yarn, or ssh with a list of the hosts"},

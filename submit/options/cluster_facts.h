@@ -1,5 +1,5 @@
-// The facts about a cluster that the options depend on. The registry of clusters (cluster/clusters.h) has the
-// rest.
+// The facts about a cluster that matter for the options. The registry of clusters (cluster/clusters.h) adds
+// the rest.
 #pragma once
 
 #include <fmt/format.h>
@@ -15,18 +15,18 @@
 namespace warren::submit {
 
 /// The part of a cluster's registry entry that concerns the command line. The functions may throw
-/// std::runtime_error, or UsageError if the options are wrong.
+/// std::runtime_error, and UsageError if the options are wrong.
 struct ClusterFacts {
-  // Required.
+  // Required members:
   std::string name;   ///< the value of --cluster
-  std::string where;  ///< the place where its processes run, in a few words for --help
+  std::string where;  ///< where its processes run, in a few words for --help
 
-  // Optional.
-  bool may_lose_workers = false;  ///< a job can continue without some workers: --num-workers MIN:MAX
+  // Optional members:
+  bool may_lose_workers = false;  ///< whether --num-workers MIN:MAX is supported
   bool experimental = false;      ///< tested only with stand-ins, or by hand on a small cluster
   std::vector<std::string> shared_options = {};  ///< options that this cluster and some others support
   std::vector<Option> own_options = {};          ///< options for this cluster only
-  std::string bound_by = {};                     ///< what binds processes instead, if --bind is not supported
+  std::string bound_by = {};                     ///< how to bind processes if --bind is not supported
   /// Whether the option `name`, which the cluster supports, has no effect in combination with the other
   /// options.
   std::function<bool(const Options&, std::string_view name)> ignores = nullptr;
@@ -34,11 +34,10 @@ struct ClusterFacts {
   std::function<void(const Options&)> check = nullptr;
 };
 
-/// Whether the option has an effect on the cluster.
+/// Whether the cluster uses the option; ClusterFacts::ignores may still make it ineffective.
 bool Heeds(const ClusterFacts& cluster, const Option& option);
 
-/// Throws a std::runtime_error that lists the possible names or, for a retired cluster, says what to use
-/// instead.
+/// Throws a std::runtime_error that lists the possible names or, for a retired cluster, names alternatives.
 [[noreturn]] void ThrowUnknownCluster(std::string_view name, const std::string& possible_names);
 
 /// The cluster with this --cluster name. Calls ThrowUnknownCluster if no cluster has it. `Facts` is

@@ -1,4 +1,4 @@
-// Generates the text of --help, docs/reference/options.md and the manual page.
+// Generates the text of --help, docs/reference/options.md, the JSON Schema of job files and the manual page.
 #pragma once
 
 #include <string>
@@ -25,11 +25,11 @@ struct HelpParagraph {
   std::string_view text;
 };
 
-/// Help on subjects other than options. Words in backquotes are literal.
+/// Help on subjects other than options. Words in backquotes are to be typed literally.
 const std::vector<HelpParagraph>& HelpParagraphs();
-/// "--num-workers, -n N"
+/// The option's names and the placeholder for its value: "--num-workers, -n N".
 std::string Usage(const Option& option);
-/// The option's help with its default value, without the parts that apply only to command lines.
+/// The option's help with its default value, without remarks that apply only to command lines.
 std::string HelpWithDefault(const Option& option);
 /// The option's help for command lines, with its default value.
 std::string HelpOf(const Option& option);

@@ -87,7 +87,7 @@ class JobFileReader {
 
   void CheckTag(const YAML::Node& node) const {
     const std::string& tag = node.Tag();
-    if (tag.empty() || tag == "?" || tag == "!") return;  // plain and quoted scalars
+    if (tag.empty() || tag == "?" || tag == "!") return;  // nodes without an explicit tag
     Fail(node, fmt::format("the tag {} is not possible in a job file; remove it", tag));
   }
 
@@ -203,8 +203,8 @@ class JobFileReader {
     return truth;
   }
 
-  /// The text of a scalar, as written. `parent`: the key or container of the node; its place is reported if
-  /// the value is missing. Throws UsageError for anything but a scalar.
+  /// The text of a scalar. `parent`: the key or container of the node, whose place is reported if the value
+  /// is missing. Throws UsageError unless the node is a scalar without NUL characters.
   std::string Text(const YAML::Node& node, const YAML::Node& parent) const {
     CheckTag(node);
     if (node.IsNull()) {
@@ -230,7 +230,7 @@ class JobFileReader {
 
 // --- writing ---------------------------------------------------------------------------------------------
 
-/// The value of an option that can be given only once.
+/// The JSON value of an option that is not repeatable.
 Json ValueOf(const Option& option, const std::string& text) {
   const ValueKind kind = HintFor(option).kind;
   if (kind == ValueKind::kFlag && text.empty()) return true;

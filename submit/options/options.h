@@ -22,7 +22,7 @@ namespace warren::submit {
 
 /// The policy of ssh for hosts whose keys are unknown or have changed.
 enum class HostKeys { kStrict, kAcceptNew, kIgnore };
-/// The way in which the processes of a job for MXNet's KVStore exchange data.
+/// How the processes of a job for MXNet's KVStore exchange data.
 enum class Mode {
   kPs,   ///< through parameter servers, if there are any
   kMpi,  ///< among the workers; there are no servers
@@ -43,8 +43,9 @@ enum class Request {
 /// The shell for which --completion writes a script.
 enum class Shell { kBash, kZsh, kFish };
 
-/// Default of --bind for processes that dmlc-submit itself binds. It is kNone because every job assigns cores
-/// starting from the first it may use: two jobs on one machine would share cores while other cores are idle.
+/// The default of --bind for processes that dmlc-submit itself binds. It is kNone because every job assigns
+/// cores starting from the first that it may use: two jobs on one machine would share cores while other cores
+/// are idle.
 inline constexpr Bind kDefaultBind = Bind::kNone;
 
 struct Options {
@@ -66,8 +67,8 @@ struct Options {
   std::string preemption_notice;  ///< used if min_workers is set: a file or URL; empty: none
   int num_servers = 0;
   Mode mode = Mode::kPs;
-  int num_restarts = 0;  ///< restarts of each process: --local-num-attempt
-  int max_restarts = 0;  ///< restarts of the whole job
+  int num_restarts = 0;  ///< --local-num-attempt: the maximum number of restarts of each process
+  int max_restarts = 0;  ///< the maximum number of restarts of the whole job
   std::vector<std::pair<std::string, std::string>> environment;  ///< --env, in the order given
   std::vector<std::string> files;
   std::vector<std::string> archives;
@@ -76,7 +77,7 @@ struct Options {
   bool no_tracker = false;
   std::string host_ip;
   std::uint16_t port = 9091;
-  bool port_was_chosen = false;  ///< otherwise the tracker first tries a random port of the range
+  bool port_was_chosen = false;  ///< if not, the tracker first tries a random port of the range
   std::uint16_t port_end = 9999;
   tracker::SortBy sort_by = tracker::SortBy::kHost;
   std::string worker_ports;  ///< "FIRST:LAST"; empty: any
@@ -95,7 +96,7 @@ struct Options {
   std::string log_file;
   std::string log_dir;
   std::string timeline;               ///< --timeline: the file to write
-  std::optional<WebAddress> metrics;  ///< --metrics-port
+  std::optional<WebAddress> metrics;  ///< --metrics-port; nullopt if not given
   /// --dashboard; without a value: the address of --metrics-port if that is local, else any free port
   std::optional<WebAddress> dashboard;
   ColorChoice color = ColorChoice::kAuto;

@@ -18,7 +18,7 @@ bool Contains(const Names& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// A reader of command lines that knows all options, in table order.
+/// The reader of command lines, with all options in table order.
 cli::ArgumentReader ReaderOf(const OptionTable& table) {
   std::vector<cli::OptionForm> forms;
   for (const Option& option : table.rows()) {
@@ -47,8 +47,8 @@ void Store(const Option& option, const cli::GivenOption& given, Options& options
   }
 }
 
-/// Stores the values in table order; the last value of a non-repeatable option counts. Returns the names of
-/// the options that were given.
+/// Stores the values in table order. Of several values of an option that is not repeatable, only the last is
+/// stored. Returns the names of the options that were given.
 std::vector<std::string_view> StoreGiven(const OptionTable& table, const std::vector<cli::GivenOption>& given,
                                          Options& options) {
   std::vector<std::vector<cli::GivenOption>> values(table.rows().size());
@@ -110,8 +110,8 @@ void CheckWhole(const OptionTable& table, const std::vector<std::string_view>& g
     throw UsageError(
         fmt::format("--dashboard takes its port after '=': --dashboard={}", options.command.front()));
   }
-  // If --dashboard has no value, the page is served together with the metrics, unless the metrics are open to
-  // other hosts.
+  // If --dashboard has no value and the metrics are served on this machine only, the page is served at their
+  // address.
   const bool metrics_stay_here = options.metrics && NamesLoopback(ToText(*options.metrics));
   if (options.dashboard == WebAddress{} && metrics_stay_here) options.dashboard = options.metrics;
   if (options.detach && options.dry_run) {
@@ -175,13 +175,13 @@ std::string Content(const std::string& path,
   }
 }
 
-/// Whether the request is answered without a job, and thus without the job file.
+/// Whether the request needs no job, and thus no job file.
 bool NeedsNoJob(Request request) {
   return request != Request::kRun && request != Request::kSave && request != Request::kShowHosts;
 }
 
-/// Completes options that run or save a job, and checks them. `given`: the names of the options that were
-/// given.
+/// Completes and checks the options of a request that runs or saves a job. `given`: the names of the options
+/// that were given.
 void Complete(const OptionTable& table, const std::vector<std::string_view>& given, Options& options) {
   TakeClusterFromEnvironment(table, options);
   try {
@@ -193,7 +193,7 @@ void Complete(const OptionTable& table, const std::vector<std::string_view>& giv
   }
   const ClusterFacts& cluster = FindCluster(table.clusters(), options.cluster);
   for (const std::string_view name : given) {
-    // A parameter-server job has no rabit tracker.
+    // A parameter-server job has no rabit tracker, to which these options apply.
     const bool for_tracker = options.num_servers > 0 && (name == "--timeout" || name == "--sortby");
     const bool in_vain = cluster.ignores && cluster.ignores(options, name);
     if (for_tracker || in_vain || !Heeds(cluster, *table.Find(name))) options.ignored.emplace_back(name);

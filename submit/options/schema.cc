@@ -6,7 +6,7 @@
 namespace warren::submit {
 namespace {
 
-/// The type of a value that job files accept as text, exactly as written.
+/// The type of values that are read as text, exactly as written.
 Json TextType() {
   return {{"type", {"string", "number"}}};
 }
@@ -43,7 +43,8 @@ Json TypeOf(const Option& option) {
   return TextType();
 }
 
-/// The type of the option in a job file: one value or, for repeatable options, also a list or map of values.
+/// The type of the option in a job file: one value or, for repeatable options, also a list or (TakesMap) a
+/// map of values.
 Json TypeInJobFile(const Option& option) {
   if (!option.repeatable) return TypeOf(option);
   Json forms = {TypeOf(option), {{"type", "array"}, {"items", TypeOf(option)}}};

@@ -14,7 +14,7 @@
 namespace warren::submit {
 namespace {
 
-/// Options of old scripts that have no effect.
+/// Options that are accepted for old scripts but have no effect.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kWithoutEffect = {
     {{"--hdfs-tempdir", "DIR"}, {"--mesos-master", "HOST:PORT"}, {"--ship-libcxx", "DIR"}}};
 
@@ -28,7 +28,7 @@ void StoreWorkerCores(Options& options, const std::string& value) {
   options.worker_cores_were_chosen = true;
 }
 
-/// Stores "4" or "2:4".
+/// Stores the value of --num-workers: "4" or "2:4".
 void StoreWorkers(Options& options, const std::string& value) {
   const std::size_t colon = value.find(':');
   options.min_workers.reset();

@@ -19,7 +19,7 @@ class OptionTable {
 
   const std::vector<ClusterFacts>& clusters() const { return clusters_; }
   const std::vector<Option>& rows() const { return rows_; }
-  /// The option with this name or alternative name, with its dashes; null for an unknown name.
+  /// The option with this name or alternative name, including its dashes; null if there is none.
   const Option* Find(std::string_view name) const;
 
  private:

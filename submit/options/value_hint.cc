@@ -7,7 +7,7 @@
 namespace warren::submit {
 namespace {
 
-/// Placeholders that may appear among choices, which are separated by vertical bars.
+/// Words that stand for other values if they appear among choices, which are separated by vertical bars.
 constexpr std::array<std::string_view, 3> kPlaceholders = {"IP", "FILE", "URL"};
 
 /// The hint for a placeholder such as "auto|always|never" or "FILE|URL".
@@ -33,7 +33,7 @@ ValueHint HintForChoices(std::string_view value) {
 
 ValueHint HintFor(const Option& option) {
   if (option.value_is_optional)
-    return {ValueKind::kFlag};  // on command lines, the next word is not its value
+    return {ValueKind::kFlag};  // on command lines, the next word is never its value
   if (option.value.empty()) return {ValueKind::kFlag};
   if (option.value == "FILE" || option.value == "SCRIPT") return {ValueKind::kFile};
   if (option.value == "DIR") return {ValueKind::kDirectory};

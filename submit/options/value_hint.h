@@ -1,4 +1,4 @@
-// The kind of value that an option takes, for completion scripts, job files and their schema.
+// The kind of value that an option takes. Used for completion scripts, job files and the schema of job files.
 #pragma once
 
 #include <string>

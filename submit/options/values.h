@@ -1,5 +1,5 @@
 // Functions that parse and store option values, for the option table and for the options of each cluster. If
-// a value is invalid, they throw a std::runtime_error that says what the value should be.
+// a value is invalid, they throw a std::runtime_error that says what is wrong with it.
 #pragma once
 
 #include <fmt/format.h>
@@ -23,7 +23,8 @@ inline constexpr int kMaxCount = 1'000'000;
 
 /// Parses a whole number from `least` to `most`.
 int ParseCount(const std::string& text, int least, int most);
-/// Parses a size in bytes: "512m", "4g", "1.5G", "2t", "65536k".
+/// Parses a size with its unit (k, m, g or t, in powers of 1024) to bytes: "512m", "4g", "1.5G", "2t",
+/// "65536k".
 std::uint64_t ParseMemorySize(const std::string& text);
 std::string Lower(std::string text);
 

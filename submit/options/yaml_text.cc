@@ -13,7 +13,7 @@
 namespace warren::submit {
 namespace {
 
-/// Records where a document begins.
+/// Records the place where a document begins.
 struct DocumentStart final : YAML::EventHandler {
   YAML::Mark mark;
 
@@ -30,7 +30,7 @@ struct DocumentStart final : YAML::EventHandler {
   void OnMapEnd() override {}
 };
 
-/// Whether the text needs no quotes, since it can only be read as a string.
+/// Whether the text needs no quotes because YAML can only read it as a string.
 bool IsPlainScalar(std::string_view text) {
   constexpr std::array<std::string_view, 9> kWords = {"true", "false", "null", "yes", "no",
                                                       "on",   "off",   "y",    "n"};
@@ -55,12 +55,12 @@ bool IsBlock(std::string_view text) {
                      [](unsigned char c) { return c == '\n' || (c >= ' ' && c < 0x7f); });
 }
 
-/// The value in JSON, which means the same in YAML. It is written as ASCII, since YAML treats some other
-/// characters as line breaks.
+/// The value as JSON, which YAML reads as the same value. It is written in ASCII, since YAML treats some
+/// other characters as line breaks.
 std::string QuotedAsAscii(const Json& value) {
   std::string text = value.dump(-1, ' ', true);
-  // For a character above U+FFFF, JSON needs two escapes of six characters each (a surrogate pair); YAML has
-  // a single escape of ten characters.
+  // For a character above U+FFFF, JSON has two escapes of six characters each (a surrogate pair), where YAML
+  // has a single escape of ten characters.
   std::size_t at = text.find('\\');
   while (at != std::string::npos) {
     const bool is_unicode = text[at + 1] == 'u';

@@ -8,10 +8,10 @@
 
 namespace warren::submit {
 
-/// Keeps the members of an object in the order in which they were added, as people expect.
+/// A JSON value whose objects keep their members in the order in which they were added.
 using Json = nlohmann::ordered_json;
 
-/// The text of an object or a list. A string of several lines is written unchanged, as a block ("|"), if
+/// Returns an object or a list as YAML. A string of several lines is written unchanged, as a block ("|"), if
 /// possible. Throws Json::type_error if a string is not valid UTF-8.
 std::string YamlText(const Json& value);
 
@@ -19,11 +19,11 @@ std::string YamlText(const Json& value);
 struct YamlPlace {
   int line = 0;
   int column = 0;
-  bool is_empty = false;  ///< nothing valid is there, such as after a stray comma
+  bool is_empty = false;  ///< nothing can be read there, e.g. because of a stray comma
 };
 /// The place where the second document of a text begins; std::nullopt if there is none. Throws
-/// YAML::Exception if the text is not valid YAML. (YAML::LoadAll does not terminate for text with a stray
-/// comma, which it reads as an endless sequence of empty documents.)
+/// YAML::Exception if the first document is not valid YAML. (YAML::LoadAll does not terminate for text with a
+/// stray comma, which it reads as an endless sequence of empty documents.)
 std::optional<YamlPlace> SecondDocument(const std::string& text);
 
 }  // namespace warren::submit

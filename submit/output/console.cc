@@ -25,13 +25,14 @@ namespace asio = boost::asio;
 using Clock = std::chrono::steady_clock;
 using WallClock = std::chrono::system_clock;
 
-/// Above the first limit, the processes' output is no longer read; below the second, it is read again.
+/// Limits on the bytes waiting for one descriptor. Above the first limit, the processes' output is no longer
+/// read; at or below the second, it is read again.
 constexpr std::size_t kFullBytes = std::size_t{256} << 10;
 constexpr std::size_t kRoomBytes = std::size_t{64} << 10;
-/// Number of bytes that a ready pipe is sure to accept without blocking.
+/// The number of bytes that a ready pipe is sure to accept without blocking.
 constexpr std::size_t kWriteBytes = PIPE_BUF;
 constexpr std::size_t kBarWidth = 30;
-/// Interval at which Flush checks the clock while a descriptor is not ready.
+/// The interval at which Flush checks the clock while a descriptor is not ready.
 constexpr int kFlushPollMs = 50;
 
 constexpr int kUsualWidth = 80;
@@ -56,7 +57,8 @@ bool SameFile(int a, int b) {
 
 }  // namespace
 
-/// A descriptor and the bytes waiting to be written to it. Writes only as much as a ready descriptor accepts.
+/// A descriptor and the bytes waiting to be written to it. Never blocks: writes only as much as a ready
+/// descriptor accepts.
 class Console::Sink : public std::enable_shared_from_this<Sink> {
  public:
   Sink(asio::io_context& io, int fd) : io_(io), fd_(fd), ready_(io, fd) {}
@@ -69,7 +71,7 @@ class Console::Sink : public std::enable_shared_from_this<Sink> {
     if (closed_ || bytes.empty()) return;
     pending_ += bytes;
     if (pump_posted_) return;
-    pump_posted_ = true;  // once for all lines written before Pump runs
+    pump_posted_ = true;  // one Pump serves all lines written before it runs
     asio::post(io_, [self = shared_from_this()] {
       self->pump_posted_ = false;
       self->Pump();

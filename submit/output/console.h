@@ -1,10 +1,10 @@
 // The output that the user sees: the lines of all processes, each prefixed with its [rank], messages of
 // dmlc-submit and, on a terminal, a status line below them.
 //
-// Nothing here blocks on a slow pipe, socket or terminal, because the same thread serves the tracker and
-// watches the processes. Output that cannot be written waits in memory, and full() tells the owner to stop
-// reading the processes' output until `on_room` is called. Their full pipes then slow the processes down, and
-// no line is lost.
+// Only Flush blocks if a pipe, socket or terminal is slow, because the same thread serves the tracker and
+// watches the processes. Output that cannot be written waits in memory. While full() is true, the owner must
+// stop reading the processes' output, until `on_room` is called. Their pipes then fill and slow the processes
+// down, and no line is lost.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -24,7 +24,7 @@
 
 namespace warren::submit {
 
-/// "dmlc-submit: [=====     ] 2 of 4 workers connected"
+/// The progress bar for a status line: "dmlc-submit: [=====     ] 2 of 4 workers connected".
 std::string ProgressBar(int joined, int expected);
 
 struct ConsoleSettings {
@@ -43,15 +43,15 @@ class Console {
 
   /// Called when there is space again after full() was true.
   std::function<void()> on_room;
-  /// Called once, when the reader of standard output has gone away.
+  /// Called once, when the reader of standard output has closed it.
   std::function<void()> on_reader_gone;
 
-  /// Writes a line with its newline, or a piece of a long or unfinished line. If another speaker writes
-  /// before the line is finished, a newline is inserted and the rest of the line gets its own prefix; bytes
-  /// are never changed.
+  /// Writes a line with its newline, or a piece of a long or unfinished line (line_splitter.h). If another
+  /// speaker writes before the line is finished, a newline is inserted, and the rest of the line gets another
+  /// prefix. As text, the bytes of the line are never changed.
   void WriteLine(Stream stream, const Speaker& speaker, std::string_view piece);
-  /// Writes text that the user has requested to standard output, unchanged in any format. A missing newline
-  /// at the end is added.
+  /// Writes text that the user has requested to standard output, unchanged in any format, with a newline at
+  /// the end if it lacks one.
   void Print(std::string_view text);
   /// Writes text that a worker printed through the tracker to standard output.
   void TrackerPrint(std::string_view text);
@@ -61,8 +61,9 @@ class Console {
   /// is JSON.
   void Object(std::string_view json_object_without_time);
 
-  /// Shows a line below the output until HideStatus is called; on a terminal only. The line is truncated to
-  /// the terminal's width and drawn at most about ten times a second, so this may be called at every change.
+  /// Shows a line below the output until HideStatus is called; does nothing unless interactive(). The line is
+  /// truncated to the terminal's width and drawn at most about ten times a second, so this may be called at
+  /// every change.
   void ShowStatus(std::string_view text);
   void HideStatus();
   /// Called when the terminal's width has changed, before the status line is redrawn.
@@ -75,10 +76,10 @@ class Console {
 
   /// Whether so much output is waiting that no more should be read.
   bool full() const;
-  /// Whether everything is written (or the reader is gone).
+  /// Whether no output is waiting: all is written, or its reader is gone.
   bool idle() const;
-  /// Hides the status line and writes the pending output, blocking until it is written, but at most for
-  /// `limit`.
+  /// Hides the status line and writes the pending output. Blocks until it is written, but for `limit` at
+  /// most, if given.
   void Flush(std::optional<std::chrono::milliseconds> limit);
 
  private:

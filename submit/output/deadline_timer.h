@@ -16,8 +16,9 @@ class DeadlineTimer {
 
   explicit DeadlineTimer(boost::asio::io_context& io) : timer_(io) {}
 
-  /// Calls `due` from the io_context at the deadline, unless Set changes the deadline before then; nullopt
-  /// stops the timer.
+  /// Calls `due` from the io_context at the deadline, unless another call changes the deadline before then.
+  /// If the deadline is the same as before, does nothing, and the earlier `due` stays. nullopt stops the
+  /// timer.
   void Set(std::optional<TimePoint> deadline, std::function<void()> due) {
     if (deadline == deadline_) return;
     deadline_ = deadline;

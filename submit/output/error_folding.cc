@@ -11,10 +11,10 @@
 namespace warren::submit {
 namespace {
 
-/// Maximum number of processes named in one line.
+/// The maximum number of processes named in one line.
 constexpr std::size_t kMaxNamed = 16;
 
-/// "[1] [2] and 40 more"
+/// The labels of the processes, of which at most kMaxNamed are named: "[1] [2] and 40 more".
 std::string Named(const std::vector<std::size_t>& processes,
                   const std::function<std::string(std::size_t)>& label) {
   std::string names;
@@ -51,7 +51,7 @@ ErrorFolding::ErrorFolding(std::size_t num_processes, Show show)
 void ErrorFolding::Append(std::size_t index, std::string_view piece, TimePoint now) {
   Process& process = processes_[index];
   process.ended = false;
-  // A progress bar's line is unfinished, but the text after it counts as a new line.
+  // A progress bar's line is unfinished, but text after it counts as a new line.
   const bool continues_line = std::exchange(process.in_line, !piece.ends_with('\n') && !RedrawsLine(piece));
   if (process.blocks.empty() && (continues_line || !BeginsError(piece))) return show_(index, piece);
   Hold(index, piece, continues_line, now);
@@ -127,7 +127,8 @@ void ErrorFolding::ShowAllHeld() {
   for (std::size_t index = 0; index < processes_.size(); ++index) ShowHeld(index);
 }
 
-/// The process with the earliest error. Errors after the stop do not count, since the stop caused them.
+/// The process whose held error is the earliest; nullopt if there is none. Errors after the stop do not
+/// count, since the stop caused them.
 std::optional<std::size_t> ErrorFolding::FirstBeforeStop() const {
   std::optional<std::size_t> first;
   TimePoint earliest = stop_.value_or(TimePoint::max());

@@ -22,7 +22,7 @@ std::string_view WithoutLineEnd(std::string_view line) {
   return line;
 }
 
-/// Text at the start of a line that begins an error.
+/// Texts at the beginning of a line that begins an error message.
 constexpr std::array<std::string_view, 14> kFirstWords = {
     "terminate called ",  // libstdc++: "after throwing an instance of", "without an active exception"
     "libc++abi: terminating",
@@ -39,7 +39,8 @@ constexpr std::array<std::string_view, 14> kFirstWords = {
     "usage: ",             // from argparse, before the actual error
     "ERROR: LoadError: ",  // from Julia
 };
-/// Text anywhere in a line that begins an error: it may follow an unfinished progress bar or a "==4242==".
+/// Texts anywhere in a line that begins an error message: they may follow an unfinished progress bar or a
+/// "==4242==".
 constexpr std::array<std::string_view, 10> kTracebacks = {
     "Traceback (most recent call last):",
     "ERROR: AddressSanitizer",
@@ -53,14 +54,15 @@ constexpr std::array<std::string_view, 10> kTracebacks = {
     ": command not found",
 };
 
-/// "[12:00:00] /path/file.cc:123: Check failed: ...", possibly after "rabit: " or "what(): ".
+/// Whether the line is like "[12:00:00] /path/file.cc:123: Check failed: ...", possibly after "rabit: " or
+/// "what(): ".
 bool IsFailedCheck(std::string_view line) {
   const std::size_t check = line.find(": Check failed: ");
   return check != std::string_view::npos && check > 0 && IsDigit(line[check - 1]) && line.find('[') < check;
 }
 
-/// Errors of this engine that C and C++ programs print: "rank 3: RabitAllreduce: rank 1 ... has ended", "rank
-/// 0 on host lost rank 1 at ...". Not "rank 3: 1000 rows".
+/// Whether the line is an error of this engine as C and C++ programs print it: "rank 3: RabitAllreduce: rank
+/// 1 ... has ended", "rank 0 on host lost rank 1 at ..."; not "rank 3: 1000 rows".
 bool IsErrorOfEngine(std::string_view line) {
   if (!line.starts_with("rank ") && !line.starts_with("task ")) return false;
   line.remove_prefix(std::string_view("rank ").size());
@@ -71,7 +73,8 @@ bool IsErrorOfEngine(std::string_view line) {
   return line.starts_with(": Rabit") || line.starts_with(": Warren");
 }
 
-/// "/usr/bin/python3.11: No module named train", printed by Python itself; not a similar line of a log.
+/// Whether the line is like "/usr/bin/python3.11: No module named train", which Python itself prints; not a
+/// similar line of a log.
 bool IsMissingModule(std::string_view line) {
   const std::size_t found = line.find(": No module named ");
   if (found == std::string_view::npos) return false;
@@ -81,8 +84,8 @@ bool IsMissingModule(std::string_view line) {
          program.find_first_not_of("0123456789.", name + 6) == std::string_view::npos;
 }
 
-/// `  File "train.py", line 3`: Python could not compile the file; no traceback precedes this line. A stack
-/// frame has more text after the number.
+/// Whether the line is like ` File "train.py", line 3`: Python could not compile the file, and no traceback
+/// precedes this line. A stack frame has more text after the number.
 bool IsPlaceOfSyntaxError(std::string_view line) {
   if (!line.starts_with("  File \"")) return false;
   constexpr std::string_view kLine = "\", line ";
@@ -95,7 +98,8 @@ bool IsPlaceOfSyntaxError(std::string_view line) {
 constexpr std::array<std::string_view, 6> kExceptionEndings = {"Error", "Exception", "Interrupt",
                                                                "Exit",  "Warning",   "Group"};
 
-/// "ValueError: no such column", "KeyboardInterrupt"; not "INFO: all is well".
+/// Whether the line begins with the name of an exception: "ValueError: no such column", "KeyboardInterrupt";
+/// not "INFO: all is well".
 bool IsNameOfException(std::string_view line) {
   const auto end =
       static_cast<std::size_t>(std::find_if_not(line.begin(), line.end(), IsNameCharacter) - line.begin());

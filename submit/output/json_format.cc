@@ -45,7 +45,8 @@ class JsonFormat : public LineFormat {
     if (speaker.task) object["task"] = *speaker.task;
     object["stream"] = stream == Stream::kOut ? "stdout" : "stderr";
     object["text"] = WithoutNewline(piece);
-    // The last piece of a process may also lack a newline, but it is shorter and counts as complete.
+    // The last piece of a process's output may also lack a newline. If it is short and redraws nothing, it
+    // counts as a whole line.
     if (!piece.ends_with('\n') && (piece.size() >= kMaxLineBytes || RedrawsLine(piece)))
       object["partial"] = true;
     return {"", submit::Line(object)};

@@ -1,4 +1,4 @@
-// --log-format json: each line is a JSON object, for log collectors.
+// The format of --log-format json: each line is a JSON object, for log collectors.
 #pragma once
 
 #include <memory>

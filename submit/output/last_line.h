@@ -6,8 +6,8 @@
 
 namespace warren::submit {
 
-/// Returns the last line of the text that is neither empty nor a rule such as "-----", or "" if the text has
-/// no such line.
+/// Returns the last line of the text that does not consist only of blanks and the characters -, = and * (such
+/// as "-----"), or "" if the text has no such line.
 inline std::string LastLine(std::string_view text) {
   while (!text.empty()) {
     const std::size_t newline = text.rfind('\n');

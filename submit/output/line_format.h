@@ -1,4 +1,4 @@
-// The form of output lines, for people or for programs: --log-format. Does no I/O: converts values and the
+// The format of output lines, for people or for programs: --log-format. Does no I/O: converts values and the
 // time to text.
 #pragma once
 
@@ -15,11 +15,11 @@
 namespace warren::submit {
 
 enum class LogFormat {
-  kText,  ///< a prefix and the line
-  kJson,  ///< one JSON object per line
+  kText,  ///< for people: the line after a prefix
+  kJson,  ///< for programs: one JSON object per line
 };
 
-/// Whether labels are colored: --color; kAuto: on a terminal only.
+/// Whether labels are colored: --color. kAuto: only on a terminal, and not if NO_COLOR is set.
 enum class ColorChoice { kAuto, kAlways, kNever };
 
 /// The source of a line.
@@ -48,22 +48,22 @@ class LineFormat {
   };
 
   virtual ~LineFormat() = default;
-  /// A line with its newline, or a piece of a long or unfinished line (line_splitter.h).
+  /// Formats a line with its newline, or a piece of a long or unfinished line (line_splitter.h).
   virtual Line OfProcess(Time time, Stream stream, const Speaker& speaker, std::string_view piece,
                          bool colored) const = 0;
-  /// A message of dmlc-submit, without its newline.
+  /// Formats a message of dmlc-submit, given without its newline.
   virtual std::string Message(Time time, Severity severity, std::string_view text) const = 0;
-  /// Lines that a worker printed through the tracker; the last line may lack a newline.
+  /// Formats lines that a worker printed through the tracker; the last one may lack a newline.
   virtual std::string TrackerPrint(Time time, std::string_view text) const = 0;
-  /// A JSON object ("{...}") with the time added; empty if the format is for people.
+  /// Adds the time to a JSON object ("{...}"). Returns an empty string if the format is for people.
   virtual std::string Object(Time time, std::string_view json_object_without_time) const = 0;
-  /// Whether colors and a status line make sense.
+  /// Whether people read this format, so that a status line makes sense.
   virtual bool is_for_people() const = 0;
 };
 
 std::unique_ptr<LineFormat> MakeLineFormat(LogFormat format);
 
-/// RFC 3339 in UTC with milliseconds: "2026-11-27T01:11:24.042Z"
+/// The time as in RFC 3339, in UTC with milliseconds: "2026-11-27T01:11:24.042Z".
 std::string Rfc3339(LineFormat::Time time);
 
 }  // namespace warren::submit

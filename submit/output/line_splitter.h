@@ -7,7 +7,8 @@
 
 namespace warren::submit {
 
-/// Longer lines are passed on in pieces, so that a stream without newlines needs no more memory.
+/// The maximum length of a piece. Longer lines are passed on in several pieces, so that a stream without
+/// newlines needs no more memory.
 inline constexpr std::size_t kMaxLineBytes = std::size_t{64} << 10;
 
 /// Whether a piece redraws a progress bar over the unfinished line before it.
@@ -19,7 +20,7 @@ class LineSplitter {
  public:
   /// Calls take(std::string_view) for every complete line, including its newline, and for pieces of
   /// kMaxLineBytes of longer lines. A carriage return begins a new piece unless a newline follows it; from
-  /// then on until the end of the line nothing is held back, since progress bars redraw their line without
+  /// then on until the end of the line, nothing is held back, since progress bars redraw their line without
   /// ending it. A view is valid only during the call.
   template <typename Take>
   void Append(std::string_view bytes, const Take& take) {
@@ -46,8 +47,8 @@ class LineSplitter {
  private:
   struct End {
     std::size_t bytes;       ///< length of the piece
-    bool known = false;      ///< the piece ends here
-    bool by_return = false;  ///< the next piece begins with a carriage return
+    bool known = false;      ///< whether the piece ends here; otherwise, more of it may follow
+    bool by_return = false;  ///< whether the next piece begins with a carriage return
   };
 
   /// Finds the end of the piece that begins with partial_ and continues with `bytes`, which must not be
@@ -78,7 +79,7 @@ class LineSplitter {
   }
 
   std::string partial_;
-  bool is_drawn_over_ = false;  ///< the unfinished line is a progress bar
+  bool is_drawn_over_ = false;  ///< whether the unfinished line is a progress bar
 };
 
 }  // namespace warren::submit

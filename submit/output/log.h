@@ -1,4 +1,4 @@
-// Logging of dmlc-submit and the tracker: through spdlog to standard error and to --log-file.
+// Logging of dmlc-submit and the tracker, through spdlog, to standard error and to --log-file.
 #pragma once
 
 #include <string>
@@ -15,9 +15,9 @@ struct LogSettings {
   std::string file = {};  ///< the log file; empty for none
 };
 
-/// Sends every message to the console as "dmlc-submit: ..." and, with time and level, to the file. The
-/// console must live until StopLogging. Throws std::runtime_error if the file cannot be written; messages
-/// then go to the console only.
+/// Sends every message to the console as "dmlc-submit: ..." and, with time and level, to the file. `console`
+/// must live until StopLogging. Throws std::runtime_error if the file cannot be written; messages then go to
+/// the console only.
 void StartLogging(Console& console, const LogSettings& settings);
 /// Writes to the file, if any, the text that a worker printed through the tracker, line by line.
 void LogTrackerPrint(std::string_view text);

@@ -1,4 +1,4 @@
-// The names of the files that a job keeps in --log-dir. Files of an earlier job are moved away.
+// The files that a job keeps in --log-dir: their names, and what happens to the files of an earlier job.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace warren::submit {
 
 /// The output of dmlc-submit itself, with --detach.
 inline constexpr std::string_view kLauncherLog = "launcher.log";
-/// Text that workers print through the tracker, such as the evaluation of each round.
+/// The text that workers print through the tracker, such as the evaluation of each round.
 inline constexpr std::string_view kTrackerLog = "tracker.log";
 /// The job's page, kept after its end.
 inline constexpr std::string_view kKeptPage = "job.html";
@@ -21,17 +21,17 @@ inline constexpr std::string_view kEarlierLogs = "earlier";
 /// kLauncherLog, kKeptPage.
 bool IsLogName(std::string_view name);
 
-/// Makes "rank-<rank>.log" a symbolic link to worker-<task_id>.log or, if the two numbers are equal, removes
-/// such a link. Call whenever a worker gets a rank. `task_id`: as reported by the worker; anything but a
-/// number is ignored. Returns false if the file system refuses the link.
+/// Makes "rank-<rank>.log" a symbolic link to "worker-<task_id>.log" or, if the two numbers are equal,
+/// removes an old link of this name. Call whenever a worker gets a rank. `task_id`: as reported by the
+/// worker; anything but a number is ignored. Returns false if the link cannot be made or removed.
 bool LinkRank(const std::string& folder, int rank, std::string_view task_id);
 
 /// Creates `folder`, reserves it for this job until the returned descriptor is closed, and moves the previous
 /// job's files to the subfolder kEarlierLogs, replacing older ones, so that no file of another job seems to
-/// belong to this job. Only regular files with the name of a log and the links made by LinkRank are moved.
-/// Logs one line if files were moved, and a warning if some cannot be moved. Throws std::runtime_error if the
-/// folder cannot be created or another job has reserved it. On file systems without locks for folders, such
-/// as NFS, another job is not detected.
+/// belong to this job. Moves only regular files whose names pass IsLogName, and the links made by LinkRank.
+/// Logs one line if files were moved, and a warning instead if some cannot be moved. Throws
+/// std::runtime_error if the folder cannot be created or another job has reserved it. On file systems that
+/// cannot lock folders, such as NFS, another job is not detected.
 [[nodiscard]] posix::Descriptor BeginLogFolder(const std::string& folder);
 
 }  // namespace warren::submit

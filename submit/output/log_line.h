@@ -1,4 +1,4 @@
-// A message of dmlc-submit as a value, for its state machines.
+// A log message of dmlc-submit as a value, which state machines can return.
 #pragma once
 
 #include <string>

@@ -43,7 +43,7 @@ void StatusLine::AfterOutput(std::chrono::milliseconds patience, TimePoint now) 
     due_ = now + patience;
     return;
   }
-  // The last output line is finished, so drawing need not wait for the rest of a line.
+  // The last output line is finished, so drawing need not wait for the rest of it.
   const TimePoint soon = last_ ? std::max(now, *last_ + kStatusInterval) : now;
   due_ = std::min(due_.value_or(soon), soon);
 }
@@ -54,7 +54,7 @@ std::string StatusLine::Draw(int width, TimePoint now) {
   std::string drawing = BeforeOutput();
   if (!is_set()) return drawing;
   drawn_ = true;
-  // The last column stays free: some terminals wrap there.
+  // The last column stays free, since some terminals wrap the line if it is used.
   return drawing + CutToColumns(text_, width - 1) + '\r';
 }
 

@@ -8,7 +8,7 @@
 
 namespace warren::submit {
 
-// asio watches a private epoll descriptor, which watches the real one.
+// Asio watches a private epoll descriptor, which watches the shared descriptor.
 WhenWritable::WhenWritable(boost::asio::io_context& io, int fd) : ready_(io), timer_(io) {
   posix::Descriptor epoll(epoll_create1(EPOLL_CLOEXEC));
   epoll_event event{};

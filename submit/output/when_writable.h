@@ -1,6 +1,6 @@
-// Waits until a descriptor that is shared with other programs accepts more data. O_NONBLOCK belongs to the
-// open file, which is shared with the user's shell and others, so it must not be set. Since asio would set
-// it, the descriptor is not passed to asio.
+// Waits until a descriptor that is shared with other programs accepts more data. Asio would set O_NONBLOCK on
+// a descriptor that it is given. That flag belongs to the open file, which the user's shell and others also
+// use, so the descriptor is not passed to Asio.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -23,7 +23,7 @@ class WhenWritable {
  private:
   bool may_wait_ = false;
   boost::asio::posix::stream_descriptor ready_;  ///< with epoll: readable when the descriptor is writable
-  boost::asio::steady_timer timer_;              ///< without epoll: polls the descriptor
+  boost::asio::steady_timer timer_;              ///< without epoll: until the next attempt to write
 };
 
 }  // namespace warren::submit

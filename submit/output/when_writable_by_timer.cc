@@ -1,4 +1,4 @@
-// For systems without epoll: polls the descriptor.
+// For systems without epoll: waits for a short time instead, after which the caller tries to write again.
 #include <sys/stat.h>
 
 #include <chrono>

@@ -14,7 +14,7 @@
 namespace warren::submit {
 namespace {
 
-/// The exclusive upper bound of core numbers; more than Linux supports.
+/// The exclusive upper bound of core numbers, higher than Linux's.
 constexpr int kMaxCoreNumber = 1 << 16;
 
 CoreList Common(const CoreList& a, const CoreList& b) {
@@ -23,7 +23,7 @@ CoreList Common(const CoreList& a, const CoreList& b) {
   return both;
 }
 
-/// Splits `cores` into one part for each group that contains any of them; cores in no group form the last
+/// Splits `cores` into one part for each group that contains any of them. Cores in no group form the last
 /// part.
 std::vector<CoreList> Divide(CoreList cores, const std::vector<CoreList>& groups) {
   std::vector<CoreList> parts;
@@ -53,8 +53,8 @@ std::vector<CoreList> Sorted(std::vector<CoreList> lists) {
   return lists;
 }
 
-/// Parses the core list that is the first line of `file` in each subfolder of `folder` named `name` plus a
-/// number.
+/// Reads the core list in the first line of `file` in each subfolder of `folder` whose name is `name` and a
+/// number. Lists that cannot be read are left out.
 std::vector<CoreList> ReadLists(const std::filesystem::path& folder, std::string_view name,
                                 const char* file) {
   std::vector<CoreList> lists;
@@ -78,14 +78,14 @@ void KeepOnline(CoreList& cores, const CoreList& online) {
   std::erase_if(cores, [&](int core) { return !std::binary_search(online.begin(), online.end(), core); });
 }
 
-/// A process that needs cores.
+/// The number of cores that a process needs, and where.
 struct Claim {
   int threads = 1;
   std::size_t node = 0;  ///< the preferred NUMA node
 };
 
-/// The claims of the workers, then of the servers. Each kind is spread over the nodes in blocks, in
-/// proportion to the nodes' sizes.
+/// The claims of the workers, then those of the servers. The processes of each kind are spread over the nodes
+/// in blocks, in proportion to the nodes' sizes.
 std::vector<Claim> ClaimsOf(const HostProcesses& processes, const std::vector<CoreList>& nodes) {
   std::vector<std::size_t> node_of_core;
   for (std::size_t node = 0; node < nodes.size(); ++node)
@@ -103,10 +103,10 @@ std::vector<Claim> ClaimsOf(const HostProcesses& processes, const std::vector<Co
   return claims;
 }
 
-/// The free cores, in pieces that are assigned only as a whole, and the number of threads that a piece can
-/// serve.
+/// The free cores, divided into pieces that are assigned only as a whole, and the number of threads that a
+/// piece can serve.
 struct Pieces {
-  std::vector<std::deque<CoreList>> free;  ///< by node
+  std::vector<std::deque<CoreList>> free;  ///< the free pieces of each node
   bool one_thread_each = false;            ///< whether a piece serves one thread; otherwise, one per core
 
   int Threads(const CoreList& piece) const { return one_thread_each ? 1 : static_cast<int>(piece.size()); }
@@ -125,9 +125,9 @@ struct Pieces {
   }
 };
 
-/// Gives each claim its own cores; nullopt if the pieces do not suffice. Claims that fit on one node are
-/// served first, each on its preferred node or the next node with enough free cores; each other claim is then
-/// served with the remaining pieces of several nodes.
+/// Gives each claim its own cores; nullopt if the pieces do not suffice. First serves the claims that fit on
+/// one node, each on its preferred node or on the next node with enough free cores. Then serves the other
+/// claims with the remaining pieces of several nodes.
 std::optional<std::vector<CoreList>> Deal(const std::vector<Claim>& claims, Pieces pieces) {
   std::vector<CoreList> given(claims.size());
   const std::size_t nodes = pieces.free.size();
@@ -160,8 +160,8 @@ Pieces Cut(const std::vector<CoreList>& nodes, const std::vector<CoreList>& phys
   return pieces;
 }
 
-/// Separate cores for each claim, in the first of these ways that is possible: one physical core per thread,
-/// whole physical cores, any cores.
+/// Separate cores for each claim, in the first of these ways that is possible: one physical core for each
+/// thread, whole physical cores, any cores.
 std::vector<CoreList> OwnCores(const std::vector<Claim>& claims, const HostCores& host,
                                const std::vector<CoreList>& nodes) {
   std::vector<CoreList> physical = host.physical_cores;

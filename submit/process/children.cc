@@ -22,13 +22,13 @@ namespace {
 namespace asio = boost::asio;
 
 constexpr std::size_t kReadBytes = std::size_t{64} << 10;
-/// Limit on the bytes read from each stream after a process has ended: more than a pipe holds, but limited,
-/// since an escaped descendant may continue to write.
+/// Limit on the bytes read from each stream at once after a process has ended. It is higher than the capacity
+/// of a pipe, and finite because an escaped descendant may continue to write.
 constexpr std::size_t kLastOutputBytes = std::size_t{2} << 20;
 
 }  // namespace
 
-/// A process that is running or being cleaned up.
+/// A process that is running, or has ended and is being cleaned up.
 class Children::Child {
  public:
   struct Output {
@@ -51,12 +51,12 @@ class Children::Child {
 
   pid_t pid;
   ChildHandlers handlers;
-  Output out, err;  ///< closed at end of file
+  Output out, err;  ///< standard output and standard error; closed at end of file
   asio::posix::stream_descriptor in;
-  std::deque<std::string> unwritten;  ///< to be written to `in`; the first is being written
+  std::deque<std::string> unwritten;  ///< input to be written to `in`; the first piece is being written
   bool input_ends = false;            ///< whether to close `in` once everything is written
   asio::steady_timer leftover_timer;
-  std::optional<ExitStatus> status;  ///< set once it has ended
+  std::optional<ExitStatus> status;  ///< nullopt while the process runs
   bool finished = false;
 };
 
@@ -181,7 +181,7 @@ void Children::LookAtChildren() {
     if (child->status) ended.push_back(child);
   }
   watchdog_.ReplaceIfDead(groups);
-  AdoptedOrphans(KnownChildren());  // reaps those that have exited
+  AdoptedOrphans(KnownChildren());  // reaps the orphans that have exited
   for (const auto& child : ended) Settle(child);
 }
 
@@ -199,7 +199,8 @@ void Children::Listen(const std::shared_ptr<Child>& child, Stream stream) {
                          });
 }
 
-/// Reads at most one buffer; closes the pipe at end of file. Returns whether anything was read.
+/// Reads at most one buffer. Closes the pipe at end of file or on an error. Returns whether anything was
+/// read.
 bool Children::ReadOnce(Child& child, Stream stream) {
   static std::array<char, kReadBytes> buffer;  // shared: there is only one thread
   auto& pipe = child.OutputOf(stream).pipe;
@@ -221,7 +222,7 @@ void Children::ReadAll(Child& child) {
   }
 }
 
-/// Handles a process that has ended but is not reaped yet, so that its group's number cannot be reused. If
+/// Handles a process that has ended. It is not reaped yet, so that its group's number cannot be reused. If
 /// its pipes are still open, processes that it started are still running; they are given a short time to
 /// write their last output.
 void Children::Settle(const std::shared_ptr<Child>& child) {
@@ -247,7 +248,7 @@ void Children::Finish(Child& child) {
   const std::shared_ptr<Child> kept = children_.at(child.pid);
   children_.erase(child.pid);
   kept->handlers.exited(*kept->status);
-  kept->handlers = {};  // release their captures; pending waits keep the child alive
+  kept->handlers = {};  // releases their captures; pending waits may keep the Child longer
 }
 
 }  // namespace warren::submit

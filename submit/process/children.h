@@ -1,5 +1,5 @@
 // The processes that dmlc-submit has started on this machine: the workers themselves, or the ssh, mpirun or
-// kubectl that starts workers elsewhere. All are watched, and none outlives dmlc-submit.
+// kubectl processes that start workers elsewhere. All are watched, and none outlives dmlc-submit.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -19,22 +19,22 @@
 
 namespace warren::submit {
 
-/// Time for which processes that outlive their parent may still write output (as `> >(tee log)` in bash does)
-/// before they are killed.
+/// The time for which processes that outlive their parent may still write output (as `> >(tee log)` in bash
+/// does) before they are killed.
 inline constexpr std::chrono::milliseconds kLeftoverGrace{150};
-/// Descriptors per process: three pipes, its log, its connection to the tracker.
+/// The number of descriptors per process: three pipes, its log, its connection to the tracker.
 inline constexpr std::size_t kDescriptorsPerProcess = 5;
-/// Descriptors needed for other purposes: for dmlc-submit itself, for starting a process, and for
-/// unauthenticated connections to the tracker.
+/// The number of descriptors needed for other purposes: for dmlc-submit itself, for starting a process, and
+/// for unauthenticated connections to the tracker.
 inline constexpr std::size_t kDescriptorsBeside = 128;
 
-/// Called from the io_context, never from within Start.
+/// Functions that are called from the io_context, never from within Start.
 struct ChildHandlers {
   std::function<void(Stream stream, std::string_view bytes)> output;
-  /// Called when the process and all others of its group have ended and all of their output has been
+  /// Called when the process has ended, the rest of its group has been killed, and their output has been
   /// delivered.
   std::function<void(const ExitStatus& status)> exited;
-  /// Called every kSampleInterval while the process runs; if null, the process is not sampled.
+  /// Called about every kSampleInterval while the process runs. If null, the process is not sampled.
   std::function<void(const ProcessSample& sample)> sampled = nullptr;
 };
 
@@ -49,8 +49,8 @@ class Children {
 
   /// Starts a process; `handlers.exited` is called later. Throws StartError.
   pid_t Start(const SpawnRequest& request, ChildHandlers handlers);
-  /// Writes to the standard input of a process started with reads_input; does nothing if the process has
-  /// ended or CloseInput was called.
+  /// Writes to the standard input of a process that was started with reads_input. Does nothing if the process
+  /// has ended or CloseInput was called.
   void Write(pid_t pid, std::string bytes);
   /// Closes the standard input of the process once everything is written.
   void CloseInput(pid_t pid);
@@ -59,14 +59,14 @@ class Children {
   void Stop(const std::set<pid_t>& pids, std::chrono::milliseconds grace = kStopGrace);
   /// Sends SIGKILL to the groups of these processes.
   void Kill(const std::set<pid_t>& pids);
-  /// Kills descendants that outlived ended processes; waits until all are gone, but for about a second at
-  /// most.
+  /// Kills descendants that have outlived ended processes, and waits until all are gone, for about a second
+  /// at most.
   void EndLeftovers();
-  /// Sets the shell commands that clean up `what` if dmlc-submit dies before it has done so itself; an empty
-  /// string removes the commands. All paths in them must be absolute. Logs a warning if the commands are too
-  /// long for the watchdog.
+  /// Sets the shell commands that clean up `what` if dmlc-submit dies before doing so itself. An empty string
+  /// removes the commands. All paths in them must be absolute. Logs a warning if all commands together are
+  /// too long for the watchdog.
   void SetCleanupCommand(const std::string& what, const std::string& commands);
-  /// Leaves output in the pipes until ResumeOutput.
+  /// Leaves the output of running processes in their pipes until ResumeOutput.
   void PauseOutput();
   void ResumeOutput();
 

@@ -70,7 +70,7 @@ bool NamesInterpreter(const std::string& file) {
   return stream.get() == '#' && stream.get() == '!';
 }
 
-/// A hint at what the user may have meant by a command that does not exist; empty or beginning with "; ".
+/// A hint at what the user may have meant by a command that cannot be found; empty or beginning with "; ".
 std::string HintForMissing(const std::string& name, const std::string& path) {
   const std::size_t blank = name.find_first_of(" \t");
   if (blank != std::string::npos && blank > 0 && FindOnPath(name.substr(0, blank), path)) {
@@ -130,7 +130,7 @@ constexpr std::array<Interpreter, 9> kInterpreters = {
      {"Rscript", Language::kR, "e", "", "", "", ""}}};
 
 const Interpreter* InterpreterCalled(std::string_view program) {
-  // Accepts versions, such as "python3.13t".
+  // Names with versions are accepted, too, such as "python3.13t".
   const std::string_view name = program.substr(0, program.find_first_of("0123456789"));
   const bool versioned = program.find_first_not_of("0123456789.t", name.size()) == std::string_view::npos;
   const auto* const found = std::find_if(kInterpreters.begin(), kInterpreters.end(),
@@ -138,7 +138,7 @@ const Interpreter* InterpreterCalled(std::string_view program) {
   return versioned && found != kInterpreters.end() ? found : nullptr;
 }
 
-/// The last part of a path; empty if it contains characters that are usual in code but not in names of
+/// The last part of a path; empty if the path has characters that are usual in code but not in names of
 /// programs and scripts.
 std::string PlainBaseName(std::string_view path) {
   const std::string_view name = path.substr(path.rfind('/') + 1);
@@ -212,8 +212,8 @@ std::optional<Interpreted> WhatIsInterpreted(const std::vector<std::string>& wor
 
 std::string NameOfCommand(const std::vector<std::string>& words) {
   if (words.empty()) return "job";
-  // The first word may be a whole command line (only a remote shell could run it). Keep only what precedes
-  // the first blank: the rest may be code.
+  // The first word may be a whole command line (only a remote shell could run it). Only the part before the
+  // first blank is kept, because the rest may be code.
   const std::string_view first = words.front();
   std::string program = PlainBaseName(first.substr(0, first.find_first_of(" \t\n")));
   if (program.empty()) return "job";

@@ -1,4 +1,4 @@
-// Divides the cores of a machine among its workers. Otherwise OpenMP would use all cores in each worker.
+// Divides the cores of a machine among its workers. Without this, OpenMP would use all cores in each worker.
 #pragma once
 
 namespace warren::submit {

@@ -22,7 +22,7 @@ namespace warren::submit {
 namespace {
 
 constexpr std::size_t kPieceBytes = std::size_t{16} << 10;
-/// The descriptor of the pipe in the new process.
+/// The descriptor of the pipe to the starting process, in the new process.
 constexpr int kPipe = STDERR_FILENO + 1;
 
 [[noreturn]] void Throw(std::string_view what) {
@@ -39,7 +39,7 @@ bool WriteAll(int fd, std::string_view text) {
   return true;
 }
 
-/// Copies the whole file, whatever its current offset, which another process may be using.
+/// Copies the whole file, without using its offset, which another process may share.
 bool CopyAll(int file, int to) {
   std::array<char, kPieceBytes> piece{};
   for (off_t offset = 0;;) {
@@ -51,7 +51,7 @@ bool CopyAll(int file, int to) {
   }
 }
 
-/// A new file without a name, for output that may have to be shown by the starting process.
+/// A new file without a name, for output that the starting process may have to show.
 posix::Descriptor NamelessFile() {
   std::FILE* const file = std::tmpfile();
   if (file == nullptr) Throw("cannot create a temporary file");
@@ -61,11 +61,11 @@ posix::Descriptor NamelessFile() {
   return own;
 }
 
-/// Leaves the terminal and everything else that belongs to the starting process. An inherited pipe, such as
-/// that of an ssh session, would keep its reader waiting until the job ends. Returns the pipe.
+/// Leaves the terminal, and closes the descriptors of the starting process. For example, an inherited pipe of
+/// an ssh session would make its reader wait until the job ends. Returns the pipe to the starting process.
 posix::Descriptor LeaveStarter(int pipe, int output) {
   setsid();
-  posix::SignalAtParentsEnd(SIGTERM);  // until Begin
+  posix::SignalAtParentsEnd(SIGTERM);  // Begin turns this off
   const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
   dup2(nothing, STDIN_FILENO);
   dup2(output, STDOUT_FILENO);

@@ -1,4 +1,4 @@
-// The environment of processes started on this machine.
+// The environment of processes that dmlc-submit starts, here and on other hosts.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// A job in a cluster's queue, or a job's objects, which the cluster keeps even if dmlc-submit and its machine
-// are gone.
+// A job that a cluster keeps even if dmlc-submit and its machine are gone: an entry in a queue, or objects of
+// Kubernetes.
 #pragma once
 
 #include <string>

@@ -19,7 +19,8 @@ namespace warren::submit {
 namespace {
 
 constexpr std::chrono::milliseconds kEndInterval{2};
-/// A killed process is gone almost immediately unless it hangs in the kernel; then waiting is pointless.
+/// The maximum time to wait for killed processes. They are gone almost immediately unless they hang in the
+/// kernel; then waiting longer is pointless.
 constexpr std::chrono::milliseconds kEndLimit{1000};
 
 /// Reads a file of /proc. Returns an empty string if the process is gone, even if it exits between open and
@@ -36,7 +37,7 @@ struct Place {
   pid_t session = 0;
 };
 
-/// Parses /proc/<pid>/stat. After the name in parentheses come state, parent, group and session.
+/// Parses the text of /proc/<pid>/stat. The state, parent, group and session follow the name in parentheses.
 Place PlaceOf(const std::string& stat) {
   Place place;
   const std::size_t name_end = stat.rfind(')');

@@ -10,8 +10,8 @@
 
 namespace warren::submit {
 
-/// Makes this process adopt its orphaned descendants from now on (Linux: child subreaper), so that they can
-/// be found and killed, whatever group or session they are in.
+/// Makes this process adopt its orphaned descendants from now on (a child subreaper of Linux), so that they
+/// can be found and killed, whatever group or session they are in.
 void BecomeSubreaper();
 
 /// The adopted orphans: children of this process that are not in `known`. Orphans that have exited are reaped
@@ -21,7 +21,7 @@ std::vector<pid_t> AdoptedOrphans(const std::set<pid_t>& known);
 /// Kills adopted orphans until none is left, for at most a second.
 void EndOrphans(const std::set<pid_t>& known);
 
-/// Processes whose session, but not process group, is in `sessions`.
+/// The processes whose session is in `sessions`, but whose process group is not.
 std::vector<pid_t> EscapedFromGroups(const std::set<pid_t>& sessions);
 
 }  // namespace warren::submit

@@ -56,7 +56,7 @@ std::string ShowPlan(const std::vector<PlannedProcess>& plan) {
     for (const std::string& name : process.unset) words.insert(words.end(), {"-u", name});
     const bool has_dash = std::any_of(process.environment.begin(), process.environment.end(),
                                       [](const auto& entry) { return entry.first.starts_with('-'); });
-    if (has_dash) words.emplace_back("--");  // else env would take the name for an option
+    if (has_dash) words.emplace_back("--");  // otherwise, env would take the name for an option
     for (const auto& [name, value] : process.environment) words.push_back(fmt::format("{}={}", name, value));
     if (process.argv.front().find('=') != std::string::npos) {
       // env would take the command for another variable.

@@ -43,7 +43,8 @@ std::vector<char*> Pointers(const std::vector<std::string>& words) {
   return pointers;
 }
 
-/// Blocks all signals: between fork and exec the child must not run the parent's handlers.
+/// Blocks all signals while the object exists: between fork and exec, the child must not run the parent's
+/// handlers.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -75,13 +76,13 @@ class CoreMask {
   std::vector<unsigned long> words_;
 };
 
-/// Everything the child needs. Made before the fork because no memory may be allocated after it.
+/// Everything that the child needs. Made before the fork because the child must not allocate memory.
 struct ChildSetup {
   const char* file;
   char* const* argv;
   char* const* environment;
   int in, out, err;
-  int report;  ///< receives errno if the program cannot be executed, -errno if it cannot be bound
+  int report;  ///< a pipe for errno if the program cannot be executed, or -errno if it cannot be bound
   const unsigned long* cores;
   std::size_t cores_bytes;  ///< 0: do not bind
   int watchdog;
@@ -90,8 +91,8 @@ struct ChildSetup {
   pid_t parent;
 };
 
-/// Descriptors from this number on are not closed one by one, since the limit on descriptors may be much
-/// higher, or infinite.
+/// Descriptors from this number on are left open if the kernel has no close_range: the limit on descriptors
+/// may be much higher, or infinite, and closing so many one by one would be slow.
 constexpr rlim_t kMostDescriptors = 65536;
 
 void CloseAllBut(int kept, rlim_t limit) {
@@ -120,7 +121,7 @@ void ResetSignals(bool ignores_hangup) {
   _exit(kNotExecutable);
 }
 
-/// Makes only calls that are safe after a fork.
+/// Makes only calls that are safe between fork and exec.
 [[noreturn]] void RunChild(const ChildSetup& setup) {
   setsid();  // also gives the child its own process group
   posix::SignalAtParentsEnd(SIGTERM);
@@ -156,8 +157,8 @@ StartError ExecError(const std::string& file, int error) {
           error == ENOENT || error == ENOTDIR ? kNotFound : kNotExecutable};
 }
 
-/// Waits until the program is running, and then returns 0. If the start fails, returns the error, in the form
-/// of ChildSetup::report.
+/// Waits until the program is running or has failed to start. Returns 0 or the error, in the form of
+/// ChildSetup::report.
 int ReadExecResult(int fd) {
   int error = 0;
   ssize_t count = 0;
@@ -176,7 +177,7 @@ std::string SignalName(int signal) {
 
 ExitStatus FromShellCode(int code) {
   constexpr int kKilled = 128;
-  constexpr int kLastSignal = 31;  // higher signals do not end a process by accident
+  constexpr int kLastSignal = 31;  // the others are real-time signals, which rarely end a process
   if (code > kKilled && code <= kKilled + kLastSignal) return {0, code - kKilled, false, {}};
   return {code, 0, false, {}};
 }

@@ -7,8 +7,8 @@
 namespace warren::submit {
 namespace {
 
-/// Parses the number at the beginning of `text`; removes it and the blank after it. Returns false if there is
-/// no number.
+/// Parses the number at the beginning of `text`, and removes it and the blank after it. Returns false if
+/// there is no number.
 template <typename Number>
 bool TakeNumber(std::string_view& text, Number& number) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -27,7 +27,7 @@ bool SkipFields(std::string_view& text, int count) {
   return true;
 }
 
-/// Combines the states of a worker's processes as described at ProcessSample::state.
+/// Combines the states of a worker's processes as ProcessSample::state describes.
 class StateOfAll {
  public:
   void Add(char state, bool is_own) {
@@ -79,7 +79,7 @@ std::map<pid_t, ProcessSample> SamplesOf(const std::vector<pid_t>& workers,
   std::unordered_map<pid_t, const ProcessStat*> by_pid;
   for (const ProcessStat& stat : all) by_pid[stat.pid] = &stat;
 
-  std::unordered_map<pid_t, pid_t> worker_of;  // results so far
+  std::unordered_map<pid_t, pid_t> worker_of;  // known so far; kNobody for processes of no worker
   const auto find_worker = [&](pid_t pid) {
     std::vector<pid_t> way;
     pid_t worker = kNobody;

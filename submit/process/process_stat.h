@@ -19,21 +19,21 @@ struct ProcessStat {
   char state = '?';
   pid_t parent = -1;
   pid_t session = -1;
-  std::uint64_t ticks = 0;  ///< CPU time, including that of children that have been waited for
+  std::uint64_t ticks = 0;  ///< CPU time of the process and of its children that have been waited for
   std::uint64_t resident_pages = 0;
 };
 
 /// Parses the text of /proc/PID/stat; nullopt if malformed.
 std::optional<ProcessStat> ParseProcessStat(std::string_view text);
 
-/// The units of a ProcessStat.
+/// The units of the values in ProcessStat.
 struct ProcessUnits {
   double ticks_per_second = 100;
   std::uint64_t page_bytes = 4096;
 };
 
-/// One sample for each of `workers`, summed over the processes of its session and all its descendants. There
-/// is no sample for a worker that is not in `all`.
+/// One sample for each of `workers`, summed over the processes of its session and all its descendants.
+/// Workers that are not in `all` have no sample.
 std::map<pid_t, ProcessSample> SamplesOf(const std::vector<pid_t>& workers,
                                          const std::vector<ProcessStat>& all, const ProcessUnits& units);
 

@@ -16,7 +16,7 @@
 namespace warren::submit {
 namespace {
 
-/// Number of files read per batch. A batch takes about a millisecond and is followed by a pause.
+/// The number of files read in one portion. A portion takes about a millisecond and is followed by a pause.
 constexpr std::size_t kReadAtOnce = 100;
 constexpr std::chrono::milliseconds kPause{10};
 

@@ -1,5 +1,5 @@
-// Samples processes of this machine every kSampleInterval. One pass over /proc serves all of them; it runs
-// in small portions so that it never blocks the io_context for long.
+// Samples processes of this machine about every kSampleInterval. One pass over /proc serves all of them; it
+// runs in small portions, so that it never blocks the io_context for long.
 #pragma once
 
 #include <sys/types.h>
@@ -20,8 +20,7 @@ class ProcessSampler {
 
   explicit ProcessSampler(boost::asio::io_context& io);
 
-  /// Calls `on_sample` from the io_context until Forget, for the first time after the next full pass over
-  /// /proc.
+  /// Calls `on_sample` from the io_context after each pass over /proc, until Forget.
   void Watch(pid_t pid, OnSample on_sample);
   void Forget(pid_t pid);
 

@@ -36,7 +36,7 @@ constexpr char kName[] = "warren-watchdog";  // 15 characters, the maximum of a 
 constexpr std::chrono::milliseconds kPollInterval{20};
 constexpr std::chrono::milliseconds kDismissLimit{2000};
 
-/// A message to the watchdog. Each write is shorter than PIPE_BUF and therefore atomic.
+/// A message to the watchdog. Each write to the pipe is shorter than PIPE_BUF and therefore atomic.
 struct Notice {
   enum Kind : std::int32_t { kGone, kCame, kCleanupCommand };
   std::int32_t number;  ///< the group; for kCleanupCommand, the length in bytes of the command that follows,
@@ -61,8 +61,8 @@ void Send(int pipe, const Notice& notice) {
   Send(pipe, std::string_view(reinterpret_cast<const char*>(&notice), sizeof notice));
 }
 
-/// Overwrites the command line that `ps` and `pkill -f` see. Does nothing if /proc does not give the address
-/// of the command line.
+/// Overwrites the command line that `ps` shows and `pkill -f` matches. Does nothing if /proc does not give
+/// its address.
 void HideCommandLine() {
   std::ifstream file("/proc/self/stat");
   const std::string text{std::istreambuf_iterator<char>(file), {}};
@@ -79,8 +79,9 @@ void HideCommandLine() {
   std::strncpy(arguments, kName, end - start - 1);
 }
 
-/// Gives the watchdog its own session, name and descriptors, so that nothing that happens to dmlc-submit or
-/// its terminal affects the watchdog. Moves `pipe` to the returned descriptor, the only one left open.
+/// Separates the watchdog from dmlc-submit: makes a new session, and changes its name and descriptors, so
+/// that nothing that happens to dmlc-submit or its terminal affects it. Moves `pipe` to the returned
+/// descriptor, the only one left open.
 int Detach(int pipe) {
   setsid();
   posix::SetName(kName);
@@ -94,7 +95,7 @@ int Detach(int pipe) {
   sigprocmask(SIG_SETMASK, &none, nullptr);
   dup2(pipe, STDIN_FILENO);
   posix::CloseFrom(STDIN_FILENO + 1);
-  if (chdir("/") != 0) return STDIN_FILENO;  // only so that no file system is kept busy
+  if (chdir("/") != 0) return STDIN_FILENO;  // keeps no other file system busy; may fail
   return STDIN_FILENO;
 }
 
@@ -102,7 +103,7 @@ std::size_t InWholeNotices(std::size_t bytes) {
   return (bytes + sizeof(Notice) - 1) / sizeof(Notice);
 }
 
-/// Reads the notices until dmlc-submit is gone; returns the leftovers.
+/// Reads the notices until dmlc-submit is gone, and returns the leftovers.
 Leftovers Watch(int pipe) {
   Leftovers left;
   std::array<Notice, 512> notices{};
@@ -138,14 +139,14 @@ Leftovers Watch(int pipe) {
 /// Replaces the watchdog process with the command. Returns if there is no command or it cannot be executed.
 void RunCleanupCommand(const std::string& command) {
   if (command.empty()) return;
-  // Only standard input is open, and it is the pipe. The command gets /dev/null for all three streams.
+  // Only standard input is open; it is the pipe. The command gets /dev/null for all three streams.
   const int null = open("/dev/null", O_RDWR);
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) dup2(null, fd);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE}) std::signal(signal, SIG_DFL);
   execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
 }
 
-/// Ends the groups, and processes that have left their group but not their session.
+/// Ends the groups, and the processes that have left their group but not their session.
 void EndGroups(const std::set<pid_t>& announced) {
   std::set<pid_t> groups = announced;
   for (const pid_t group : groups) TerminateGroup(group);

@@ -1,8 +1,8 @@
 // The watchdog: a tiny process that outlives dmlc-submit to clean up after it.
 //
-// When dmlc-submit dies, the kernel signals the workers, but not the processes they have started (such as a
-// shell script's Python), and a worker may ignore the signal. So the watchdog is forked before any worker, in
-// its own session that no Ctrl-C reaches. Through a pipe, dmlc-submit tells the watchdog which process groups
+// When dmlc-submit dies, the kernel signals the workers, but not the processes that they have started (such
+// as a shell script's Python), and a worker may ignore the signal. Therefore the watchdog is forked before
+// any worker, in a new session, which no Ctrl-C reaches. Through a pipe, it is told which process groups
 // begin and end. The other end of the pipe closes when dmlc-submit is gone, for whatever reason. The watchdog
 // then sends the remaining groups SIGTERM and, after a grace period, SIGKILL, and runs the cleanup command if
 // one is set, for example to remove the job from a queue. The watchdog holds no other descriptor open and has
@@ -19,7 +19,7 @@
 
 namespace warren::submit {
 
-/// The time between SIGTERM and SIGKILL. Short enough that all processes are gone within a second.
+/// The time between SIGTERM and SIGKILL. It is short enough that all processes are gone within a second.
 inline constexpr std::chrono::milliseconds kStopGrace{600};
 
 /// Tells the watchdog at the other end of `pipe` that `group` exists. Safe between fork and exec.
@@ -31,8 +31,8 @@ class Watchdog {
  public:
   /// Forks the watchdog. Throws std::runtime_error if that fails.
   Watchdog();
-  /// Closes the pipe and waits, for about two seconds at most, for the watchdog, which ends any groups that
-  /// are left.
+  /// Closes the pipe, after which the watchdog ends any groups that are left and exits. Waits for that, for
+  /// about two seconds at most.
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;

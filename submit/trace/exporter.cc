@@ -25,12 +25,12 @@ std::optional<tls::Context> TlsOf(const TraceSettings& settings) {
   return tls::Context::ForWebClients(settings.authorities);
 }
 
-/// Whether OTLP allows a retry after an answer with this status.
+/// Whether OTLP allows sending a request again after an answer with this status.
 bool IsTransient(unsigned status) {
   return status == 429 || (status >= 502 && status <= 504);
 }
 
-/// Longer reasons for the loss of spans are truncated; they may come from the collector.
+/// Limit on the length of the reason in the warning about lost spans, which may come from the collector.
 constexpr std::size_t kMostReasonBytes = 300;
 
 double Seconds(std::chrono::milliseconds time) {
@@ -54,7 +54,8 @@ TraceExporter::~TraceExporter() {
 void TraceExporter::Send(std::vector<Span> spans) {
   if (waiting_.size() + spans.size() > kMostWaitingSpans) {
     Lose(fmt::format("more than {} spans wait to be sent; rounds are left out", kMostWaitingSpans));
-    // All other spans are kept, such as those of the job and its attempts, the ancestors of the rest.
+    // All other spans are kept. They include the ancestors of all spans: those of the job, its attempts and
+    // its generations.
     const auto is_round = [](const Span& span) { return span.name == kRoundSpan; };
     std::erase_if(spans, is_round);
     if (waiting_.size() + spans.size() > kMostWaitingSpans) std::erase_if(waiting_, is_round);

@@ -1,5 +1,6 @@
 // Sends spans to an OpenTelemetry collector: OTLP over HTTP, as JSON, in batches, one request at a time.
-// Failures never affect the job: a batch that cannot be sent is dropped, with one warning for all of them.
+// Failures never affect the job: a batch that cannot be sent is dropped. Only the first such failure is
+// logged as a warning.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -19,12 +20,12 @@
 
 namespace warren::submit {
 
-/// Maximum number of spans in a request; the default of OpenTelemetry's SDKs.
+/// The maximum number of spans in a request, which is the default of OpenTelemetry's SDKs.
 inline constexpr std::size_t kSpansPerRequest = 512;
-/// Maximum number of spans waiting to be sent; beyond it, the spans of rounds are dropped.
+/// If more spans than this wait to be sent, the spans of rounds are dropped.
 inline constexpr std::size_t kMostWaitingSpans = 16'384;
-/// Maximum number of tries for a batch. A batch is retried if the collector is overloaded or does not answer,
-/// but no longer once a batch has been lost.
+/// The maximum number of tries for a batch. A batch is sent again if the collector is overloaded or does not
+/// answer, unless spans have been lost before.
 inline constexpr int kTries = 2;
 inline constexpr std::chrono::seconds kBeforeNextTry{1};
 
@@ -39,7 +40,7 @@ class TraceExporter {
 
   void Send(std::vector<Span> spans);
   /// Calls `done` once all spans have been sent or dropped, after `limit` at the latest, and possibly before
-  /// this function returns. No Send may follow.
+  /// this function returns. Send must not be called afterwards.
   void Finish(std::chrono::milliseconds limit, std::function<void()> done);
 
  private:
@@ -57,7 +58,7 @@ class TraceExporter {
   const TraceContext context_;
   const std::optional<tls::Context> tls_;
   std::deque<Span> waiting_;
-  std::vector<Span> batch_;          ///< the spans of the current request
+  std::vector<Span> batch_;          ///< the spans that are being sent
   std::shared_ptr<HttpPost> post_;   ///< the current request, or null
   boost::asio::steady_timer timer_;  ///< for the pause before the next try
   boost::asio::steady_timer end_timer_;

@@ -54,7 +54,7 @@ void HttpPost::Start(const std::optional<tls::Context>& tls, std::chrono::millis
     if (!cancelled)
       self->Fail(fmt::format("no answer within {} s", std::chrono::duration<double>(limit).count()));
   });
-  // No shared pointer: the lookup belongs to this object.
+  // The callback needs no shared pointer, because the lookup belongs to this object and is canceled with it.
   lookup_.Start(request_.host, request_.port,
                 [this](const std::string& error, const NameLookup::Endpoints& endpoints) {
                   if (!error.empty()) return Fail(error);
@@ -95,8 +95,8 @@ void HttpPost::Proceed() {
   if (done_) Wait();
 }
 
-/// Returns the number of bytes transferred by a call of session_, given the call's result; nullopt if the
-/// call would block or has failed, which ends the request.
+/// Converts the result of a call of session_ to the number of bytes transferred; nullopt if the call would
+/// block or has failed. A failure ends the request.
 std::optional<std::size_t> HttpPost::Moved(ssize_t count) {
   if (count >= 0) return static_cast<std::size_t>(count);
   if (errno != EAGAIN && errno != EWOULDBLOCK)
@@ -112,7 +112,7 @@ std::optional<std::size_t> HttpPost::Moved(std::size_t count, const beast::error
   return std::nullopt;
 }
 
-/// Returns false if the call would block or the request is over.
+/// Sends some bytes. Returns false if sending would block or the request is over.
 bool HttpPost::SendSome() {
   beast::error_code error;
   const auto count = session_ ? Moved(session_->Send(nullptr, 0, unsent_.data(), unsent_.size()))
@@ -121,7 +121,7 @@ bool HttpPost::SendSome() {
   return count.has_value();
 }
 
-/// Returns false if the call would block or the request is over.
+/// Receives and parses some bytes. Returns false if receiving would block or the request is over.
 bool HttpPost::ReceiveSome() {
   std::array<char, kReadBytes> bytes;
   beast::error_code error;

@@ -1,4 +1,4 @@
-// Sends one POST request over a separate connection, with or without TLS.
+// Sends a POST request over a separate connection, with or without TLS.
 #pragma once
 
 #include <sys/types.h>
@@ -33,10 +33,10 @@ struct PostRequest {
 };
 
 struct PostResult {
-  std::string error;       ///< why there is no answer; empty if there is one
-  bool connected = false;  ///< whether the server has accepted the connection
-  unsigned status = 0;
-  std::string reason = {};  ///< the text after the status
+  std::string error;        ///< why there is no answer; empty if there is an answer
+  bool connected = false;   ///< whether the server has accepted the connection
+  unsigned status = 0;      ///< the answer's HTTP status; 0 if there is no answer
+  std::string reason = {};  ///< the text after the status in the answer
   std::string body = {};
 };
 
@@ -46,9 +46,10 @@ class HttpPost : public std::enable_shared_from_this<HttpPost> {
 
   HttpPost(boost::asio::io_context& io, PostRequest request);
 
-  /// Calls `done` once, after `limit` at the latest, unless Cancel is called first. `tls`: nullopt for http.
+  /// Calls `done` once, after `limit` at the latest, unless Cancel is called first. Call only once. `tls`:
+  /// nullopt for http.
   void Start(const std::optional<tls::Context>& tls, std::chrono::milliseconds limit, Done done);
-  /// Ends the request without a call of `done`.
+  /// Ends the request without calling `done`.
   void Cancel();
 
  private:
@@ -77,7 +78,7 @@ class HttpPost : public std::enable_shared_from_this<HttpPost> {
   boost::asio::steady_timer timer_;
   std::optional<boost::beast::http::response_parser<boost::beast::http::string_body>> parser_;
   bool connected_ = false;
-  Done done_;  ///< null once the request is over
+  Done done_;  ///< null before Start and once the request is over
 };
 
 }  // namespace warren::submit

@@ -15,7 +15,7 @@ std::string Described(const TracedProcess& process) {
   return place.empty() ? process.name : fmt::format("{} ({})", process.name, place);
 }
 
-/// The attributes of a process that was lost.
+/// The attributes that describe a lost process. `status`: nullopt if unknown.
 Attributes LossAttributes(const TracedProcess& process, const std::optional<ExitStatus>& status) {
   Attributes attributes = {{"warren.lost.process", process.name}};
   if (process.rank) attributes.emplace_back("warren.lost.rank", std::int64_t{*process.rank});
@@ -188,7 +188,8 @@ void JobTrace::Linked(TimePoint now) {
 
 // --- generations and rounds --------------------------------------------------------------------------------
 
-/// The span ends at the time when the round was first reported, so end_ns is already set.
+/// Ends the span of the latest round. Its end_ns is already set, to the time when the round was first
+/// reported.
 void JobTrace::EndRound() {
   if (round_) ended_.push_back(*std::exchange(round_, std::nullopt));
 }

@@ -1,7 +1,7 @@
-// The trace of a job. Converts the events received by the job's monitor to spans of the job, of its attempts
-// (starts of all processes), of the generations of an elastic job, of the start and the joining of the
-// workers, and of the rounds of training. A state machine without I/O: the time is an argument, and ids come
-// from a function.
+// The trace of a job. Converts the events that the job's monitor receives to spans of the job, of its
+// attempts (starts of the whole job), of the generations of an elastic job, of the start and the joining of
+// the workers, and of the rounds of training. A state machine without I/O: the time is an argument, and IDs
+// come from a function.
 //
 //   the job
 //     attempt          from the start of all processes to the end of the last one
@@ -39,11 +39,11 @@ struct TracedProcess {
 class JobTrace {
  public:
   using Metrics = std::vector<std::pair<std::string, double>>;
-  /// Returns the id of a new span, 16 hexadecimal digits.
+  /// Returns the ID of a new span: 16 hexadecimal digits.
   using NewId = std::function<std::string()>;
 
-  /// Begins the spans of the job and of its first attempt. `job`: the job's name. `now_ns`: the same time as
-  /// `now`, in nanoseconds since the Unix epoch.
+  /// Begins the spans of the job and of its first attempt. `job`: the job's name. `attributes`: those of the
+  /// job's span. `now_ns`: the same time as `now`, in nanoseconds since the Unix epoch.
   JobTrace(TraceContext context, const std::string& job, Attributes attributes, TimePoint now,
            std::int64_t now_ns, NewId new_id);
 
@@ -51,11 +51,12 @@ class JobTrace {
   /// The traceparent for the processes of the current attempt or, between two attempts, of the next attempt.
   std::string Traceparent() const;
 
-  // Events. `now` never decreases.
-  /// The process `index`, one of `processes`, is running. May be called repeatedly for the same process.
+  // Events. `now` must never decrease.
+  /// The process with this index is running. `processes`: the number of all processes. May be called
+  /// repeatedly for the same process.
   void Runs(std::size_t index, std::size_t processes, TimePoint now);
   void Exited(const TracedProcess& process, const ExitStatus& status, TimePoint now);
-  /// All processes are being stopped: processes that end from now on do not count as lost.
+  /// All processes are being stopped. Processes that end from now on do not count as lost.
   void StopBegins() { stopping_ = true; }
   void Joined(int joined, int expected, TimePoint now);
   void Linked(TimePoint now);
@@ -63,14 +64,15 @@ class JobTrace {
   /// `rounds`: the total number of rounds; 0: unknown. `begins`: whether this is a new round, even if the
   /// previous round has the same number.
   void Evaluated(std::int64_t round, std::int64_t rounds, const Metrics& metrics, bool begins, TimePoint now);
-  /// All processes have ended, and the job will begin again. `culprit`: the process that caused this.
+  /// All processes have ended, and the job will begin again. `culprit`: the process that caused this, if
+  /// known.
   void AttemptEnded(const std::string& why, const std::optional<TracedProcess>& culprit, TimePoint now);
   void BeginsAgain(TimePoint now);
   void Finished(int exit_code, const std::string& story, const std::optional<TracedProcess>& culprit,
                 TimePoint now);
 
-  /// Returns the spans that have ended since the last call. The latest round counts as ended only once
-  /// another round follows or its generation or attempt ends, since its metrics may arrive one by one.
+  /// Returns the spans that have ended since the last call. The latest round counts as ended only when
+  /// another round follows or its generation or attempt ends, because its metrics may arrive one by one.
   std::vector<Span> TakeEnded() { return std::exchange(ended_, {}); }
 
  private:
@@ -91,11 +93,11 @@ class JobTrace {
   const TimePoint began_;
   const std::int64_t began_ns_;
   std::optional<Span> job_, attempt_, generation_, start_, join_, round_;
-  std::string attempt_id_;     ///< the id of the span of the current or next attempt
-  std::string rounds_parent_;  ///< the generation or attempt that new rounds belong to
+  std::string attempt_id_;     ///< ID of the span of the current or, between attempts, next attempt
+  std::string rounds_parent_;  ///< ID of the span of the generation or attempt that new rounds belong to
   std::int64_t attempts_ = 0;
   std::int64_t round_number_ = 0;
-  TimePoint round_begins_;  ///< when the next round began
+  TimePoint round_begins_;  ///< when the span of the next round begins
   std::vector<bool> running_;
   std::vector<std::optional<ExitStatus>> exits_;  ///< the latest failure of each process in this attempt
   std::size_t num_running_ = 0;

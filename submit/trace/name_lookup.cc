@@ -39,7 +39,7 @@ Found LookUpNow(const std::string& host, const std::string& port) {
   return found;
 }
 
-/// Starts a thread that blocks all signals: the job's signals must be delivered to the main thread.
+/// Starts a thread that blocks all signals, so that the main thread receives them.
 template <typename Function>
 void StartThread(Function function) {
   sigset_t all, before;
@@ -56,7 +56,8 @@ void StartThread(Function function) {
 
 }  // namespace
 
-/// Outlives the io_context if the name server takes longer to answer than the job runs.
+/// The state shared with the thread. It outlives the io_context if the name server takes longer to answer
+/// than the job runs.
 struct NameLookup::Shared {
   std::mutex mutex;
   asio::io_context* io = nullptr;  ///< null: the lookup was canceled

@@ -1,5 +1,5 @@
-// Looks up a host name without delaying this program's end: Asio's resolver would wait for an answer of the
-// name server when it is destroyed, which can take a minute.
+// Looks up a host name without delaying the end of the program. Asio's resolver would delay it: when the
+// io_context is destroyed, it waits for the name server's answer, which can take a minute.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -22,7 +22,7 @@ class NameLookup {
   NameLookup(const NameLookup&) = delete;
   NameLookup& operator=(const NameLookup&) = delete;
 
-  /// Calls `done` from the io_context, unless Cancel is called or another lookup begins first. `port` is a
+  /// Calls `done` from the io_context, unless Cancel is called or another lookup begins first. `port`: a
   /// number.
   void Start(const std::string& host, const std::string& port, Done done);
   void Cancel();

@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Values of the enums Span.SpanKind and Status.StatusCode.
+// Values of OTLP's enums Span.SpanKind and Status.StatusCode.
 constexpr int kInternal = 1;
 constexpr int kError = 2;
 

@@ -15,8 +15,8 @@ constexpr char kPath[] = "/v1/traces";
 constexpr char kServiceName[] = "service.name";
 constexpr char kDefaultService[] = "dmlc-submit";
 
-/// Returns the variable that sets an exporter option: the one for traces or, if that is not set, the one for
-/// all signals.
+/// Returns the variable that sets an option of exporters: the one for traces or, if that is not set, the one
+/// for all signals (traces, metrics and logs).
 std::optional<wire::SetVariable> OfExporter(const wire::LookUp& look_up, const char* for_traces,
                                             const char* for_all) {
   for (const char* name : {for_traces, for_all}) {
@@ -38,7 +38,7 @@ std::string_view Trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
-/// nullopt if a percent sign is not followed by two hexadecimal digits.
+/// Decodes %XX. Returns nullopt if a percent sign is not followed by two hexadecimal digits.
 std::optional<std::string> PercentDecoded(std::string_view text) {
   std::string decoded;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -69,7 +69,7 @@ bool HasControls(std::string_view text) {
 
 using Pairs = std::vector<std::pair<std::string, std::string>>;
 
-/// Parses "name=value,name=value" with percent-encoded values. nullopt if any part is invalid.
+/// Parses "name=value,name=value" with percent-encoded values. Returns nullopt if any part is invalid.
 std::optional<Pairs> ParsePairs(std::string_view text) {
   Pairs pairs;
   while (!text.empty()) {
@@ -87,7 +87,7 @@ std::optional<Pairs> ParsePairs(std::string_view text) {
   return pairs;
 }
 
-/// nullopt unless the text is a valid URL of the scheme http or https.
+/// Parses a URL. Returns nullopt unless it is a valid URL with the scheme http or https.
 std::optional<TraceSettings> ParseUrl(const std::string& url) {
   const bool is_https = Lower(url).starts_with(kHttps);
   if ((!is_https && !Lower(url).starts_with(kHttp)) || HasControls(url) || url.find(' ') != std::string::npos)
@@ -134,8 +134,8 @@ struct Caller {
   bool sampled = false;
 };
 
-/// Parses a traceparent of W3C Trace Context: "00-<32 digits>-<16 digits>-<2 digits>", where later versions
-/// may continue after another "-".
+/// Parses a traceparent of W3C Trace Context: "00-<32 digits>-<16 digits>-<2 digits>", in hexadecimal. In
+/// later versions, another "-" and more text may follow. Returns nullopt if it is invalid.
 std::optional<Caller> ParseTraceparent(std::string_view text) {
   if (text.size() < 55 || text[2] != '-' || text[35] != '-' || text[52] != '-') return std::nullopt;
   const std::string_view version = text.substr(0, 2), trace = text.substr(3, 32),
@@ -149,7 +149,8 @@ std::optional<Caller> ParseTraceparent(std::string_view text) {
   return Caller{{std::string(trace), std::string(parent), ""}, (bits & 1U) != 0};
 }
 
-/// The endpoint for traces, including its path; nullopt if no variable sets one.
+/// Returns the URL for traces, including its path, and the variable that sets it; nullopt if no variable
+/// does.
 std::optional<wire::SetVariable> EndpointOf(const wire::LookUp& look_up) {
   auto endpoint = OfExporter(look_up, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT");
   if (!endpoint || endpoint->name != std::string_view("OTEL_EXPORTER_OTLP_ENDPOINT")) return endpoint;
@@ -247,7 +248,7 @@ class Finder {
     const bool valid = headers && std::all_of(headers->begin(), headers->end(), [](const auto& header) {
                          return IsToken(header.first) && !HasControls(header.second);
                        });
-    // The value is not shown, since it usually contains a key.
+    // The message does not contain the value, which usually contains a key.
     if (!valid) {
       return Warn(fmt::format(
           "traces are sent without the headers of {}, which is not of the form name=value,name=value with "

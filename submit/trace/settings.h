@@ -1,5 +1,5 @@
-// The destination of a job's traces, according to OpenTelemetry's standard environment variables. Does no
-// I/O.
+// The destination of a job's traces and other settings, from OpenTelemetry's standard environment variables.
+// Does no I/O.
 #pragma once
 
 #include <chrono>
@@ -18,7 +18,7 @@ namespace warren::submit {
 struct TraceSettings {
   std::string url;  ///< "http://collector:4318/v1/traces"
   bool is_https = false;
-  std::string authorities = {};  ///< file with trusted certificates; empty: this machine's
+  std::string authorities = {};  ///< file with certificates of trusted authorities; empty: this machine's
   std::string host;              ///< the host in the URL, a name or an address, IPv6 without brackets
   std::string port;
   std::string authority;  ///< the value of the request's Host header
@@ -27,7 +27,7 @@ struct TraceSettings {
   Attributes resource;  ///< from OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES
   std::chrono::milliseconds request_timeout{10'000};
   std::chrono::milliseconds final_timeout{5'000};  ///< how long the end of the job may wait for the collector
-  std::optional<TraceContext> caller;              ///< from TRACEPARENT; its parent is not empty
+  std::optional<TraceContext> caller;              ///< from TRACEPARENT and TRACESTATE; nullopt: none
 };
 
 struct FoundTraceSettings {

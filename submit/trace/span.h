@@ -1,4 +1,5 @@
-// Spans of a trace as values, in OpenTelemetry's terms. docs/how-to/watching.md describes the spans of a job.
+// The spans of a trace as values, in OpenTelemetry's terms. docs/how-to/watching.md describes the spans of a
+// job.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +10,10 @@
 
 namespace warren::submit {
 
-/// The name of each round's span; a job may have very many of these spans.
+/// The name of the span of each training round. A job may have very many of these spans.
 inline constexpr const char* kRoundSpan = "round";
 
 using AttributeValue = std::variant<std::string, std::int64_t, double, bool>;
-/// Names with their values.
 using Attributes = std::vector<std::pair<std::string, AttributeValue>>;
 
 struct SpanEvent {
@@ -22,12 +22,13 @@ struct SpanEvent {
   Attributes attributes;
 };
 
-/// Maximum number of events in a span, the default of OpenTelemetry's SDKs; further events are only counted.
+/// The maximum number of events in a span, which is the default of OpenTelemetry's SDKs. Further events are
+/// only counted.
 inline constexpr std::size_t kMostSpanEvents = 128;
 
 struct Span {
   std::string id;      ///< 16 hexadecimal digits
-  std::string parent;  ///< the id of the parent span; empty: none
+  std::string parent;  ///< the ID of the parent span; empty: none
   std::string name;
   std::int64_t begin_ns = 0;  ///< since the Unix epoch
   std::int64_t end_ns = 0;
@@ -35,13 +36,13 @@ struct Span {
   std::vector<SpanEvent> events;
   std::int64_t dropped_events = 0;
   bool has_failed = false;
-  std::string error = {};  ///< why it failed
+  std::string error = {};  ///< why it failed; empty if it did not
 };
 
 /// The trace that the spans of a job belong to (W3C Trace Context).
 struct TraceContext {
   std::string trace_id;  ///< 32 hexadecimal digits
-  std::string parent;    ///< the id of the caller's span; empty: the job begins the trace
+  std::string parent;    ///< the ID of the caller's span; empty: the job begins the trace
   std::string state;     ///< the caller's TRACESTATE; may be empty
 };
 

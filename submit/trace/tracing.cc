@@ -15,9 +15,9 @@
 namespace warren::submit {
 namespace {
 
-/// The default export interval of OpenTelemetry's SDKs.
+/// The time between two exports, which is the default of OpenTelemetry's SDKs.
 constexpr std::chrono::seconds kBetweenExports{5};
-/// Limit on the wait for the collector after the user has stopped the job.
+/// Limit on the wait for the collector if a signal has stopped the job.
 constexpr std::chrono::milliseconds kAfterInterrupt{500};
 
 /// 16 random hexadecimal digits.

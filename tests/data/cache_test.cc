@@ -40,7 +40,7 @@ std::string Bytes(std::span<const T> values) {
   return {reinterpret_cast<const char*>(values.data()), values.size_bytes()};
 }
 
-/// The complete contents of a page, for comparisons. Reads every byte of the page.
+/// The complete contents of a page, for comparisons. Reads every byte of the page's arrays.
 template <typename Index>
 std::vector<std::string> Contents(const RowView<Index>& page) {
   return {Bytes(page.offsets),
@@ -532,7 +532,7 @@ TYPED_TEST(CacheTest, APageWithoutRowsIsNone) {
 TYPED_TEST(CacheTest, BytesThatNoPageOwnsAreRefused) {
   WriteCache<TypeParam>(this->path_, {Small<TypeParam>(), Full<TypeParam>()});
   Forged forged(this->path_);
-  // The first entry of the table becomes trailing bytes that belong to no page.
+  // The bytes of the table's first entry now follow the pages and belong to none of them.
   forged.table().erase(forged.table().begin());
   forged.footer().pages = 1;
   forged.footer().table_offset += sizeof(internal::CachePageEntry);
@@ -716,7 +716,7 @@ TEST_F(CacheTest32, ADiskThatFillsUpIsAnErrorAndNothingStays) {
   const std::string path = folder_ / "disk/cache";
   WriteCache<std::uint32_t>(path, {Small<std::uint32_t>()});
   CacheWriter<std::uint32_t> writer(path, kIdentity);
-  const auto large = Large(40000, 1);  // 360 kB
+  const auto large = Large(40000, 1);  // 380 kB
   writer.Append(large.View());
   writer.Append(large.View());
   EXPECT_EQ(CacheError([&] { writer.Append(large.View()); }),
@@ -758,7 +758,7 @@ TEST_F(CacheTest32, AFileCutAtTheWorstMomentIsAnErrorAndNoSignal) {
       std::this_thread::sleep_for(std::chrono::microseconds(wait));
       EXPECT_EQ(truncate(path_.c_str(), 5000), 0);
     });
-    // Each round opens a new reader, so that a page is checked while the file is being truncated.
+    // Each iteration opens a new reader, so that a page is checked while the file is being truncated.
     const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(5);
     std::string why;
     bool noticed = false;

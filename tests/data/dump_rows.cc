@@ -1,5 +1,5 @@
-// Writes the rows of a data set as arrays for NumPy, for comparisons with other readers. Each array is a line
-// "name count", followed by its bytes.
+// Writes the rows of a data set to standard output, as arrays for NumPy, for comparisons with other readers.
+// Each array is a line "name count", followed by its bytes. Weights and fields are left out.
 #include <cstdio>
 #include <exception>
 

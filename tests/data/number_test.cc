@@ -283,7 +283,7 @@ TEST(ParseFloat, EqualsStrtofInTheMiddleBetweenFloatsAndBesides) {
     const float next = std::nextafter(value, std::numeric_limits<float>::infinity());
     if (std::isinf(next)) continue;
     const double middle = (static_cast<double>(value) + static_cast<double>(next)) / 2;
-    // 130 digits are enough for every midpoint; those of subnormals have 113.
+    // 130 digits are enough for every midpoint; those of subnormals have up to 113.
     const std::string in_full = Printed("%.*e", 130, middle);
     const std::size_t exponent = in_full.find('e');
     const std::string digits = in_full.substr(0, in_full.find_last_not_of('0', exponent - 1) + 1);

@@ -147,7 +147,7 @@ class ProviderTest : public ::testing::Test {
 TEST_F(ProviderTest, PartsAreDisjointAndCompleteForAnyNumberOfThreads) {
   for (const bool queries : {false, true}) {
     store_->Put("mem://set/a", NumberedRows(0, 700, 5, queries));
-    store_->Put("mem://set/b", NumberedRows(700, 1, 3000, queries));  // a row that spans many windows
+    store_->Put("mem://set/b", NumberedRows(700, 1, 3000, queries));  // a row that spans several windows
     store_->Put("mem://set/c", "");
     store_->Put("mem://set/d", NumberedRows(701, 1299, 5, queries));
     for (const int parts : {1, 2, 3, 7, 50}) {
@@ -216,7 +216,7 @@ TEST_F(ProviderTest, AChunkTakesOneRequestAndOneForALongLastRow) {
   const std::string text = NumberedRows(0, 800'000);
   ASSERT_GT(text.size(), 16 * kMiB);
   store_->Put("mem://short_rows", text);
-  store_->Put("mem://long_rows", NumberedRows(0, 200, 10'000));  // 78 KB each
+  store_->Put("mem://long_rows", NumberedRows(0, 200, 10'000));  // 98 KB each
   store_->Put("mem://queries", NumberedRows(0, 800'000, 5, true));
   for (const int threads : {1, 4}) {
     for (const auto& [uri, of_a_chunk] :

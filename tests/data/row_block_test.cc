@@ -403,7 +403,7 @@ TEST(Array, KeepsItsValuesAtEverySizeAroundTheFirstMapping) {
       array.reserve(to);
       EXPECT_GE(array.capacity(), to);
       EXPECT_EQ(WrongValues(array), 0U) << from << " to " << to;
-      // The whole capacity is writable.
+      // All reserved memory is writable.
       for (std::uint64_t i = from; i < to; ++i) array.push_back(i);
       EXPECT_EQ(WrongValues(array), 0U) << from << " to " << to;
     }

@@ -359,7 +359,7 @@ TEST_F(StreamTest, PipesAndDevicesAreRead) {
   EXPECT_EQ(ReadAll("/dev/null"), "");
 }
 
-/// Replaces standard input with another file.
+/// Replaces standard input with another file while the object lives.
 class StandardInput {
  public:
   explicit StandardInput(int fd) : before_(dup(STDIN_FILENO)) { dup2(fd, STDIN_FILENO); }

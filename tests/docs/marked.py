@@ -96,8 +96,8 @@ class Command:
 
 
 def blocks(text: str) -> Iterator[Block]:
-    """Yields the blocks in page order. A mark that stands alone is a block without a language. Raises ValueError if an allowance is malformed or
-    does not match its block."""
+    """Yields the blocks in page order. A mark that stands alone is a block without a language. Raises ValueError if an allowance is
+    malformed or does not match its block."""
     kind, rest = "", ""
     allowances: List[Allowance] = []
     lines = enumerate(text.splitlines(), 1)

@@ -1,5 +1,6 @@
 """notebook.py [--write]: runs docs/tutorials/notebook.ipynb in a kernel, and compares the output of its cells with the output stored in the
-notebook; --write stores the new output. Text that differs from run to run, such as times, ports, process IDs and tokens, is not compared."""
+notebook; --write stores the new output. Text that differs from run to run, such as times, ports, process IDs and tokens, is not
+compared."""
 import pathlib
 import re
 import socket
@@ -18,7 +19,7 @@ def shown(cell: nbformat.NotebookNode) -> List[str]:
     text = []
     for output in cell.outputs:
         if output.output_type == "stream":
-            text.append(re.sub(r"[^\n]*\r", "", output.text))  # the live line
+            text.append(re.sub(r"[^\n]*\r", "", output.text))  # without the live line
         elif output.output_type == "error":
             text.append(f"{output.ename}: {output.evalue}")
         else:

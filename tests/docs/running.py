@@ -88,8 +88,8 @@ def shell(enter: Callable[[List[str]], List[str]], text: str, work: pathlib.Path
 
 
 def type_in(page: pathlib.Path, work: pathlib.Path, execute: Callable[[str], Done], place: str, new_system: bool = False) -> None:
-    """Runs the page's blocks for `place` in order, without installations unless `new_system`. Raises AssertionError if a command has another exit
-    code or other output than the page."""
+    """Runs the page's blocks for `place` in order, without installations unless `new_system`. Raises AssertionError if a command has
+    another exit code or other output than the page."""
     def command(line: int, text: str, wanted: int) -> List[str]:
         code, printed = execute(text)
         if code != wanted:

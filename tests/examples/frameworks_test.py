@@ -1,4 +1,4 @@
-"""The examples for frameworks (torch, kvstore, horovod), as jobs of dmlc-submit, and under mpirun as Horovod's users start them."""
+"""The examples for frameworks (torch, kvstore, horovod), as jobs of dmlc-submit and under mpirun, with which Horovod's users start jobs."""
 import os
 import pathlib
 import re
@@ -28,7 +28,7 @@ class Frameworks(ProgramTest):
         return [forking.python(PYTHON, *(["torch", "torch.nn.parallel", "sklearn.datasets"] if HAS_DIGITS else ["numpy"]))]
 
     def launched(self, launcher, *words):
-        """Runs an example; returns its output."""
+        """Runs an example as a job of `launcher`, or as a single process if that is neither dmlc-submit nor mpirun. Returns its output."""
         if launcher == "dmlc-submit":
             start = [os.path.join(BIN, "dmlc-submit"), "--cluster", "local", "--port", "0", "--num-workers", str(WORKERS)]
         elif launcher == "mpirun":
@@ -67,7 +67,7 @@ class Frameworks(ProgramTest):
         for store in ("dist_sync_mpi", "dist_sync", "dist_async"):
             with self.subTest(launcher=launcher, store=store):
                 said = self.launched(launcher, SOURCE / "examples/kvstore/train.py", "--kv-store", store)
-                for worker in range(WORKERS):  # without line ends, since mpirun may mix the output of workers
+                for worker in range(WORKERS):  # without a line end, since mpirun may mix the workers' output
                     self.assertIn(f"worker {worker} of {WORKERS}, {store}: weight [ 2.  -3.   0.5  4. ], bias [1.]", said)
 
     def test_the_linear_model_is_found_through_each_store(self):

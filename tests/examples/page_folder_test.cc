@@ -14,7 +14,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Locks belong to open files, so threads compete for them as processes would.
+// The folders are locked with flock, whose locks belong to open files, so threads compete for them as
+// processes would.
 TEST(PageFolder, IsThereHoweverManyLookForThoseOfDeadProcessesMeanwhile) {
   const fs::path folder = fs::path(testing::TempDir()) / ("page_folder_test." + std::to_string(getpid()));
   fs::create_directory(folder);

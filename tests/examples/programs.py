@@ -13,7 +13,7 @@ LIMIT_S = 120
 
 
 def environment() -> dict:
-    """Returns this process's environment without a job's variables, so that a program of one process does not join a job by accident."""
+    """Returns this process's environment without a job's variables (DMLC_*), so that a program under test joins no job by accident."""
     return {key: value for key, value in os.environ.items() if not key.startswith("DMLC_")}
 
 

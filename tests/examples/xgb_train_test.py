@@ -193,7 +193,7 @@ class Models(XgbTrainTest):
                 self.assertEqual(process.wait(LIMIT_S), -number)
             left = [file for _, _, files in os.walk(self.folder) for file in files if ".page" in file]
             self.assertEqual(bool(left), number == signal.SIGKILL, left)
-        # The pages of a killed run are removed by the next run, even if the next run reads another part.
+        # A run first removes the pages of killed runs, even of runs that read another part of the data. It keeps folders with other names.
         for name in ("rows.part1-of-5.xgboost.abcdef", "rows.part1-of-5.xgboost.mine", "rows.partial"):
             os.mkdir(os.path.join(self.folder, name))
             with open(os.path.join(self.folder, name, "lock"), "w", encoding="ascii"):

@@ -120,8 +120,8 @@ void Compare(std::string_view text, FirstIndex first) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  // Each input tests one of the four combinations of first index and index width; changing one byte selects
-  // another.
+  // Each input tests one of the four combinations of first index and index width; changing one byte can
+  // select another.
   unsigned sum = 0;
   for (const char c : text) sum += static_cast<unsigned char>(c);
   const FirstIndex first = sum % 2 == 0 ? FirstIndex::kZero : FirstIndex::kOne;

@@ -1,6 +1,6 @@
-"""Processes that do not know the job's token send pickles that run code. No pickle is loaded, and except for checkpoints, the error names the
-sender's rank. There are two kinds of such processes. One has taken a rank before the job's worker could, and sends through XGBoost's own
-communicator. The other is linked with the other ranks, and sends through each call that transfers Python objects."""
+"""Processes that do not know the job's token send pickles that run code. No pickle is loaded, and except for checkpoints, the error names
+the sender's rank. There are two kinds of such processes. One has taken a rank before the job's worker could, and sends through XGBoost's
+own communicator. The other is linked with the other ranks, and sends through each call that transfers Python objects."""
 import os
 import pathlib
 import subprocess
@@ -17,8 +17,8 @@ PACKAGES = {"rabit": ("numpy", ), "xgboost": ("numpy", "xgboost"), "horovod": ("
 XGBOOST_PATH = os.environ.get("XGBOOST_PATH", "")
 LIMIT_S = 100
 
-# A stranger that takes a rank with XGBoost's own functions. With XGBoost 2.1 and later, workers then agree on whether to use Warren's engine: the
-# stranger objects, and sends a pickle instead of its reason.
+# A stranger that takes a rank with XGBoost's own functions. With XGBoost 2.1 and later, workers then agree on whether to use Warren's
+# engine: the stranger objects, and sends a pickle instead of its reason.
 STRANGER = """
 import os, sys
 sys.path.insert(0, os.environ["WORKER_PATH"])

@@ -1,6 +1,6 @@
 """A worker of pickles_test.py. Through the call DOOR, rank 1 sends a pickle that runs code when it is loaded. When it sends,
-rank 1 has the job's token if ARMS is "right", none if ARMS is "none", and otherwise a wrong token. Rank 0 makes the same call and prints the
-result or the error. The pickle's code creates the file $RAN, whose name differs between workers."""
+rank 1 has the job's token if ARMS is "right", none if ARMS is "none", and otherwise a wrong token. Rank 0 makes the same call and prints
+the result or the error. The pickle's code creates the file $RAN, whose name differs between workers."""
 import os
 import sys
 

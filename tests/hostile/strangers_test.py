@@ -1,6 +1,6 @@
 """Strangers that speak XGBoost's and rabit's protocols to the tracker of a job with a token. They connect before the first worker, try to
 take a task's place before its worker joins, or send messages in the name of a worker on their host that has already joined. Jobs of
-warren.xgboost are not disturbed, whatever --admit says. A program that joins with XGBoost's own functions is admitted if it runs as the
+warren.xgboost are not disturbed, with any value of --admit. A program that joins with XGBoost's own functions is admitted if it runs as the
 tracker's user."""
 import contextlib
 import json
@@ -128,8 +128,8 @@ class Strangers(unittest.TestCase):
         return process
 
     def stranger(self, tracker, user=None):
-        """Returns a function that sends a message to the tracker from a process of `user` (None: the current user). The function returns the
-        answer, or b"" if there is none."""
+        """Returns a function that sends a message to the tracker from a process of `user` (None: the current user). The function returns
+        the answer, or b"" if there is none."""
         process = subprocess.Popen([sys.executable, "-c", STRANGER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                    **({} if user is None else {"user": user, "group": user, "extra_groups": [], "cwd": "/"}))
         for clean in (process.stdout.close, process.stdin.close, process.wait, process.kill):

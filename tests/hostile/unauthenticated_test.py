@@ -46,7 +46,8 @@ def authentication(token):
 
 
 def link_hello(kind, sender, receiver, lost=-1):
-    """Returns the first message on a link between two ranks, with random bytes as the proof."""
+    """Returns a message in the layout of version 3 of Hello (rabit_engine/transport/tcp/handshake.h), the first message on a link between
+    two ranks, with random bytes as the proof."""
     return struct.pack("@IHHiiii", LINK, 3, kind, sender, receiver, lost, 0) + os.urandom(32 + 32 + 32)
 
 
@@ -84,7 +85,7 @@ def attacks(rng):
             struct.pack("@4i", MAGIC, -1, -1, 2**31 - 1), bytes(1 << 16),
         ])
         if rng.random() < 0.3:
-            whole = whole[:rng.randrange(1, len(whole) + 1)]  # the rest never follows
+            whole = whole[:rng.randrange(1, len(whole) + 1)]  # the rest is never sent
         cut = rng.randrange(len(whole) + 1)
         yield [whole[:cut], whole[cut:]]
 
@@ -99,7 +100,7 @@ def listening_ports(pids):
                 if target.startswith("socket:["):
                     inodes.add(target[8:-1])
     ports = set()
-    for table in ("tcp", "tcp6"):  # each read makes the kernel scan all sockets of the machine
+    for table in ("tcp", "tcp6"):  # read once for all processes, because the kernel scans all sockets of the machine each time
         for line in pathlib.Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
             words = line.split()
             if words[3] == "0A" and words[9] in inodes:
@@ -281,10 +282,10 @@ class Hostile(unittest.TestCase):
                 waiting.sendall(classic(b"start", task=b"1"))
                 self.assertEqual(waiting.recv(4), struct.pack("@i", MAGIC))
                 owner.sendall(classic(b"start", 0, task=b"impostor") + struct.pack("@i", 0))
-                # Magic number, rank, parent, world size, the number and ranks of tree neighbors, two ring neighbors, and the numbers of ranks to
-                # connect to and to accept.
+                # Magic number, rank, parent, world size, the number and ranks of tree neighbors, two ring neighbors, and the numbers of
+                # ranks to connect to and to accept.
                 Wire(owner).recv_exactly(44)
-                owner.sendall(struct.pack("@2i", 0, 9))  # no errors, and a port: this completes rank 0's start
+                owner.sendall(struct.pack("@2i", 0, 9))  # 0 failed links, and a listening port: this completes rank 0's start
                 wait_for(lambda: owner.recv(1000) == b"", 30, "the end of its exchange")
                 job = self.job_of(tracker)
                 job.await_version(1)

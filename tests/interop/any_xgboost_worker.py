@@ -1,4 +1,4 @@
-"""A worker for any_xgboost_test.py: one function per test. Uses the XGBoost that its interpreter finds."""
+"""A worker for any_xgboost_test.py: runs the function that its first argument names. Uses the XGBoost that its interpreter finds."""
 import atexit
 import json
 import os
@@ -156,7 +156,7 @@ def resumed(data: str, ranking: str) -> None:
                 except InterruptedError:
                     pass
                 wx.broadcast(rounds)  # after this, the checkpoint has been written
-                # Only rank 0 compares: with gblinear, each rank has a different model, and the checkpoint has that of rank 0.
+                # Only rank 0 compares: with gblinear, each rank has a different model, and the checkpoint contains rank 0's.
                 if train() != whole and wx.get_rank() == 0:
                     print("differs", rounds, json.dumps(way))
     print("tried", len(ways))

@@ -54,8 +54,8 @@ while int(os.environ.get("DMLC_NUM_ATTEMPT", "0")) > 0 and not ({}):
 
 
 def with_callbacks(code, made, method):
-    """PROGRAM with 9 rounds and, instead of Pause, other callbacks: those that the expression `made` creates from the classes in `code`, then
-    one that kills worker 1 of 2 in `method` of round 4, once."""
+    """PROGRAM with 9 rounds and, instead of Pause, other callbacks: those that the expression `made` creates from the classes in `code`,
+    then one that kills worker 1 of 2 in `method` of round 4, once."""
     killer = f"""
 class Killer(xgboost.callback.TrainingCallback):
     def {method}(self, model, epoch, evals_log):
@@ -66,8 +66,8 @@ class Killer(xgboost.callback.TrainingCallback):
     return program.replace("40, elastic", "9, elastic")
 
 
-#: Trains 9 rounds with a checkpoint every two rounds. In a job of several workers, the first attempt runs WHAT after the sixth round: on all
-#: workers if it kills them, otherwise on worker 1. Prints one digest of the callback's state, the evaluations and the model.
+#: Trains 9 rounds with a checkpoint every two rounds. In a job of several workers, the first attempt runs WHAT after the sixth round: on
+#: all workers if it kills them, otherwise on worker 1. Prints one digest of the callback's state, the evaluations and the model.
 SAVED = PROGRAM.replace("class Pause", """
 class Ending(warren.xgboost.ElasticCallback):
     rounds = []
@@ -114,8 +114,8 @@ class Job:
             stdout=self.output, stderr=subprocess.STDOUT, cwd=folder, env={**environment(), **variables})
 
     def wait_for(self, name, condition=lambda _: True):
-        """Waits until a file in the folder is not empty and its text meets the condition; returns the text. Raises AssertionError if the job ends or
-        LIMIT_S passes first."""
+        """Waits until a file in the folder is not empty and its text meets the condition; returns the text. Raises AssertionError if the
+        job ends or LIMIT_S passes first."""
         end = time.monotonic() + LIMIT_S
         while time.monotonic() < end and self.process.poll() is None:
             path = self.folder / name
@@ -473,8 +473,8 @@ print("model", hashlib.sha256(b"".join(found)).hexdigest(), "of", size, flush=Tr
         self.assertIn("generation 2 begins with 2 workers", log)
 
     def hanging(self, limit_s, module):
-        """A program in which worker 0 kills itself in the first attempt and worker 1 then hangs, as it may in XGBoost's own communicator: it waits
-        for a lock that is never released, in code of `module`. `limit_s`: the time after which a call is found to hang."""
+        """A program in which worker 0 kills itself in the first attempt and worker 1 then hangs, as it may in XGBoost's own communicator:
+        it waits for a lock that is never released, in code of `module`. `limit_s`: the time after which a call is found to hang."""
         return PROGRAM.replace("class Pause", f"""
 import warren._launch.hang
 import warren.data._peers

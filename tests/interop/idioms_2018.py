@@ -54,7 +54,7 @@ def idiom_early_stopping_and_maximize():
     assert bst.best_iteration < 29 and bst.best_ntree_limit == bst.best_iteration + 1, bst.best_iteration
     best = higher_is_better(bst.predict(dtest, output_margin=True, ntree_limit=bst.best_ntree_limit), dtest)[1]
     assert abs(bst.best_score - best) < 1e-5, (bst.best_score, best)
-    # A higher AUC is better, whatever `maximize` says.
+    # A higher AUC is better, with any value of `maximize`.
     bst = xgb.train(dict(param, eval_metric='auc'), dtrain, 30, watchlist, maximize=False, early_stopping_rounds=3)
     assert bst.best_score > 0.9
 

@@ -1,5 +1,5 @@
-"""A worker for lightgbm_test.py: one function per test. Uses the LightGBM that its interpreter finds, over Warren's engine or over
-LightGBM's own sockets."""
+"""A worker for lightgbm_test.py: runs the function that its first argument names. Uses the LightGBM that its interpreter finds, over
+Warren's engine or over LightGBM's own sockets."""
 import hashlib
 import json
 import os
@@ -140,7 +140,7 @@ def ways_of(tree_learner: str) -> List[str]:
 
 
 def stops_early() -> None:
-    """Trains with early stopping. If the workers looked only at their own validation rows, they would stop at different rounds, or not at
+    """Trains with early stopping. If each worker used only its own validation rows, the workers would stop at different rounds, or not at
     all."""
     with wl.communicator():
         rank = wl.get_rank()
@@ -165,8 +165,8 @@ def stops_early() -> None:
 
 
 def loads(uri: str) -> None:
-    """Loads this worker's share of the data and trains on it. Prints the rank, the share's row and feature counts, the sizes of its queries,
-    and a digest of the model."""
+    """Loads this worker's share of the data and trains on it. Prints the rank, the share's row and feature counts, the sizes of its
+    queries, and a digest of the model."""
     with wl.communicator():
         data = wl.load_dataset(uri, free_raw_data=False)
         model = lgb.train({**BASE, "objective": "regression", **wl.parameters()}, data, 2)

@@ -268,7 +268,8 @@ class OverWarren(Workers):
         def move_function(library):
             """Makes the last entry of Coll's table of virtual functions point to the type's name."""
             readelf = subprocess.run(["readelf", "-W", "-r", library], capture_output=True, text=True, check=True).stdout
-            # Maps the offset of each relocation to the address that the loader stores there: an offset in the library or a symbol's address.
+            # Maps the offset of each relocation to the address that the loader stores there: an offset in the library or a symbol's
+            # address.
             written = {int(found[1], 16): int(found[2], 16) for found in re.finditer(
                 r"^([0-9a-f]+)\s+\S+ R_X86_64_(?:RELATIVE|64)\s+([0-9a-f]+)", readelf, re.MULTILINE)}
             text = bytearray(library.read_bytes())

@@ -1,5 +1,5 @@
-"""A worker for over_warren_test.py: one function per test. Uses the XGBoost (2.1 or later) that its interpreter finds, over Warren's
-engine or over XGBoost's own communication."""
+"""A worker for over_warren_test.py: runs the function that its first argument names. Uses the XGBoost (2.1 or later) that its interpreter
+finds, over Warren's engine or over XGBoost's own communication."""
 import hashlib
 import json
 import os

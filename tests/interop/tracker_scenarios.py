@@ -2,7 +2,7 @@
 
     tracker_scenarios.py <address that the tracker listens on>
 
-Needs XGBoost 2.1 or later. Workers are processes."""
+Needs XGBoost 2.1 or later. If a job has several workers, each is a process."""
 import functools
 import multiprocessing
 import sys
@@ -41,7 +41,7 @@ def one_worker(host):
 
 
 def nobody_comes(host):
-    """test_wait: wait_for has a separate timeout, and the tracker of a job that never began can be freed."""
+    """test_wait: wait_for has a separate timeout, and free raises an error if the job never began."""
     tracker = Tracker(n_workers=2, host_ip=host)
     tracker.start()
     assert "Timeout waiting for the tracker" in raised(functools.partial(tracker.wait_for, 1))

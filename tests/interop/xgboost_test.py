@@ -1,7 +1,7 @@
-"""Three real XGBoost 1.7 peers train under dmlc-submit: xgb-train, Debian's xgboost program, a Python script.
+"""Three programs train with XGBoost 1.7 under dmlc-submit: xgb-train, Debian's xgboost program, and a Python script.
 
 Tolerances: tree_method=hist and approx cut each feature at quantiles. If a feature has at most max_bin (256) distinct values, these are
-its cuts, whatever the sharding. Trees then differ between numbers of workers only by the order of float sums, and 1e-4 suffices. With
+its cuts, for any sharding. Trees then differ between numbers of workers only by the order of float sums, and 1e-4 suffices. With
 more distinct values, each worker sketches its shard, and the merged sketch depends on the sharding: the cuts move by up to a bin (1/256
 of the rows), and the splits move a little. That case has a separate tolerance."""
 

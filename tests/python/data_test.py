@@ -395,7 +395,7 @@ class Remote(unittest.TestCase):
         before = signal.signal(signal.SIGINT, signal.default_int_handler)
         self.addCleanup(signal.signal, signal.SIGINT, before)
         with self.assertRaises(KeyboardInterrupt), contextlib.ExitStack() as after:
-            # After the interrupt, requests must only block. Otherwise, a request of another reader thread would send a second interrupt.
+            # After the interrupt, requests only block. Otherwise, a request of another reader thread would send a second interrupt.
             after.callback(setattr, store, "before_a_range", lambda uri, offset: answer.wait(60))
             data.read("mem://a", threads=1)
         self.assertFalse(answer.is_set())

@@ -1,4 +1,5 @@
-"""warren.device on the stand-in's GPUs: arrays through both protocols (__cuda_array_interface__ and DLPack), streams, groups, errors."""
+"""warren.device on a stand-in for CUDA (tests/rabit_engine/device): arrays through both protocols (__cuda_array_interface__ and DLPack),
+streams, groups, errors."""
 
 import ctypes
 import os
@@ -80,7 +81,7 @@ def rank_of_a_job():
         device.broadcast(Interface(memory + 4 * rank, 1), 1)
         case.assertEqual(values[0], [4, 2][rank])
 
-        # bfloat16: 1.0 is 0x3f80, 2.0 0x4000.
+        # In bfloat16, 1.0 is 0x3f80, 2.0 is 0x4000, and 4.0 is 0x4080.
         memory, values = floats(0, 0)
         shorts = (ctypes.c_uint16 * 4).from_address(memory)
         shorts[:] = [0x3f80] * 4

@@ -15,7 +15,7 @@ from warren._tools.doctor import findings, hosts, model
 from warren._tools.doctor.model import OK, Asked, Link, Survey
 from warren_testing import BIN
 
-os.environ.setdefault("WARREN_NATIVE", str(BIN.parent))  # where to find dmlc-submit, which reads the host files
+os.environ.setdefault("WARREN_NATIVE", str(BIN.parent))  # to find dmlc-submit, which parses the host files
 
 FACTS = {
     "host_name": "a",

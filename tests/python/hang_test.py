@@ -1,4 +1,4 @@
-"""warren._launch.hang: detects calls of a library that hang."""
+"""warren._launch.hang, which detects a thread that hangs in a library call."""
 import os
 import pathlib
 import sys
@@ -35,8 +35,8 @@ class Hang(unittest.TestCase):
         self.assertEqual(hangs_after((.25 * step + (60 if step > 20 else 0), 0, CALL) for step in range(100)), 60 + .25 * 21 + hang.LIMIT_S)
 
     def observed(self, wait, *arguments):
-        """Defines `wait` by this code in the module library.part and calls it in a new thread. Returns that thread as soon as it runs code of the
-        module."""
+        """Defines a function `wait` by the code in the argument `wait`, in a module library.part, and calls it in a new thread. Returns the
+        thread once it runs code of that module."""
         module = types.ModuleType("library.part")
         exec(wait, vars(module))  # pylint: disable=exec-used
         found = []

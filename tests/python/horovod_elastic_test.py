@@ -15,7 +15,7 @@ class Elastic(unittest.TestCase):
     ENVIRONMENT, setUp, submit, warm = (getattr(horovod_test.Horovod, name) for name in ("ENVIRONMENT", "setUp", "submit", "warm"))
 
     def job(self, workers, *events, options=(), code=0):
-        """Runs a job in an empty folder; returns its output."""
+        """Runs a job, after removing the files of earlier jobs. Returns its output."""
         for path in self.folder.glob("*-*"):
             path.unlink()
         found, text = self.submit(workers, WORKER, str(EPOCHS), *events, python=[*options, *self.warm])
@@ -27,7 +27,7 @@ class Elastic(unittest.TestCase):
         return re.findall(r"model ([0-9a-f]{64}) after (\d+) of (\d+)", text)
 
     def times_seen(self, epoch):
-        """The number of batches of the epoch that each row was in."""
+        """Maps each row to the number of the epoch's committed batches that contained it."""
         return collections.Counter(map(int, (self.folder / f"seen-{epoch}").read_text(encoding="ascii").split()))
 
     def test_a_lost_worker_is_replaced_and_the_training_goes_on_from_the_last_commit(self):
@@ -38,9 +38,9 @@ class Elastic(unittest.TestCase):
             with self.subTest(task=task):
                 text = self.job("1:2", "kill", "7", task)
                 self.assertEqual(set(self.models(text)), set(self.models(undisturbed)), text)
-                self.assertEqual(text.count("resets [2]"), 1, text)  # the survivor's; the new process started with two workers
+                self.assertEqual(text.count("resets [2]"), 1, text)  # by the survivor: the new process has had no reset
                 self.assertGreaterEqual(min(self.times_seen(1)[row] for row in range(ROWS)), 1)
-                self.assertLessEqual(sum(self.times_seen(1).values()), ROWS + 8)  # the batch that was not committed is repeated
+                self.assertLessEqual(sum(self.times_seen(1).values()), ROWS + 8)  # at most one batch is repeated
 
     def test_two_are_lost_one_after_the_other_and_one_before_it_has_joined(self):
         text = self.job("1:3", "kill", "3", "0", "kill", "6", "2", "early", "0", "1")

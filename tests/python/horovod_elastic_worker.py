@@ -38,7 +38,7 @@ sampler = hvd.elastic.ElasticSampler(range(ROWS))
 
 
 def do(number):
-    """Carries out this worker's events for this batch. Only in the first attempt, and only in an elastic job of more than one worker."""
+    """Carries out this worker's events for this batch, but only in the first attempt and in an elastic job of more than one worker."""
     for what, when in EVENTS:
         if when == number and ATTEMPT == "0" and ELASTIC:
             if what == "wrong":

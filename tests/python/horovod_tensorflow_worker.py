@@ -189,7 +189,7 @@ def errors():
         refuses(kind, "bool cannot be reduced", hvd.allreduce, tf.constant(True))
     for function in (lambda strings: hvd.broadcast(strings, 0), hvd.allgather):
         refuses(ValueError, "tensors of numbers", function, tf.constant(["hello", "x" * 40]))
-    # A rank that traces a function once more than the others, for a smaller last batch, still calls the same operations as they do.
+    # A rank that traces a function once more than the others, for a batch of another size, still calls the same operations as they do.
     reduced = tf.function(lambda batch: hvd.allreduce(tf.reduce_mean(batch), op=hvd.Sum))
     for rows in (4, 4, 2 if rank == 0 else 4, 4):
         same(reduced(tf.ones([rows])), float(size))
@@ -205,7 +205,7 @@ def errors():
 
 
 def elastic():
-    """Trains with hvd.elastic; worker 0 of two or more kills itself in the third epoch."""
+    """Trains with hvd.elastic. If the environment has KILL=1, worker 0 kills itself in the third epoch of its first attempt."""
     inputs = np.sin(np.arange(64, dtype=np.float32)).reshape(16, 4)
     keras.utils.set_random_seed(1)
     model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3, activation="tanh"), keras.layers.Dense(1)])

@@ -26,7 +26,7 @@ with rabit.context():
         warren.progress(number, 3, loss=1 / number, rank=rabit.get_rank())
 """
 
-#: Reports from any rank but 0 would fail with a message.
+#: Code for a program: reports from any rank but 0 then fail with a message.
 ONLY_RANK_0 = """
     if rank != 0:
         os.environ["KUBEFLOW_TRAINER_SERVER_TOKEN"] = "no file"

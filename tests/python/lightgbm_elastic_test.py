@@ -18,7 +18,7 @@ WORKER = pathlib.Path(__file__).with_name("lightgbm_elastic_worker.py")
 LIMIT_S = 120
 KILL, TERM = int(signal.SIGKILL), int(signal.SIGTERM)
 ROUNDS = list(range(12))
-#: The training runs in the worker's ways() whose models do not depend on random numbers.
+#: Training runs in the worker's ways() whose models stay the same if lost workers are replaced.
 EXACT = ["binary", "queries", "classes", "margin", "poisson", "functions", "decay", "stops", "goes on"]
 #: The number of jobs with random faults, and the seed of the first one.
 JOBS = int(os.environ.get("WARREN_ELASTIC_JOBS", "40" if AT_NIGHT else "2"))
@@ -101,7 +101,7 @@ class Elastic(unittest.TestCase):
 
     def test_00_a_worker_that_is_lost_anywhere_is_replaced_and_model_and_evaluations_are_the_same(self):
         expected = self.expected(2, EXACT)
-        # No worker is lost three times in a job: it would not be replaced again.
+        # Each worker is lost at most twice per job, because after a third loss it would not be replaced.
         for plan in ([["binary", 1, "after", 4, KILL], ["queries", 0, "before", 3, KILL], ["classes", 1, "reading", 0, KILL], ["goes on", 0, "after", 14, KILL]],
                      [["margin", 0, "last", 7, KILL], ["functions", 1, "objective", 5, KILL], ["functions", 0, "metric", 4, KILL],
                       ["stops", 1, "after", 8, KILL]]):
@@ -239,7 +239,7 @@ class Elastic(unittest.TestCase):
         two.kill()
         second = tracker()
         wait_for(lambda: "has found the one that takes over" in path.read_text(encoding="utf-8"), LIMIT_S, "the tracker")
-        time.sleep(6)  # longer than a worker waits for a tracker that never went away to report a loss
+        time.sleep(6)  # longer than the time that a worker gives a running tracker to report a loss
         (self.folder / "late").touch()
         text = path.read_text(encoding="utf-8")
         self.assertEqual([one.wait(LIMIT_S), three.wait(LIMIT_S)], [0, 0], text)
@@ -262,7 +262,7 @@ class Elastic(unittest.TestCase):
             while time.monotonic() - begun < when and process.poll() is None:
                 time.sleep(.01)
             pid = self.folder / f"pid-{worker}"
-            # Once a worker has written the last result, workers may leave the job.
+            # Once a worker has written the last result, workers may leave the job, so none is killed any longer.
             if process.poll() is None and pid.exists() and pid.read_text(encoding="ascii") and not any(self.folder.glob(f"result-{names[-1]}-*")):
                 with contextlib.suppress(ProcessLookupError):  # the worker was lost and has not been restarted yet
                     os.kill(int(pid.read_text(encoding="ascii")), KILL)

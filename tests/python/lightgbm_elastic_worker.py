@@ -5,8 +5,10 @@
     lightgbm_elastic_worker.py refuses          prints the errors of calls refused outside of a job, and the results of pure functions
     lightgbm_elastic_worker.py other            prints the errors of calls that an elastic job refuses
 
-The environment variable PLAN is a JSON list of [way, worker, place, round, signal]. At that place, the worker sends itself the signal, once; if
-the signal is 0, it breaks its connections to other workers instead."""
+The environment variable PLAN is a JSON list of [way, worker, place, round, signal]. In the training named `way`, the worker sends itself
+the signal at that place of that round, once; if the signal is 0, it breaks its connections to other workers instead. The places are
+"before" and "after" a round, "last" (after all other callbacks of a round), "objective" and "metric" (`round` is then the number of the
+call), and "reading" (`round` is 0)."""
 import hashlib
 import json
 import os
@@ -60,13 +62,13 @@ def make():
 
 
 def data(label, name="train", *more, **options):
-    """The features of a file, with a label."""
+    """Returns the data of a file: its features, `label`, and the columns in `more` and `options`. Leaves out all others in COLUMNS."""
     used = {label, *options.values(), *more}
     return Data(f"{name}.parquet", label=label, exclude=[one for one in COLUMNS if one not in used], progress=False, **options)
 
 
 def disturb(way, place, number):
-    """Carries out what PLAN has for this place, if anything."""
+    """Carries out PLAN's entry for this place and round, if there is one, unless it has been carried out before."""
     for planned_way, worker, planned_place, planned_number, signal in json.loads(os.environ.get("PLAN", "[]")):
         mark = pathlib.Path(f"done-{way}-{place}-{number}-{TASK}")
         if [way, TASK, place, number] == [planned_way, str(worker), planned_place, planned_number] and not mark.exists():
@@ -105,7 +107,7 @@ class Rounds(warren.lightgbm.ElasticCallback):
     """Records the rounds. Replacements for lost workers must receive its state."""
 
     def __init__(self, way):
-        self.way, self.seen, self.order = way, [], 15  # before record_evaluation
+        self.way, self.seen, self.order = way, [], 15  # runs before record_evaluation, whose order is 20
 
     def __call__(self, env):
         self.seen.append(env.iteration)
@@ -186,7 +188,7 @@ def ways():
 
 
 def trees(model):
-    """The digests of the model's header and of each tree, without the parameters; empty for the voting tree learner."""
+    """Returns the digest of each of the model's trees, or an empty list for the voting tree learner."""
     text = model.model_to_string().split("\nparameters:")[0]
     if "tree_learner: voting" in model.model_to_string():
         return []  # workers' models differ in a value of the root that predictions do not use

@@ -1,5 +1,5 @@
-"""Fits LightGBM's estimators alone and in jobs (warren.lightgbm.LGBMClassifier, ...). A job of one worker must give the model of the
-library alone; a job of two, a different model of about the same quality."""
+"""Fits LightGBM's estimators alone, and Warren's (warren.lightgbm.LGBMClassifier, ...) in jobs. A job of one worker must give the model of
+the library alone, and a job of two workers must give a different model of about the same quality."""
 import pathlib
 import pickle
 import tempfile

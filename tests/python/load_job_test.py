@@ -1,5 +1,5 @@
-"""warren.data in jobs of dmlc-submit: all workers train on Parquet files of a real S3 server; categories; errors and deaths that reach all
-workers."""
+"""warren.data in jobs of dmlc-submit: training on files on disk and on a real S3 server; categories; progress; errors and deaths that reach
+all workers."""
 import arrow_python  # noqa: F401  # pylint: disable=unused-import,wrong-import-order
 import json
 import os

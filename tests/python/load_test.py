@@ -35,7 +35,7 @@ CATEGORIES = {"c": ["x", "yy", "z"]}
 
 
 def table(rows, seed=0):
-    """A table with all kinds of columns."""
+    """A table with features of several types (COLUMNS: numbers, categories, booleans), a label, weights and queries."""
     rng = np.random.default_rng(seed)
     a = rng.random(rows).astype("float32")
     return pa.table({
@@ -415,7 +415,7 @@ class Categories(Folder):
                 with self.subTest(values=values, kind=column.type):
                     codes, found = self.codes(column)
                     self.assertEqual((codes, found), ([1, 0, 1], (words or values)[::-1]))
-                    # The docs recommend keeping the categories as JSON next to the model.
+                    # The categories must survive a round trip through JSON, in which the docs recommend storing them with the model.
                     for given in (found, json.loads(json.dumps(found)), values[::-1], [*found, "another"]):
                         self.assertEqual(self.codes(column, categories={"c": given})[0], [1, 0, 1])
         with self.assertRaisesRegex(ValueError, r"categories\['c'\] has \[1\], expected words or numbers"):

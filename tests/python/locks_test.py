@@ -1,4 +1,4 @@
-"""Folders that are locked by the process that created them: which of them are removed as leftovers, and which are kept."""
+"""warren._system.locks: folders that are locked by the process that created them, and which of them are removed as leftovers."""
 import contextlib
 import fcntl
 import io

@@ -7,7 +7,7 @@ from warren_testing import BIN
 
 os.environ.setdefault("WARREN_NATIVE", str(BIN.parent))
 
-# over(comm) lets the ranks of a new world exchange their records over an existing communicator.
+# over(comm) returns a function with which the ranks of a new world exchange their records over the existing communicator `comm`.
 BY_ANOTHER = """
 def over(comm):
     def allgather(record):
@@ -199,7 +199,7 @@ except IndexError:
         self.assertEqual(code, 0, output)
 
     def test_a_program_does_not_end_while_a_function_is_called(self):
-        # No rank has left the world when the program ends.
+        # Neither rank frees the new communicator before its program ends.
         code, output = run(2, BY_ANOTHER + """
 def slow(error):
     time.sleep(0.3)

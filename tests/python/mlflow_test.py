@@ -270,7 +270,7 @@ class Runs(unittest.TestCase):
         self.assertEqual(found, [])
         self.assertIn(self.scheme, output)
         self.assertIn("is a place on this machine", output)
-        self.assertTrue(output.endswith("{}\n"), output)  # the caller's own variable stays
+        self.assertTrue(output.endswith("{}\n"), output)  # no variable for the job, so its MLFLOW_TRACKING_URI stays
 
     def test_a_run_that_ends_before_its_job_stays_ended(self):
         found, _ = self.runs(DRIVER, "start")

@@ -111,7 +111,7 @@ class Fault:
     """A fault in the next `times` requests with this method whose path contains `path`.
 
     kind: "reset" (RST), "truncate" (an orderly end) or "stall" (no more bytes until the proxy is closed, for up to 60 s) after
-    `after_bytes` of the body; "status": an answer with this status, without asking the server.
+    `after_bytes` of the body; "status": an answer with this status, without contacting the server.
     """
     kind: str
     after_bytes: int = 0
@@ -193,7 +193,7 @@ class FaultyProxy:
 
     @staticmethod
     def _head(connection):
-        """Returns the lines before the body, and the part of the body already received."""
+        """Receives a request or a response. Returns the lines before its body, and the part of the body already received."""
         got = b""
         while b"\r\n\r\n" not in got:
             more = connection.recv(65536)

@@ -1,4 +1,4 @@
-"""warren status, logs, wait and cancel, with jobs of dmlc-submit and with records of jobs elsewhere."""
+"""warren status, logs, wait and cancel, with jobs of dmlc-submit and with records that the tests write."""
 import argparse
 import contextlib
 import json
@@ -19,9 +19,9 @@ from warren._tools import one_job as _one_job
 from warren_testing import BIN, wait_for
 
 LIMIT_S = 60
-#: Prints a line, and another once the file "go" exists; then exits with code 3.
+#: A shell script: prints a line, and another once the file "go" exists; then exits with code 3.
 WORKER = 'echo "began $DMLC_TASK_ID"; until [ -e go ]; do sleep 0.02; done; echo "went on $DMLC_TASK_ID"; exit 3'
-#: Stands in for a launcher: keeps its record open, locked or not, until SIGTERM, and records its end half a second later.
+#: A program that stands in for a launcher: keeps its record open, locked or not, until SIGTERM, and records its end half a second later.
 HOLDER = """
 import fcntl, json, signal, sys, time
 record = open(sys.argv[1])

@@ -209,8 +209,8 @@ class Jobs(unittest.TestCase):
             """)
 
     def test_all_send_and_receive_at_random_and_nothing_is_lost(self):
-        """Two threads per rank add integers to several servers' arrays concurrently, with messages of all lengths. No read sees half of a
-        send."""
+        """Two threads per rank add integers to the arrays of several parameter servers concurrently, with messages of all lengths. No read
+        sees half of a send."""
         for env in BOTH_WAYS:
             self.expect(3, """
                 counts = (1, 5, 1000, 70_000, 400_000)

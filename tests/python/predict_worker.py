@@ -1,6 +1,6 @@
 """A worker for tests of warren.xgboost.predict_to: `predict_worker.py WORLD FOLDER SUFFIX`. Prints "all right" if all checks pass.
 
-Rank 1, if it exists, has no rows. Every rank computes all rows, and thus the expected contents of the files."""
+Rank 1, if it exists, has no rows. Every rank also predicts all rows, which gives the expected contents of the files."""
 import os
 import resource
 import sys

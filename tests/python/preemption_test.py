@@ -1,5 +1,5 @@
-"""warren._launch.preemption: notices that a machine will be taken back. Stand-ins for the clouds' metadata servers
-answer as documented."""
+"""warren._launch.preemption, which detects notices that a machine will be taken back. A stand-in for the clouds' metadata servers responds
+as the clouds' documentation describes."""
 import contextlib
 import http.server
 import io
@@ -18,7 +18,7 @@ LIMIT_S = 30
 
 class Metadata(http.server.BaseHTTPRequestHandler):
     """A stand-in for the metadata servers of AWS (IMDSv2, with tokens), Google Cloud and Azure. `notices`: the first path components of the
-    URLs that have a notice. `asked`: the requested paths."""
+    URLs that have a notice. `asked`: the paths requested so far."""
 
     notices = set()
     asked = []

@@ -1,4 +1,4 @@
-"""warren._rounds.training: rank 0 reports the rounds of a training to the sinks in a table."""
+"""warren._rounds.training: rank 0 reports the rounds of a training to the sinks listed in SINKS."""
 import unittest
 from unittest import mock
 

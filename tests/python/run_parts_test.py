@@ -29,7 +29,7 @@ WORKER = [sys.executable, "-c", "from warren._jobs import worker; worker.main()"
 
 
 class Peers(InFolder):
-    """Nothing is unpickled for, or by, a process that does not know the job's token."""
+    """No process unpickles anything that comes from a process without the job's token."""
 
     def connected(self, port):
         connection = socket.create_connection(("127.0.0.1", port), 10)

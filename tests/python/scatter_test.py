@@ -59,7 +59,8 @@ WITHOUT_XGBOOST = without(PYTHON, "xgboost", "scipy.sparse")
 WITHOUT_TORCH = without(PYTHON, "torch.distributed")
 WITHOUT_ARROW = without(ARROW_PYTHON, "pyarrow.parquet", "pandas", "polars")
 WITHOUT_NEW_XGBOOST = WITHOUT_ARROW or without(ARROW_PYTHON, "xgboost.collective")
-#: The packages that workers import, by interpreter. PyTorch is separate, since its thread library differs from XGBoost's.
+#: The packages that are imported before workers are forked, by interpreter. PyTorch is separate, since its thread library differs from
+#: XGBoost's.
 PACKAGES = {python: [package for package in LIBRARIES[:-1] if package in FOUND[python]] for python in FOUND}
 PACKAGES_OF_TORCH = ("numpy", "torch.distributed")
 for why in sorted(set(filter(None, (WITHOUT_XGBOOST, WITHOUT_TORCH, WITHOUT_ARROW, WITHOUT_NEW_XGBOOST)))):

@@ -1,7 +1,7 @@
 """A worker for tests of warren.data.scatter and gather: `scatter_worker.py LIBRARY WORLD`. It joins the job through LIBRARY. If all checks
 pass, it prints "all right" and the kinds of tables it tested.
 
-Every rank makes the same tables. Its expected share is that of numpy.array_split."""
+Every rank makes the same tables. A rank's expected share is its part in the result of numpy.array_split."""
 import contextlib
 import sys
 import tracemalloc
@@ -241,7 +241,7 @@ def check_queries(rank, world):
 def check_memory(rank, world):
     """Beyond the existing rows, scatter and gather use memory for the result and one piece, plus a little. (Tables other than arrays need
     more: each piece first becomes a separate table.)"""
-    piece, rows = 4 << 20, 8 << 20  # 64 MiB in total
+    piece, rows = 4 << 20, 8 << 20  # all rows together: 64 MiB
     table = np.arange(rows, dtype=np.float64) if rank == 0 else None
     data.scatter(np.zeros(1) if rank == 0 else None)  # imports triggered here do not count
     tracemalloc.start()
@@ -314,7 +314,7 @@ def main():
         assert peers.world == world, (peers, peers.world)
         of = {"rabit": "_Warren", "collectives": "_Warren", "xgboost": "_XGBoost"}.get(library, "_Torch")
         assert type(peers).__name__ == (of if world > 1 else "Alone"), peers
-        # Sizes differ a lot, and the total is more than one allreduce can gather.
+        # Sizes differ a lot. With three ranks or more, the total exceeds _peers.ALLREDUCE_BYTES, so it is gathered by broadcasts.
         assert [len(one) for one in peers.allgather(b"x" * (rank * 700_000))] == [one * 700_000 for one in range(world)]
         if world > 1:
             refused(TypeError, f"rank {world - 1}'s object cannot be sent", peers.allgather,

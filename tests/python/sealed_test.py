@@ -55,7 +55,7 @@ class WithAToken(SealedTest):
                 self.assertEqual(repr(found), repr(value))
 
     def test_the_key_is_derived_as_other_secrets_of_the_token_are_and_is_none_of_them(self):
-        """If the keys were equal, another message of the job could serve as a seal."""
+        """If the key were equal to another secret derived from the token, other messages of the job could serve as seals."""
         from warren_testing import derive
         secret = bytes.fromhex(TOKEN)
         self.assertEqual(_sealed._derived(secret, b"claim"), derive(secret, b"claim"))

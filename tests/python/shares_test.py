@@ -1,4 +1,4 @@
-"""warren.data: which rows belong to which worker, in a thousand random cases; available memory; progress output. Uses no files."""
+"""warren.data: which rows belong to which worker, in thousands of random cases; available memory; progress output. Reads no data files."""
 import io
 import os
 import random
@@ -189,7 +189,7 @@ class Check(unittest.TestCase):
 
 
 class ElasticShares(unittest.TestCase):
-    """The shares of workers that join and leave."""
+    """The shares of the workers of an elastic job, which join and leave."""
 
     def check(self, held, count):
         """Assigns `count` shares. Checks that each is assigned once and that workers' numbers of shares differ by at most one. Returns the shares."""

@@ -19,7 +19,7 @@ if len(sys.argv) > 1:
 
 
 def train():
-    """Runs rounds until any member is notified that the generation must end, or finds the file. Returns whether a member found the file."""
+    """Runs rounds until any member is notified that the generation must end, or finds the file `end`. Returns whether a member found it."""
     while True:
         ours = np.array([membership.wants_change(), os.path.exists("end")], np.uint8)
         change, is_done = collectives.world().allreduce(ours, collectives.Op.MAX)

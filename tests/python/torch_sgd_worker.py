@@ -37,7 +37,7 @@ def make_model():
 
 
 def digits():
-    """This rank's share of the training digits, and all test digits: noisy copies of ten pictures of 64 pixels."""
+    """This rank's share of the training digits, and all test digits: noisy copies of ten random pictures of 64 pixels."""
     torch.manual_seed(3)
     pictures = torch.rand(10, 64)
     targets = torch.randint(10, (2000,))
@@ -274,7 +274,7 @@ def schedule():
     """Checks step by step what EASGD and Downpour do to the parameters of two ranks and of the servers."""
     collectives.init([])
     me = world().rank
-    # At step 1 the servers hold element 0 of rank 0 and element 1 of rank 1. Alpha is 0.25, and the only update is at step 3.
+    # At step 1 the servers hold element 0 of rank 0's parameter and element 1 of rank 1's. Alpha is 0.25; the only update is at step 3.
     at_once = ([0.0, 0.25] if me == 0 else [0.75, 1.0], [0.25, 0.75])
     in_turn = ([0.0, 0.25] if me == 0 else [0.75, 0.9375], [0.25, 0.8125])
     for prefetch, (own, center) in ((0, in_turn), (1, at_once), (2, at_once)):

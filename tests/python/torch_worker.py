@@ -1,4 +1,5 @@
-"""A rank of torch_test.py. Runs the function named by its first argument; RANK and WORLD_SIZE are in its environment."""
+"""A rank of torch_test.py. Runs the function named by its first argument. RANK and WORLD_SIZE, or a launcher's variables, are in its
+environment; without any of them, it is the only rank."""
 import datetime
 import os
 import signal
@@ -171,7 +172,7 @@ def complex_numbers():
             if is_async:
                 work.wait()
             expect(output, total)
-        # A conjugated tensor on one rank only. The collectives that are not tested here are refused by torch.distributed itself.
+        # Conjugated tensors, at first on one rank only. In the collectives that are not tested here, torch.distributed itself refuses them.
         data = own().conj() if rank == 0 else own(2, complex(1, -rank))
         world.allreduce([data]).wait()
         expect(data, total.conjugate())

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# wheel_test.sh <scratch folder>: does what a new user does. Builds the wheel and installs it into an empty virtual environment of every
-# installed CPython from 3.9 on, where two workers run an allreduce. With the system's Python, it also runs short scripts on three workers
-# with XGBoost and LightGBM from PyPI, and compiles a C++ program against the wheel.
+# wheel_test.sh <scratch folder>: builds the wheel and uses it as a new user would. Installs it into an empty virtual environment for the
+# system's Python and for each of pyenv's Pythons, from 3.9 on, where two workers run an allreduce. With the first Python, it also runs
+# short scripts on three workers with XGBoost and LightGBM from PyPI, and compiles a C++ program against the wheel.
 set -euo pipefail
 source=$(cd "$(dirname "$0")/../.." && pwd)
 scratch=$(mkdir -p "$1" && cd "$1" && pwd)
@@ -65,7 +65,7 @@ grep -qx 'License-Expression: Apache-2.0' unpacked/warren_train-"$version".dist-
 grep -q '^Project-URL: Documentation, https://' unpacked/warren_train-"$version".dist-info/METADATA
 cmp unpacked/warren_train-"$version".dist-info/licenses/LICENSE "$source/LICENSE"
 
-# A C++ program, compiled with the wheel's librabit.
+# A C++ program, compiled against the wheel's librabit with CMake, with plain options, and with pkg-config.
 mkdir -p program
 cat >program/CMakeLists.txt <<'CMAKE'
 cmake_minimum_required(VERSION 3.20)

@@ -17,11 +17,12 @@ from warren_testing import BIN, wait_for
 PROGRAM = str(BIN / "dmlc-submit")
 LIMIT_S = 60  # limit for operations that normally take a fraction of a second: allows for busy machines and sanitizers
 STOP_LIMIT_S = 1.0  # all processes must be gone within this time
-STOP_LIMIT_SLACK_S = 1.0  # the delay with which a busy machine may notice an event
+STOP_LIMIT_SLACK_S = 1.0  # additional time, since a busy machine may notice an event late
 AT_ONCE_S = 0.5  # less than the grace time between SIGTERM and SIGKILL
 TRIES = 3  # attempts to meet a time limit, since other load on the machine may delay one of them
 IDLE = "import time; time.sleep(600)"
-# Records the arguments, environment and other settings of this process, byte for byte.
+# A Python program that writes its arguments and environment, in hexadecimal, and other settings of its process to the file
+# ROLE-TASK-ATTEMPT.
 RECORD = r"""
 import json, os, resource, signal, sys
 arguments = open('/proc/self/cmdline', 'rb').read().split(b'\0')[:-1]
@@ -66,7 +67,7 @@ NASTY = [
 ]
 
 
-# Background jobs of scripts and programs under nohup start with these signals ignored. dmlc-submit would inherit that.
+# Background jobs of scripts start with SIGINT ignored, and programs under nohup with SIGHUP ignored. dmlc-submit would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
@@ -81,8 +82,8 @@ def as_bytes(word):
 
 
 def py_spy_environment():
-    """Returns the Python interpreter of a virtual environment with py-spy. Creates it in the build directory if needed. Returns None if that
-    fails."""
+    """Returns the Python interpreter of a virtual environment with py-spy. Creates the environment in the build directory if needed.
+    Returns None if that fails."""
     place = BIN.parent / "interop" / "py-spy"
     if not (place / "bin/py-spy").exists():
         for command in ([sys.executable, "-m", "venv", place], [place / "bin/pip", "install", "--quiet", "py-spy"]):
@@ -97,7 +98,7 @@ def kill_at_once(pid):
 
 
 class SubmitCase(unittest.TestCase):
-    """Each test has its own directory. All processes that it starts have a mark in their environment."""
+    """Each test has its own directory. All processes that a test starts have a mark in their environment."""
 
     program = PROGRAM
 
@@ -129,13 +130,13 @@ class SubmitCase(unittest.TestCase):
         return self.note(process)
 
     def note(self, process):
-        """Registers a process that must be ended after the test. Returns the process."""
+        """Registers a process that is killed after the test if it still runs. Returns the process."""
         self.started.append(process)
         self.addCleanup(self.end, process)
         return process
 
     def said(self, process):
-        """The rest of an ended process's standard error that has not been read yet."""
+        """The part of an ended process's standard error that has not been read yet."""
         return process.stderr.read().decode(errors="replace") if process.stderr and not process.stderr.closed else ""
 
     def end(self, process):
@@ -177,7 +178,8 @@ class SubmitCase(unittest.TestCase):
         return self.directory / name
 
     def wait_for_files(self, *names):
-        """Waits until workers have written these files. Returns their contents. Fails immediately if dmlc-submit has failed."""
+        """Waits until workers have written to these files. Returns their contents. Fails immediately if the process that was started last
+        has exited with a code above 0."""
 
         def all_there():
             failed = [process for process in self.started[-1:] if (process.poll() or 0) > 0]

@@ -23,8 +23,8 @@ from warren_testing import BIN, SOURCE, Tracker, derive, wait_for
 WHY_NO_HOSTS = network_namespaces.why_not()
 TCP = {"WARREN_SHARED_MEMORY": "off"}
 OTHER_TOKEN = "ab" * 32
-# A program that prints "listening" and then captures all network traffic of this machine until its standard input is closed. At the end, it
-# prints the number of bytes captured, and those words of its arguments that were in them. Words are in hexadecimal.
+# A program that prints "listening" and then captures all traffic of its network namespace until its standard input is closed. At the end,
+# it prints the number of captured bytes, and which of its arguments (byte strings in hexadecimal) were among them.
 LISTENER = """
 import socket, sys, threading
 words = [bytes.fromhex(word) for word in sys.argv[1:]]

@@ -130,7 +130,7 @@ class AdmissionTest : public ::testing::Test {
                    host);
   }
 
-  std::string expected_;  ///< the tracker's proof
+  std::string expected_;  ///< the tracker's proof on the last authenticated connection
 };
 
 constexpr char kTicket[] = "k3J9fQz81Lw-0_ab";

@@ -305,7 +305,7 @@ TEST(Generations, GiveUpMembersThatDoNotLeaveABrokenOne) {
   EXPECT_THAT(job.Heard(b), SizeIs(1));
   job.Wait(2s);
   EXPECT_EQ(job.HeardOne(a).size, 1);
-  job.Say(b, MemberWord::kCome);  // like a new worker
+  job.Say(b, MemberWord::kCome);  // b was given up, and is now treated like a new worker
   EXPECT_EQ(job.HeardOne(a).word, GenerationWord::kChange);
 }
 
@@ -685,7 +685,8 @@ TEST(Generations, GoOnAfterATakeOverWithWorkThatWasTakenUpAgain) {
     }
     job.Restart();
     const ConnectionId c = job.Come("2");
-    EXPECT_THAT(job.Heard(c), SizeIs(is_noted ? 0 : 1));  // done, unless its resumption was noted
+    // The tracker tells c that the work is done, unless it noted that the work was resumed.
+    EXPECT_THAT(job.Heard(c), SizeIs(is_noted ? 0 : 1));
     job.Lose(c);
     a = job.Return("0", 1, MemberWord::kDone), b = job.Return("1", 1, MemberWord::kDone);
     for (const ConnectionId one : {a, b}) job.Say(one, MemberWord::kCome);
@@ -707,9 +708,9 @@ TEST(Generations, RefuseNotesThatNoTrackerWrites) {
   EXPECT_THROW(take_over({first, {.kind = Note::Kind::kEnded, .rank = 2}}), std::invalid_argument);
 }
 
-// Workers are lost, arrive, hang and leave at random, and trackers die. Nevertheless, each worker is told of
-// generations in order, all members of a generation are told the same size, and once the faults stop, all
-// workers are in one generation together.
+// Workers arrive, leave and are lost at random, sometimes without the tracker noticing, and trackers die.
+// Nevertheless, each worker is told of generations in order, all members of a generation are told the same
+// size, and once the faults stop, all workers are in one generation together.
 TEST(GenerationsSimulation, AlwaysComeTogether) {
   for (unsigned seed = 0; seed < 1000; ++seed) {
     std::mt19937 random(seed);
@@ -768,7 +769,7 @@ TEST(GenerationsSimulation, AlwaysComeTogether) {
         job.Say(worker->connection, MemberWord::kCome);
       } else if (may_disturb && chance(4) == 0) {
         if (chance(2) == 0) job.Lose(worker->connection);
-        worker.reset();  // if not lost, the tracker notices when the task's next process arrives
+        worker.reset();  // if its connection is not lost, the tracker notices when the next process arrives
       } else if (may_disturb && chance(8) == 0) {
         job.Restart();
         for (auto& one : workers) {

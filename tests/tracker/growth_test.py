@@ -1,5 +1,5 @@
-"""The tracker's cost per worker does not grow with the number of workers. Compares counts, not times, of whole jobs of 500 and of 2,000
-workers, from the first hello to the last shutdown. Callgrind counts instructions, with the same result every time."""
+"""The tracker's cost per worker hardly grows with the number of workers. Compares counts, not times, of whole jobs of 500 and of 2,000
+workers, from the first hello to the last shutdown. Callgrind counts instructions, with nearly the same result every time."""
 
 import re
 import subprocess

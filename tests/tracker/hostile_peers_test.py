@@ -1,4 +1,4 @@
-"""Peers that misbehave while a job bootstraps: each is dropped with one log line, and the job continues."""
+"""Peers that misbehave while a job bootstraps or runs: each is dropped with one log line, and the job continues."""
 
 import socket
 import struct

@@ -1,4 +1,5 @@
-// The tracker's state machine, message by message, without sockets or clocks.
+// The tracker's state machine with classic workers (rabit, XGBoost up to 2.0), message by message, without
+// sockets or clocks.
 #include "tracker/job.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// Manual pages: roff must not interpret any of their text.
+// Manual pages: their sections, and text that roff must not interpret.
 #include "tracker/man_page.h"
 
 #include <gmock/gmock.h>

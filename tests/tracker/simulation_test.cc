@@ -99,7 +99,7 @@ class World {
     Open(worker, worker.has_linked ? classic::Command::kRecover : classic::Command::kStart);
   }
 
-  /// Whether the tracker reports no missing worker.
+  /// Whether the tracker reports no worker as not linked or not returned.
   bool TrackerIsContent() const {
     const std::string missing = job_->DescribeMissing();
     return missing.find("not linked yet") == std::string::npos &&

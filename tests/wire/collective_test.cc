@@ -66,7 +66,7 @@ TEST(CollectiveWorkerStream, ReadsEveryCommandHoweverItIsCut) {
   }
 }
 
-// The bytes are those that XGBoost 2.1.4 and 3.4.1 were observed to send.
+// XGBoost 2.1.4 and 3.4.1 were observed to send these bytes.
 TEST(CollectiveWorkerStream, ReadsWhatXgboostWrites) {
   const std::string bytes = Writer()
                                 .String(R"({"rank":0,"task_id":"0","world_size":-1})")

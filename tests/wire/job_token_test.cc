@@ -94,7 +94,7 @@ TEST(Authentication, AProofHoldsForOneSideOneTokenAndTheseNoncesOnly) {
 TEST(PrintableLines, LeavesTextAndEscapesWhatATerminalWouldObey) {
   EXPECT_EQ(PrintableLines("a\tb\nü 字 🐰\r\n"), "a\tb\nü 字 🐰\n");
   EXPECT_EQ(PrintableLines("\x1b[2J\x07\x7f\r"), "\\x1b[2J\\x07\\x7f\\x0d");
-  EXPECT_EQ(PrintableLines("\xc2\x9b[2J"), "\\xc2\\x9b[2J");  // CSI as one character
+  EXPECT_EQ(PrintableLines("\xc2\x9b[2J"), "\\xc2\\x9b[2J");  // U+009B, CSI in one character
   EXPECT_EQ(PrintableLines(std::string("\0", 1)), "\\x00");
   EXPECT_EQ(PrintableLines("a\u202ebc\u2066\u2028"), "a\\u202ebc\\u2066\\u2028");
   EXPECT_EQ(PrintableLines("\u2027\u202f\u2065\u206a"), "\u2027\u202f\u2065\u206a");

@@ -1,4 +1,4 @@
-// Kernels for AVX2, BMI and BMI2. Only this file is compiled for them: see libsvm_kernel.h.
+// Kernels for AVX2, BMI and BMI2. This file is compiled for these instruction sets: see libsvm_kernel.h.
 #include <immintrin.h>
 
 #include "data/text/simd/digits_sse.h"

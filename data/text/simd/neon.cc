@@ -9,8 +9,8 @@ namespace {
 struct NeonIsa {
   static uint8x16_t Load(const void* from) { return vld1q_u8(static_cast<const std::uint8_t*>(from)); }
 
-  /// Returns one bit for each byte of four vectors; each byte is 0xFF or 0. Each byte keeps the bit of its
-  /// position among eight, and adding neighbors three times combines eight bytes into one.
+  /// Returns one bit for each byte of four vectors; each byte must be 0xFF or 0. Each byte keeps the bit of
+  /// its position among eight, and adding neighbors three times combines eight bytes into one.
   static std::uint64_t Mask(uint8x16_t a, uint8x16_t b, uint8x16_t c, uint8x16_t d) {
     alignas(kLoad) static constexpr std::uint8_t kPlaces[kLoad] = {1, 2, 4, 8, 16, 32, 64, 128,
                                                                    1, 2, 4, 8, 16, 32, 64, 128};

@@ -1,4 +1,4 @@
-// Kernels for SSE4.1. Only this file is compiled for it: see libsvm_kernel.h.
+// Kernels for SSE4.1. This file is compiled for that instruction set: see libsvm_kernel.h.
 #include "data/text/simd/digits_sse.h"
 #include "data/text/simd/libsvm_kernel.h"
 

@@ -5,7 +5,8 @@
 namespace warren::histgbt {
 namespace {
 
-/// Rows per block, so that the writes for each feature fill whole cache lines.
+/// The number of rows that are transposed together, so that the writes for each feature fill whole cache
+/// lines.
 constexpr std::size_t kRowsAtOnce = 256;
 
 template <typename Bin>

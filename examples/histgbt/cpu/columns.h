@@ -15,7 +15,7 @@ class Columns {
  public:
   Columns(const BinnedMatrix& matrix, Threads& threads);
 
-  /// The bins of all rows; valid only for the matrix's own layout.
+  /// The bins of all rows; only for a matrix of this layout.
   const std::uint8_t* Dense8(std::size_t feature) const { return dense8_.data() + feature * rows_; }
   const std::uint16_t* Dense16(std::size_t feature) const { return dense16_.data() + feature * rows_; }
 

@@ -23,7 +23,8 @@
 namespace warren::histgbt {
 namespace {
 
-/// Minimum number of rows per piece: adding up a piece separately costs as much as a few thousand rows.
+/// Nodes with up to this number of rows are not divided into pieces: adding up a piece separately costs as
+/// much as a few thousand rows.
 constexpr std::size_t kLeastPiece = 8192;
 constexpr std::size_t kPiecesPerThread = 3;
 constexpr std::size_t kLeastRange = 4096;
@@ -42,7 +43,7 @@ struct Piece {
   GradientSum* sum = nullptr;
 };
 
-/// Reads the bins of one feature.
+/// The bins of one feature of a sparse matrix.
 struct SparseColumn {
   const BinnedMatrix& matrix;
   const Cuts& cuts;
@@ -230,7 +231,7 @@ class CpuBackend : public Backend {
     return histograms_[index];
   }
 
-  /// Divides the rows of all nodes into pieces of about the same size.
+  /// Divides the rows of each node into equal pieces of limited size.
   template <typename RangeAt>
   std::vector<Piece> PiecesOf(std::size_t nodes, const RangeAt& range_at) {
     std::size_t all = 0;
@@ -321,7 +322,7 @@ class CpuBackend : public Backend {
     }
   }
 
-  /// Decides which of a piece's rows go left, and counts them.
+  /// Marks in goes_left_ which rows of a piece go left, and counts them.
   void DecideRows(const NodeSplit& split, Piece& piece) {
     switch (matrix_.layout) {
       case Layout::kDense8:
@@ -351,7 +352,7 @@ class CpuBackend : public Backend {
     piece.lefts = lefts;
   }
 
-  /// Moves the rows to their children. Branchless, because the side of a row is unpredictable.
+  /// Moves the rows to their children. The loop has no branches, because the side of a row is unpredictable.
   void MoveRows(const Range& range, std::size_t left_at, std::size_t right_at) {
     const std::uint8_t* const goes_left = goes_left_.data();
     const std::uint32_t* const rows = rows_.data();

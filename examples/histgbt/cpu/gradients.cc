@@ -17,7 +17,7 @@
 namespace warren::histgbt {
 namespace {
 
-/// Non-negative floats are ordered like their bits, with infinity and NaNs above all finite numbers.
+/// The bits of infinity. Non-negative floats are ordered like their bits, with NaNs above infinity.
 constexpr std::uint32_t kNotFinite = 0x7f800000;
 
 template <typename Gradient>

@@ -7,7 +7,7 @@
 namespace warren::histgbt {
 namespace {
 
-/// The rows of a node are scattered in memory: each is prefetched this many rows before its turn.
+/// The rows of a node are scattered in memory, so each is prefetched this many rows before it is added.
 constexpr std::size_t kAhead = 16;
 constexpr std::size_t kLineBytes = 64;
 

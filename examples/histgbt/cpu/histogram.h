@@ -1,4 +1,4 @@
-// Sums of gradients by bin, which take most of the training time.
+// Builds histograms, which are sums of gradients by bin. This takes most of the training time.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +38,7 @@ class HistogramBuilder {
 
   const BinnedMatrix& matrix_;
   const Cuts& cuts_;
-  std::size_t stride_ = 0;      ///< words per feature in packed_, including one for missing values
+  std::size_t stride_ = 0;      ///< words per feature in packed_, enough for all bins and missing values
   data::Array<Packed> packed_;  ///< sums of up to kPackedRows rows; zero between calls
 };
 

@@ -25,7 +25,7 @@
 namespace warren::histgbt {
 namespace {
 
-/// Maximum number of blocks for kernels that process all rows.
+/// The maximum number of blocks of a kernel whose threads loop over rows or bins.
 constexpr unsigned kRowBlocks = 1024;
 constexpr std::uint32_t kLeafPiece = 16384;
 /// Maximum number of rows per block of the histogram kernel: as many as its words can sum without overflow.
@@ -250,15 +250,15 @@ class CudaBackend : public Backend {
                first_bins_.data()};
   }
 
-  /// Returns the number of features per group: as many as fit into half of the shared memory, in groups of
-  /// about the same size.
+  /// Returns the number of features per group. A group's histogram fits into half of the shared memory, and
+  /// the groups have about the same size.
   std::uint32_t FeaturesOfAGroup() const {
     int device = 0;
     int bytes = 0;
     CheckCuda(cudaGetDevice(&device), "getting the current GPU");
     CheckCuda(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
               "getting the GPU's properties");
-    // Half, so that a multiprocessor runs two blocks: one adds while the other clears or writes.
+    // Half, so that a multiprocessor can run two blocks: one adds while the other clears or writes.
     const std::uint32_t most = std::max<std::uint32_t>(
         1, static_cast<std::uint32_t>(bytes) / 2 / SharedHistogramKernel::kBytesPerFeature);
     const std::uint32_t features =
@@ -366,7 +366,7 @@ class CudaBackend : public Backend {
   std::vector<GradientSum*> histograms_;         ///< each node's histogram on the device, or null
 
   // State of the current level:
-  std::deque<DeviceArray<DevicePiece>> pieces_;  ///< rows of each group of histograms
+  std::deque<DeviceArray<DevicePiece>> pieces_;  ///< for each group of nodes, the pieces of their rows
   DeviceArray<DeviceSubtraction> subtractions_;
   DeviceArray<DeviceNode> asking_;
   DeviceArray<Split> found_;

@@ -21,7 +21,7 @@ inline void CheckCuda(cudaError_t error, const char* what) {
   throw std::runtime_error(std::string("device=cuda: ") + what + ": " + cudaGetErrorString(error));
 }
 
-/// An array that loses its contents when it grows. Not thread-safe.
+/// An array in GPU memory that loses its contents when it grows. Not thread-safe.
 template <typename T>
 class DeviceArray {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -55,8 +55,8 @@ class DeviceArray {
     std::swap(capacity_, other.capacity_);
   }
 
-  /// The source may be freed after the call: it is pageable memory, which CUDA has copied to a staging
-  /// buffer.
+  /// The source must be pageable memory. It may be freed after the call, because CUDA has then copied it to a
+  /// staging buffer.
   void Upload(std::span<const T> from, cudaStream_t stream) {
     resize(from.size());
     if (from.empty()) return;

@@ -73,7 +73,7 @@ struct SoftmaxKernel {
   }
 };
 
-/// The greatest values of all rows, as the bits of non-negative floats.
+/// The greatest |gradient| and Hessian of all rows, as the bits of non-negative floats.
 struct DeviceGreatest {
   std::uint32_t gradient;
   std::uint32_t hessian;
@@ -187,7 +187,7 @@ struct SharedHistogramKernel {
   static constexpr std::uint32_t kBytesPerFeature = kStride * (sizeof(std::int32_t) + sizeof(std::uint32_t));
 
   DeviceMatrix matrix;
-  std::uint32_t group_features;  ///< per group; the last group may have fewer
+  std::uint32_t group_features;  ///< features per group; the last group may have fewer
   std::uint32_t groups;          ///< groups of features; each piece takes one block per group
   const std::uint32_t* rows;
   const Packed* packed;
@@ -284,7 +284,7 @@ struct GlobalHistogramKernel {
   }
 };
 
-/// A node whose histogram is computed in place from its parent's by subtracting its sibling's.
+/// Two histograms: `from` is a parent's and becomes a child's when `less`, the sibling's, is subtracted.
 struct DeviceSubtraction {
   GradientSum* from;
   const GradientSum* less;
@@ -415,7 +415,7 @@ struct DeviceSplit {
   std::uint32_t default_left;
   std::uint32_t begin;
   std::uint32_t end;
-  float left_weight;  ///< the weights are used if the children are leaves
+  float left_weight;  ///< the values of the children if they are leaves
   float right_weight;
 
   HISTGBT_HD bool GoesLeft(const DeviceMatrix& matrix, std::size_t row) const {
@@ -424,7 +424,7 @@ struct DeviceSplit {
   }
 };
 
-/// The number of rows of a split node that have been moved to each side.
+/// The number of rows of a split node that have been assigned to each child.
 struct DeviceCounts {
   std::uint32_t lefts;
   std::uint32_t rights;
@@ -477,7 +477,7 @@ struct PartitionKernel {
       if (thread.index == 0) Reserve(piece, split, shared);
     } else {
       std::uint32_t left_at = shared.left_at + shared.lefts[thread.index];
-      // The rows of this block before this thread's rows, minus the ones that go left.
+      // The rows of the block's earlier threads, without those that go left.
       std::uint32_t right_at = shared.right_at + thread.index * kRowsPerThread - shared.lefts[thread.index];
       for (std::uint32_t i = 0; i < count; ++i) {
         const bool left = (shared.goes_left[thread.index] >> i & 1) != 0;

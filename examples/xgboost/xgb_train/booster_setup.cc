@@ -40,8 +40,8 @@ bool QuotesEndOf(std::string_view text, std::string_view value) {
   return begin != 0 && end != text.npos && end > begin && value.ends_with(text.substr(begin, end - begin));
 }
 
-// Finds the setting that an XGBoost message is about. XGBoost names the parameter or its value, but not the
-// place where the user set it.
+// Returns the setting that an XGBoost message is about, or nullptr. XGBoost names the parameter or its value,
+// but not the place where the user set it.
 const Setting* FindCulprit(std::string_view message, const std::vector<Setting>& settings) {
   for (const Setting& setting : settings) {
     if (MentionsWord(message, setting.key)) return &setting;

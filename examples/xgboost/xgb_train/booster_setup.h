@@ -11,8 +11,8 @@
 namespace warren::xgb_train {
 
 /// Returns a booster with the user's parameters, which starts from `model` unless that is empty. If XGBoost
-/// rejects a parameter, throws a ConfigError naming the place where the user set the parameter. A collective
-/// call.
+/// rejects a parameter, throws a ConfigError naming the place where the user set it, or std::runtime_error if
+/// XGBoost's message does not reveal the parameter. A collective call.
 Booster MakeBooster(const Parameters& parameters, const std::string& model,
                     const std::vector<const DMatrix*>& cached);
 

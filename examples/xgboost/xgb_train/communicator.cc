@@ -26,15 +26,15 @@ std::string Variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-/// The environment variable with the number of processes a launcher has started, and that number.
+/// The number of processes that a launcher has started, and the environment variable that contains it.
 struct Launch {
   std::string variable;
   int processes = 1;
 };
 
-/// Determines how mpirun, srun or torchrun started this process, by the rules of rabit_engine/engine/join.cc,
-/// which is not available if XGBoost communicates by itself. With WARREN_BOOTSTRAP=none, the processes do not
-/// form a job.
+/// Determines how mpirun, srun or torchrun started this process, by the main rules of BootstrapOfLauncher
+/// (rabit_engine/engine/join.cc), which is not available if XGBoost communicates by itself. With
+/// WARREN_BOOTSTRAP=none, the processes do not form a job.
 Launch LaunchOfThisProcess() {
   if (Variable("WARREN_BOOTSTRAP") == "none" || Variable("RABIT_BOOTSTRAP") == "none") return {};
   std::vector<std::string> names{"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"};

@@ -15,7 +15,7 @@ namespace warren::xgb_train {
 /// the worker as done. Without Leave(), the broken links make the other workers fail.
 ///
 /// Calls are collective, except Rank, InJob, Size, IsRoot and Print: every worker makes them in the same
-/// order. All throw std::runtime_error.
+/// order. They throw std::runtime_error on failure.
 class Communicator {
  public:
   static Communicator Join();
@@ -29,7 +29,7 @@ class Communicator {
 
   /// Prints a line: through the tracker in a job, otherwise to standard output.
   void Print(const std::string& line);
-  /// Replaces every worker's bytes with those of `root`.
+  /// Replaces every worker's bytes with the bytes of rank `root`.
   void Broadcast(std::string& bytes, int root = 0);
   /// Returns the sum (mod 2^64) over all workers.
   uint64_t Sum(uint64_t value);

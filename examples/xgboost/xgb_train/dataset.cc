@@ -50,7 +50,7 @@ data::AllreduceMax MaxOf(Communicator& job) {
   };
 }
 
-/// The thread count that XGBoost uses by default: OMP_NUM_THREADS, or 0 (one per core).
+/// The number of threads for reading, the same as XGBoost's default: OMP_NUM_THREADS, or 0 (one per core).
 int Threads() {
   const char* const text = std::getenv("OMP_NUM_THREADS");
   return text == nullptr ? 0 : std::max(std::atoi(text), 0);

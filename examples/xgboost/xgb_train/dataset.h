@@ -21,12 +21,13 @@ struct Dataset {
 
 /// Loads `uri`, which is `path[;path...][?key=value[&key=value...]][#cache]` (data/uri.h). With a cache, rows
 /// are kept on disk with one page at a time in memory; otherwise they are all in memory. Training data in a
-/// job is always in memory: XGBoost 1.7 and 2.0 take the histogram index from their first page only and look
-/// it up at the last page, when workers sum the histograms.
+/// job are always in memory, because XGBoost 1.7 and 2.0 cannot sum the histograms of several pages over
+/// workers: they take the histogram index from the first page, but look it up at the last one.
 ///
-/// A collective call: all workers agree on the number of columns. A `verbosity` of at least 1 reports skipped
-/// bad rows, workers without rows and a cache that is not used; at least 2 also reports stale caches. Throws
-/// data::DataError (a bad row, a missing file) or std::runtime_error (no rows at all).
+/// A collective call: all workers agree on the number of columns. With a `verbosity` of at least 1, it
+/// reports skipped bad rows, workers without rows and a cache that is not used; with 2, also stale caches.
+/// Throws data::DataError (e.g. for a bad row or a missing file) or std::runtime_error (e.g. if there are no
+/// rows).
 Dataset LoadDataset(const std::string& uri, Use use, Communicator& job, int verbosity);
 
 }  // namespace warren::xgb_train

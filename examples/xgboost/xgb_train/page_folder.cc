@@ -73,7 +73,7 @@ bool IsOfAPart(const std::string& name) {
 
 }  // namespace
 
-// A folder without a lock file is skipped: the process that just made it is about to create one.
+// A folder without a lock file is skipped: the process that has made it may be about to create one.
 void RemovePageFoldersOfDeadProcesses(const std::string& cache) {
   const fs::path beside = fs::path(cache).has_parent_path() ? fs::path(cache).parent_path() : fs::path(".");
   const std::string begin = fs::path(cache).filename().string() + ".";
@@ -107,7 +107,8 @@ PageFolder::~PageFolder() {
   Mine().paths.erase(path_);
 }
 
-// Returns false if another process took the folder for a leftover and is removing it or has removed it.
+// Returns false if another process has mistaken the folder for a leftover and is removing it or has removed
+// it.
 bool PageFolder::Lock() {
   lock_ = LockOf(path_, O_CREAT);
   if (lock_ >= 0) return true;

@@ -1,5 +1,5 @@
-// The folder for XGBoost's pages of a data set on disk: gigabytes that are useless once the process has
-// ended, however it ends.
+// The folder in which XGBoost keeps its pages of a data set. These can take gigabytes and are useless once
+// the process has ended, so the folder is removed however the process ends.
 #pragma once
 
 #include <string>
@@ -25,7 +25,7 @@ class PageFolder {
   bool Lock();
 
   std::string path_;
-  int lock_ = -1;  ///< the folder's lock file, locked while the process lives
+  int lock_ = -1;  ///< descriptor of the folder's lock file, which is locked while this object lives
 };
 
 /// Removes the folders of all parts of this cache that killed processes (kill -9) have left behind.

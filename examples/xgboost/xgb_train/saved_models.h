@@ -17,8 +17,8 @@ std::string SavedModelPath(const std::string& folder, int round);
 /// Whether `name`, without a folder, is the name of a saved model.
 bool IsSavedModelName(const std::string& name);
 
-/// Returns the rounds of the saved models in `folder`, newest first. Other files, such as temporary files of
-/// a killed writer, are ignored; a missing folder has no models.
+/// Returns the rounds of the saved models in `folder`, in descending order. Other files, such as temporary
+/// files of a killed writer, are ignored; a missing folder has no models.
 std::vector<int> SavedRounds(const std::string& folder);
 
 /// Whether XGBoost keeps state between rounds that a model does not contain. If so, every run must continue
@@ -31,8 +31,8 @@ bool StartsAfreshWhenSaved(const Parameters& parameters);
 /// Returns a description of everything that determines the trees of a run: the contents of the training data,
 /// the model it started from, the booster parameters, XGBoost's version and, if StartsAfreshWhenSaved,
 /// save_period. Runs with the same description produce the same saved models, so one can continue from
-/// another's. Settings that affect only length or display (num_round, eval_metric, nthread, the number of
-/// workers) are left out.
+/// another's. Settings that do not affect the trees (num_round, eval_metric, nthread, the number of workers)
+/// are left out.
 std::string DescribeRun(const Parameters& parameters, uint64_t data_digest, const std::string& model_in_bytes,
                         const std::string& xgboost_version);
 

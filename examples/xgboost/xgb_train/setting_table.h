@@ -18,7 +18,7 @@ template <typename Target>
 struct Rule {
   std::string_view name;
   std::string_view alias;     ///< another name, or empty
-  std::string_view fallback;  ///< the default, as the help shows it
+  std::string_view fallback;  ///< the default, as shown in the help
   std::string_view help;
   void (*apply)(Target&, const Setting&);
 };

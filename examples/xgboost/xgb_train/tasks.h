@@ -1,5 +1,5 @@
 // The three tasks of xgb-train. Each is a collective call: every worker of the job makes it with the same
-// parameters. They throw ConfigError, DataError or std::runtime_error.
+// parameters. They throw ConfigError, data::DataError or std::runtime_error.
 #pragma once
 
 #include "examples/xgboost/xgb_train/communicator.h"
@@ -7,7 +7,7 @@
 
 namespace warren::xgb_train {
 
-/// Trains num_round rounds, prints one evaluation line per round and saves models on rank 0.
+/// Trains until num_round rounds are done, prints one evaluation line per round, and saves models on rank 0.
 void Train(const Parameters& parameters, Communicator& job);
 
 /// Predicts; rank 0 writes one file, with the predictions in the order of the data for any number of workers.

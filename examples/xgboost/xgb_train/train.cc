@@ -1,4 +1,4 @@
-// Training: finds the start, runs the rounds and saves models.
+// Training: finds the model to start from, runs the rounds and saves models.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -127,7 +127,7 @@ Start FindStart(const Parameters& p, const std::string& run, std::string model_i
   return {0, std::move(model_in)};
 }
 
-// Rank 0 decides for all workers and broadcasts the model with the decision.
+// Rank 0 chooses the start for all workers, and sends them its round and model.
 Start AgreeOnStart(const Parameters& p, const std::string& run, const std::string& model_in,
                    Communicator& job) {
   Start start{0, model_in};

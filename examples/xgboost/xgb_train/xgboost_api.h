@@ -1,4 +1,4 @@
-// XGBoost's C API with RAII and exceptions instead of handles and return codes.
+// XGBoost's C API with classes and exceptions instead of handles and return codes.
 #pragma once
 
 #include <cstdint>

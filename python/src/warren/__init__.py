@@ -1,8 +1,10 @@
-"""Warren for Python: rabit's API over Warren's engine, and any version of XGBoost under dmlc-submit.
+"""Warren for Python: distributed training and collectives over Warren's engine.
 
-`warren.rabit` is rabit's Python API; `warren.xgboost` joins XGBoost to the job that dmlc-submit started; `warren.compat` provides
-`xgboost.rabit` for old scripts; `warren.tracker` and `warren.submit` start rabit-tracker and dmlc-submit. `warren.run` and `warren.start`
-run a function of this program as a job. `warren.progress` reports the progress of a program to anyone who watches the job.
+`warren.xgboost`, `warren.lightgbm` and `warren.torch` connect these libraries to the job that dmlc-submit started; `warren.horovod` has
+Horovod's API. `warren.collectives` and `warren.rabit` (rabit's Python API) are for programs that communicate themselves. `warren.data`
+reads data sets. `warren.compat` provides `xgboost.rabit` and `horovod` for old scripts; `warren.tracker` and `warren.submit` start
+rabit-tracker and dmlc-submit. `warren.run` and `warren.start` run a function of this program as a job. `warren.progress` reports the
+progress of a program to anyone who watches the job.
 
 Modules are imported when they are used: `import warren` suffices for `warren.xgboost`."""
 from typing import TYPE_CHECKING, Any, Callable, List, Optional, SupportsFloat
@@ -19,10 +21,10 @@ def progress(round: int, of: Optional[int] = None, **metrics: SupportsFloat) -> 
             warren.progress(epoch + 1, epochs, loss=loss, accuracy=accuracy)
 
     Works in every worker started by dmlc-submit, whatever library it communicates with. In a TrainJob of Kubeflow, whatever started the
-    workers, rank 0's reports also go to the TrainJob's status (docs/how-to/experiment-trackers.md). Does nothing elsewhere, or in a process
-    forked from one that has already called this function or joined the job. Returns immediately. Metrics are numbers, or anything that
-    float() accepts; any text is allowed as a name with `**{"train-rmse": 0.2}`. XGBoost's own evaluation lines are reported without this
-    function."""
+    workers, rank 0's reports also go to the TrainJob's status (docs/how-to/experiment-trackers.md). Does nothing elsewhere. A process
+    forked from one that has already called this function or joined the job reports only to a TrainJob. Returns immediately. Metrics are
+    numbers, or anything that float() accepts; any text is allowed as a name with `**{"train-rmse": 0.2}`. XGBoost's own evaluation lines
+    are reported without this function."""
     from warren._rounds import training as _rounds  # imported on demand: programs start faster without it
     _rounds.progress(round, of, metrics)
 
@@ -46,9 +48,9 @@ def run(function: Callable[..., Any], *args: Any, num_workers: Any, **options: A
     token.
 
     The output of the job appears here, live. Raises the exception that the function raised in the process that failed first, with that
-    process's traceback as its cause; JobFailed if no function raised one (a process was killed or exited, say); ValueError and TypeError for
-    options, functions and arguments that cannot be used. A KeyboardInterrupt ends the job before it propagates. The job also ends if this
-    process ends."""
+    process's traceback as its cause; JobFailed if the function raised none there (the process was killed or exited, say); ValueError and
+    TypeError for options, functions and arguments that cannot be used. A KeyboardInterrupt ends the job before it propagates. The job also
+    ends if this process ends."""
     from warren._jobs.job import Job as _Job  # imported on demand: programs start faster without it
 
     job = _Job(function, args, num_workers, options, is_shown=True)

@@ -60,7 +60,7 @@ def main() -> NoReturn:
     command = _find(words[0])
     try:
         sys.exit(command.run(words[1:]) if command else _answer(words))
-    except FileNotFoundError as error:  # the program has not been built
+    except FileNotFoundError as error:  # e.g. the command's program is not installed
         print(f"warren: {error}", file=sys.stderr)
         sys.exit(127)
     except BrokenPipeError:

@@ -13,11 +13,11 @@ Start it with `dmlc-submit --num-workers 4 python train.py`. Without a launcher 
 
 All ranks of a communicator make the same calls in the same order, with arrays of the same type and, unless stated otherwise, the same
 shape. A mismatch raises an error. Errors of the engine (a dead rank, mismatched calls) are RuntimeErrors that name the rank; after one, the
-communicator can no longer be used. Floating-point numbers are added in a fixed order that depends only on the ranks, so all ranks get the
-same bits.
+communicator can no longer be used. By default, floating-point numbers are added in a fixed order that depends only on the ranks. All ranks
+get the same bits.
 
 Element types of reductions: (u)int8, (u)int32, (u)int64, float32, float64, float16 and the bfloat16 of ml_dtypes. Operations that only move
-data take any type without Python objects. Non-contiguous arrays are copied.
+data take any type without Python objects. Non-contiguous inputs are copied; arrays for results must be contiguous.
 
 Each call also exists as `..._async`, which returns a Handle immediately; `handle.wait()` returns the result. The asynchronous calls of a
 communicator run in the order in which they were made, on a background thread or on the first thread that waits. Do not touch the arrays of
@@ -181,8 +181,9 @@ class Communicator:
     def coordinator(self, fusion_bytes: Optional[int] = None, cycle_time: Optional[float] = None,
                     autotune: Optional[bool] = None, stall_warning: Optional[float] = None,
                     stall_error: Optional[float] = None) -> "Coordinator":
-        """Returns a coordinator for operations that are matched by name and that each rank may submit in a different order. Collective. Times
-        are in seconds. Rank 0's arguments apply to all ranks; for the defaults, see WarrenCoordinatorOptions in warren/c_api.h."""
+        """Returns a coordinator for operations that are matched by name and that each rank may submit in a different order. Collective.
+        Times are in seconds. Rank 0's arguments apply to all ranks; for exceptions and defaults, see WarrenCoordinatorOptions in
+        warren/c_api.h."""
         cycle_us = -1 if cycle_time is None else round(cycle_time * 1e6)
         if fusion_bytes is not None and not 0 <= fusion_bytes < 1 << 63:
             raise ValueError(f"fusion_bytes is {fusion_bytes}; expected at least 0")

@@ -6,11 +6,12 @@
         torch.cuda.set_device(device.select())
         device.allreduce(gradients)                # a torch.Tensor, cupy.ndarray, numba device array...
 
-Takes any contiguous array on a CUDA device that supports DLPack or `__cuda_array_interface__`. Without `stream`, a call starts after pending
-work on the array, and returns when the operation is complete. With `stream` (an address, or an object that provides it as `cuda_stream`,
-`ptr`, `handle` or `__cuda_stream__`), the operation is enqueued on that stream and may still be running when the function returns:
-`synchronize` waits for it, and detects a lost rank. See rabit/device.h and docs/how-to/gpu.md for more. Errors of the library are
-RuntimeErrors; arrays that do not fit raise TypeError or ValueError. Not thread-safe."""
+Takes any contiguous array on a CUDA device that supports DLPack or `__cuda_array_interface__`. Without `stream`, a call starts after
+pending work on an array that supports DLPack, or else after work on the default stream, and returns when the operation is complete. With
+`stream` (an address, or an object that provides it as `cuda_stream`, `ptr`, `handle` or `__cuda_stream__`), the operation is enqueued on
+that stream and may still be running when the function returns: `synchronize` waits for it, and detects a lost rank. See rabit/device.h and
+docs/how-to/gpu.md for more. Errors of the library are RuntimeErrors; arrays that do not fit raise TypeError or ValueError. Not
+thread-safe."""
 import contextlib
 import ctypes
 from enum import IntEnum, unique
@@ -67,7 +68,8 @@ def _pair(send: Any, receive: Any, stream: Optional[int]) -> Tuple[DeviceArray, 
 
 
 def _end(stream: Optional[int], *arrays: DeviceArray) -> None:
-    """Waits for the call, unless it was enqueued on a caller's stream or belongs to a group. The arrays of a group are kept until it ends."""
+    """Waits for the call, unless it was enqueued on a caller's stream or belongs to a group. Keeps the arrays of a group alive until the
+    group ends."""
     if _GROUPS > 0:
         _GROUPED.extend(arrays)
     elif stream is None:
@@ -79,8 +81,8 @@ _GROUPED: List[DeviceArray] = []
 
 
 def select() -> int:
-    """Selects this rank's GPU and returns its number: the n-th rank on a host gets the n-th visible GPU. It becomes CUDA's current device.
-    Frameworks keep their own current device: `torch.cuda.set_device(device.select())`."""
+    """Selects this rank's GPU and returns its number: the rank's number on its host, modulo the number of visible GPUs. The GPU becomes
+    CUDA's current device. Frameworks keep their own current device: `torch.cuda.set_device(device.select())`."""
     number = ctypes.c_int()
     _require(_LIB.RabitDeviceSelect(ctypes.byref(number)))
     return number.value
@@ -151,7 +153,6 @@ def synchronize(stream: Any = None) -> None:
 
 
 def describe() -> str:
-    """Returns the name and version of the library that runs the collectives, such as "NCCL 2.28.9"; empty before the first collective
-    call."""
+    """Describes the way in which collectives run, e.g. "NCCL 2.28.9"; empty before the first collective call and after an error."""
     text: bytes = _LIB.RabitDeviceDescribe()
     return text.decode()

@@ -42,10 +42,10 @@ __all__ = ["SGD", "TorchOptimizer", "create"]
 
 
 def create(name: str = "dist_sync", communicator: Optional[Communicator] = None) -> Any:
-    """Creates a store. "dist_sync_mpi", "dist_sync" (also "dist", "dist_sync_device", "dist_device_sync") and "dist_async" are collective
-    calls. "local" and "device" belong to this process alone, with a warning in a job of several workers. `communicator` defaults to the
-    world, which is joined if necessary. If MXNet has already been imported, its Trainer and Module accept the store in place of MXNet's own.
-    Raises ValueError for an unknown name, and RuntimeError in a job that was started with servers."""
+    """Creates a store. For "dist_sync_mpi", "dist_sync" (also "dist", "dist_sync_device", "dist_device_sync") and "dist_async", this is a
+    collective call. The stores "local" and "device" belong to this process alone, with a warning in a job of several workers.
+    `communicator` defaults to the world, which is joined if necessary. If MXNet has already been imported, its Trainer and Module accept
+    the store in place of MXNet's own. Raises ValueError for an unknown name, and RuntimeError in a job that was started with servers."""
     if not isinstance(name, str) or name.lower() not in STORES:
         raise ValueError(f"there is no key-value store {name!r} here, only {', '.join(STORES)}; others are MXNet's own")
     role, num_servers = os.environ.get("DMLC_ROLE", "worker"), os.environ.get("DMLC_NUM_SERVER", "0")

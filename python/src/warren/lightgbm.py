@@ -148,8 +148,8 @@ class Data:
         self._uri, self._options = uri, options
 
     def of_files(self) -> Any:
-        """For `train`: the description of the files for elastic training. Raises TypeError or ValueError for options that elastic training
-        does not support."""
+        """Returns the description of the files for elastic training, for `train`. Raises TypeError or ValueError for options that elastic
+        training does not support."""
         return _elastic_rows.asked(self._uri, self._options)
 
     def load(self, **options: Any) -> "lightgbm.Dataset":
@@ -243,7 +243,7 @@ _ESTIMATORS = ("LGBMClassifier", "LGBMRegressor", "LGBMRanker")
 
 
 def _train_share(training: Any) -> Any:
-    """Called on each worker of an estimator's job."""
+    """Trains with this worker's share, in each worker of an estimator's job."""
     from warren._lightgbm import on_workers as _on_workers  # pylint: disable=import-outside-toplevel
 
     return _on_workers.trained(training, _on_workers.Ours(communicator, parameters, lambda: (get_rank(), get_world_size()), load_dataset))

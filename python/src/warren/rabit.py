@@ -139,7 +139,8 @@ def is_distributed() -> bool:
 
 
 def tracker_print(msg: Any) -> None:
-    """Shows `str(msg)` to the user who watches the job. A NUL, which would end the message, is shown as \\x00."""
+    """Prints `str(msg)` in the tracker's output or, if there is no tracker, on standard output. A NUL, which would end the message, becomes
+    \\x00."""
     text = str(msg).replace("\0", "\\x00")
     if is_distributed():
         _check(_LIB.RabitTryTrackerPrint(text.encode()))
@@ -159,7 +160,7 @@ def get_processor_name() -> bytes:
 def broadcast(data: Optional[T], root: int) -> T:
     """Returns the object of rank `root` on all ranks. The object must be picklable; the other ranks' `data` is ignored. Raises TypeError on
     all ranks if the object cannot be pickled, and RuntimeError if another rank's bytes are not sealed with the job's token. In a job
-    without a token (one with a third-party tracker) the other ranks are trusted: a pickle runs whatever code its sender chose."""
+    without a token (e.g. with a third-party tracker) the other ranks are trusted: unpickling can run any code that the sender chose."""
     root = operator.index(root)
     if not -(1 << 31) <= root < 1 << 31:  # C would truncate it to another rank
         raise RuntimeError(f"RabitBroadcast: root {root} is not a rank; ranks are 0 to {get_world_size() - 1}")

@@ -29,8 +29,8 @@ class Tracker:
     - `tls`: whether workers with Warren's engine encrypt their connections to the tracker and to each other, keyed by the job's token.
 
     The port is reserved until `free`. The tracker is a separate process (rabit-tracker); the output of workers goes to this process's
-    standard error. The tracker ends with the job, with `free`, or with this process. If a worker fails, the tracker signals the others to stop, and
-    waits up to `timeout` for all of them to reconnect (as XGBoost's tracker does).
+    standard error. The tracker ends with the job, with `free`, or with this process. If a worker fails, the tracker tells the others to
+    stop if they run XGBoost 2.1 or later, and waits up to `timeout` for all workers to reconnect (as XGBoost's tracker does).
 
     Raises ValueError for invalid arguments. If the address or port is unavailable, the error is both an OSError with its errno and a
     ValueError. If xgboost is imported, all errors of the tracker itself are also XGBoostErrors, like those of XGBoost's own tracker:

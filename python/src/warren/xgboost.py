@@ -29,9 +29,9 @@ from warren._xgboost.elastic import training as _elastic
 from warren._xgboost.same_model import training as _same_model
 from warren.data._exchange import predictions as _predictions
 
-#: A stateful callback for elastic training (`train(..., elastic=True)`): `save()` returns the state as plain data or a picklable object, and
-#: `restore(state)` sets it on a worker that continues from another worker's state. It is a subclass of xgboost.callback.TrainingCallback,
-#: and may override the methods of that class, too.
+#: A stateful callback for elastic training (`train(..., elastic=True)`): `save()` returns the state, a picklable object, or plain data if
+#: the training has checkpoints, and `restore(state)` sets it on a worker that continues from another worker's state. It is a subclass of
+#: xgboost.callback.TrainingCallback, and may override the methods of that class, too.
 ElasticCallback = _elastic_callbacks.ElasticCallback
 
 #: The checkpoints of elastic training (`train(..., checkpoint=...)`): the `folder`, on a disk or in an object store, the interval `every` in
@@ -58,8 +58,8 @@ def init(**arguments: Any) -> None:
     unless WARREN_BOOTSTRAP is `none`. `arguments` are passed to XGBoost's own `init`: `dmlc_timeout`, `dmlc_retry`, `dmlc_nccl_path`;
     `dmlc_tracker_uri`, `dmlc_tracker_port` and `dmlc_task_id` name a job whose tracker the environment does not name. A job has one
     communicator: a worker that has left cannot join again, except in an elastic job (`dmlc-submit --num-workers MIN:MAX`). Raises
-    RuntimeError if the process has already joined, or if WARREN_XGBOOST_ENGINE=warren cannot be satisfied; wrap the call in
-    `left_in_the_end`, which then leaves the job."""
+    RuntimeError if the process has already joined, or if WARREN_XGBOOST_ENGINE=warren cannot be satisfied; to leave the job after such an
+    error, call `init` inside `left_in_the_end`."""
     _communicator.join(arguments)
 
 
@@ -88,7 +88,7 @@ def communicator(**arguments: Any) -> Iterator[Dict[str, Any]]:
         yield arguments
 
 
-#: The name of `communicator` in xgboost.collective.
+#: Another name of `communicator`, as in xgboost.collective.
 CommunicatorContext = communicator
 
 
@@ -125,7 +125,7 @@ def dask_plugin() -> Any:
 
 
 def dask_setup(_worker: Any) -> None:
-    """Called by `dask worker --preload warren.xgboost`."""
+    """The function that `dask worker --preload warren.xgboost` calls: accelerates all communicators of the worker."""
     accelerate_all()
 
 
@@ -222,8 +222,8 @@ class Data:
             isinstance(given, (list, tuple)) and all(isinstance(one, (str, os.PathLike)) for one in given))
 
     def of_files(self) -> Any:
-        """For `train`: the description of the files for elastic training. Raises TypeError or ValueError for options that elastic training
-        does not support."""
+        """Returns the description of the files for elastic training, for `train`. Raises TypeError or ValueError for options that elastic
+        training does not support."""
         return _elastic_rows.asked(self._given, {**self._fields, **self._options})
 
     def load(self, **options: Any) -> "xgb.DMatrix":
@@ -275,7 +275,8 @@ def train(params: Mapping[str, Any], data: Union["xgb.DMatrix", Data],  # pylint
     of the run. A failed save is reported, and training continues. Raises TypeError if the state of an `ElasticCallback` is not plain data,
     and OSError if the folder is not writable.
 
-    A collective call. Raises RuntimeError with `reproducible` before XGBoost 2.1, and ValueError for arguments that cannot be combined."""
+    A collective call. Raises RuntimeError with `reproducible` before XGBoost 2.1, and with `elastic` in a job with a fixed number of
+    workers; and ValueError for arguments that cannot be combined."""
     if reproducible not in (False, True, "exact"):
         raise ValueError(f"reproducible is {reproducible!r}, expected False, True or 'exact'")
     params, checkpoints = dict(params), _elastic_saved.checked(checkpoint)
@@ -331,8 +332,8 @@ def reproducible() -> Iterator[None]:
 
 def read_csr(uri: Any, nthread: int = 0) -> Tuple[Any, Dict[str, Any]]:
     """Returns the data from which `load_dmatrix` makes a matrix of a text data set: a scipy.sparse.csr_matrix, and the arguments `label`,
-    `weight` and `group`, which are None on all workers if no row of the data set has them. A collective call. `uri` and the errors are those
-    of `load_dmatrix`."""
+    `weight` and `group`. `weight` and `group` are None on all workers if no row of the data set has them. A collective call. `uri` and the
+    errors are those of `load_dmatrix`."""
     peers = data.current_peers()
     table = data.Wanted(uri, format=None, nthread=nthread).text(peers)
     if peers.world > 1:
@@ -350,14 +351,15 @@ def train_with_checkpoints(params: Dict[str, Any], dtrain: "xgb.DMatrix", num_bo
     `every` rounds, atomically. `storage_options` are fsspec's, for an object store. A failed save (a full disk) is reported on standard
     error; the previous checkpoint stays, and training continues. The file is removed when training is done. Needs XGBoost 1.6 or later.
 
-    At the start, each worker looks for a checkpoint. A checkpoint of the same training is resumed: "going on from round 10 of FILE". A
+    At the start, rank 0 reads the file, and all workers resume from a checkpoint of the same training: "going on from round 10 of FILE". A
     checkpoint of another training is ignored, with a line that names the differences, and replaced by the next save. A training is
-    identified by its parameters (all but nthread, verbosity and the like), the number of rounds, the rows of all workers (a digest of
+    identified by its parameters (except nthread, n_jobs, verbosity and silent), the number of rounds, the rows of all workers (a digest of
     features, labels, weights, margins and queries, regardless of their order and the number of workers), the evaluation sets, `obj`,
     `custom_metric` (name and code, without the globals they refer to), early stopping, learning rates, and the version of XGBoost. Other
     callbacks are not compared. For a QuantileDMatrix of more than 2^24 values on a worker, and for an ExtMemQuantileDMatrix, the digest
-    covers the quantiles instead of the features; for a DMatrix in external memory it covers neither, and the order of the rows counts. The
-    digest costs one pass over the data: about a second for 20 million values, and up to 200 MB during that time.
+    covers the quantile cuts instead of the features (from XGBoost 2.0 on); for a DMatrix in external memory it covers neither. In these
+    cases, the order of the rows counts. The digest costs one pass over the data: about a second for 20 million values, and up to 200 MB
+    during that time.
 
     The model is the same, bit for bit, as without a restart. Random numbers (subsample, colsample_*, dart, gblinear's selectors): from
     XGBoost 3.3 on, each round draws them from `seed` and its own number, so they differ from those of `xgboost.train`; for randomly drawn
@@ -395,7 +397,7 @@ _ESTIMATORS = ("XGBClassifier", "XGBRegressor", "XGBRanker")
 
 
 def _train_share(training: Any) -> Any:
-    """Called on each worker of an estimator's job."""
+    """Trains with this worker's share, in each worker of an estimator's job."""
     from warren._xgboost import on_workers as _on_workers  # pylint: disable=import-outside-toplevel
 
     return _on_workers.trained(training, _on_workers.Ours(communicator, train, Data))

@@ -12,9 +12,9 @@
 
 namespace warren::device {
 
-/// The type in which elements are combined: their own, or float for the short floating-point types. Results
-/// are rounded to nearest even: results of 16-bit types once (see Partial), results of 8-bit types after each
-/// operation.
+/// The type in which elements are combined: their own, or float for 8-bit and 16-bit floating-point types.
+/// Results are rounded to nearest even: 16-bit floats after all values have been combined (see Partial),
+/// 8-bit floats after each operation. For kAverage, the quotient is rounded once more.
 template <typename T>
 struct Arithmetic {
   using Wide = T;
@@ -33,7 +33,7 @@ struct Arithmetic<__nv_bfloat16> {
   static __host__ __device__ float Widen(__nv_bfloat16 value) { return __bfloat162float(value); }
   static __host__ __device__ __nv_bfloat16 Narrow(float value) { return __float2bfloat16_rn(value); }
 };
-// Values out of range become the greatest finite number, as in NCCL.
+// 8-bit floats that are out of range become the greatest finite number, as in NCCL.
 template <>
 struct Arithmetic<__nv_fp8_e4m3> {
   using Wide = float;
@@ -71,7 +71,7 @@ __host__ __device__ inline T Close(Partial<operation, T> value) {
   }
 }
 
-/// left op right, where left combines the values of the lower ranks; for kAverage, the sum.
+/// Returns left op right, where left combines the values of the lower ranks; for kAverage, the sum.
 template <ReduceOp operation, typename T>
 __host__ __device__ inline T Combine(T left, T right) {
   using A = Arithmetic<T>;
@@ -93,13 +93,13 @@ __host__ __device__ inline T Combine(T left, T right) {
   }
 }
 
-/// The last step: for kAverage, divides by the number of ranks, rounding integers toward zero.
+/// Completes a combined value: for kAverage, divides by the number of ranks, rounding integers toward zero.
 template <ReduceOp operation, typename T>
 __host__ __device__ inline T Finish(T value, int ranks) {
   if constexpr (operation == ReduceOp::kAverage) {
     using A = Arithmetic<T>;
     using Wide = typename A::Wide;
-    // Divisor is wide enough for any number of ranks.
+    // Wide may be too narrow for the number of ranks.
     using Divisor =
         std::conditional_t<!std::is_integral_v<Wide>, Wide,
                            std::conditional_t<std::is_signed_v<Wide>, std::int64_t, std::uint64_t>>;
@@ -115,7 +115,7 @@ __host__ __device__ inline T Finish(T value, int ranks) {
 template <ReduceOp operation, typename T, typename Value>
 __host__ __device__ inline T CombineInOrder(int ranks, Value&& value) {
   constexpr int kLevels = 7;  // enough for kMaxShared ranks
-  // The results of subtrees that lack their right-hand sibling, by height.
+  // The results of subtrees whose right-hand sibling has not been combined yet, by height.
   Partial<operation, T> waiting[kLevels];
   for (int rank = 0; rank < ranks; ++rank) {
     Partial<operation, T> here = Open<operation, T>(value(rank));
@@ -135,8 +135,8 @@ __host__ __device__ inline T CombineInOrder(int ranks, Value&& value) {
   return Finish<operation>(Close<operation, T>(result), ranks);
 }
 
-/// Combines the values of ranks [begin, min(begin + size, ranks)) in the same order. `size` is a power of
-/// two.
+/// Combines the values of ranks [begin, min(begin + size, ranks)) in the order of CombineInOrder. `size` is a
+/// power of two.
 template <ReduceOp operation, typename T, int begin, int size>
 __host__ __device__ inline Partial<operation, T> CombineSubtree(int ranks, const T* values) {
   if constexpr (size == 1) {
@@ -148,8 +148,8 @@ __host__ __device__ inline Partial<operation, T> CombineSubtree(int ranks, const
   }
 }
 
-/// Like CombineInOrder, for 1 to `most` ranks (a power of two) whose values are in an array. No loop remains
-/// after compilation, so the values can stay in registers.
+/// Like CombineInOrder, for 1 to `most` ranks whose values are in an array. `most` is a power of two. No loop
+/// remains after compilation, so the values can stay in registers.
 template <ReduceOp operation, int most, typename T>
 __host__ __device__ inline T CombineFew(int ranks, const T (&values)[most]) {
   return Finish<operation>(Close<operation, T>(CombineSubtree<operation, T, 0, most>(ranks, values)), ranks);

@@ -7,7 +7,7 @@
 namespace warren::device {
 namespace {
 
-/// Advice for the user if the error means that no GPU can be used at all; else empty.
+/// Returns advice for the user if the error means that no GPU can be used at all; otherwise an empty string.
 std::string Advice(cudaError_t status) {
   if (status == cudaErrorInsufficientDriver || status == cudaErrorInitializationError ||
       status == cudaErrorSystemDriverMismatch) {

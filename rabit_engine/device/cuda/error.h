@@ -1,4 +1,4 @@
-// Errors of the CUDA part: exceptions inside, strings at its interface (plugin.cc).
+// Errors of the CUDA part. They are exceptions inside; plugin.cc turns them into strings.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -13,7 +13,7 @@ class CudaError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// A function of WarrenDeviceHost has failed; librabit has kept its error.
+/// Thrown if a function of WarrenDeviceHost has failed; librabit has kept its error.
 class HostFailed : public std::exception {};
 
 inline void CheckHost(int status) {

@@ -20,7 +20,7 @@ struct ExportedBuffer {
   cudaIpcMemHandle_t handle{};  ///< handle of the whole allocation
   std::uint64_t base = 0;       ///< the allocation's address in its owner's address space
   std::uint64_t bytes = 0;      ///< the allocation's size
-  /// Identifies the allocation: a later one at the same address has a different value.
+  /// Identifies the allocation within its process. A later allocation at the same address has another value.
   std::uint64_t allocation = 0;
   std::uint64_t offset = 0;  ///< bytes from the start of the allocation to the buffer
   std::int64_t process = 0;  ///< the owner's process id

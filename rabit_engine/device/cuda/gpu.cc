@@ -25,8 +25,8 @@ void Put(std::array<char, size>& to, std::string_view text) {
   std::copy(text.begin(), text.end(), to.begin());
 }
 
-/// A number that is equal for processes that can use each other's CUDA handles to memory and events: handles
-/// are valid within one kernel, one PID namespace and one IPC namespace.
+/// Returns a number that is equal for processes that can use each other's CUDA handles to memory and events:
+/// these are valid within one kernel, one PID namespace and one IPC namespace.
 std::uint64_t HostNumber() {
   std::ifstream file("/proc/sys/kernel/random/boot_id");
   std::string key;
@@ -38,8 +38,8 @@ std::uint64_t HostNumber() {
   return std::hash<std::string>()(key);
 }
 
-/// Whether the GPU's memory and events can be exported to other processes. Exports both to find out, since
-/// not every system allows it.
+/// Whether the GPU's memory and events can be exported to other processes. Tries to export both, since some
+/// systems do not allow it.
 bool CanShare(int device) {
   int supported = 0;
   Check(cudaDeviceGetAttribute(&supported, cudaDevAttrIpcEventSupport, device),

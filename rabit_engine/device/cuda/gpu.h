@@ -13,8 +13,8 @@ namespace warren::device {
 /// calling thread's current GPU and returns its number. Throws CudaError if there is no GPU.
 int SelectGpu(int local_rank);
 
-/// Returns the GPU that holds this memory, or the current GPU if `memory` is nullptr. Throws CudaError for
-/// host memory.
+/// Returns the number of the GPU that holds this memory, or of the current GPU if `memory` is nullptr. Throws
+/// CudaError for host memory.
 int GpuOf(const void* memory);
 
 /// Describes `device` for the other ranks. `trouble`: why this rank cannot take part; empty if it can. `tls`:

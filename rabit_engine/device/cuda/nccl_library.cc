@@ -47,7 +47,7 @@ NcclLibrary Load() {
   for (const std::string& file : NcclCandidates(&wire::FromEnvironment)) {
     NcclLibrary nccl;
     nccl.file = file;
-    // Never closed: NCCL's threads may still run its code.
+    // The library is never closed, because NCCL's threads may still run its code.
     void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {
       tried += fmt::format("{}{}", tried.empty() ? "" : "; ", dlerror());

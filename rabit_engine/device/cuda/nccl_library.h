@@ -32,8 +32,8 @@ struct NcclLibrary {
   decltype(&ncclReduceScatter) ReduceScatter = nullptr;
 };
 
-/// The files to try, best first: only WARREN_NCCL_PATH or DMLC_NCCL_PATH (a file, or a folder with
-/// libnccl.so.2) if set; otherwise the names under which the loader may find NCCL.
+/// Returns the files to try, best first: only the value of WARREN_NCCL_PATH or DMLC_NCCL_PATH (a file, or a
+/// folder with libnccl.so.2) if one is set; otherwise the names under which the loader may find NCCL.
 std::vector<std::string> NcclCandidates(const wire::LookUp& look_up);
 
 /// Loads NCCL once; it is never unloaded. If loading fails, each call tries again and throws a CudaError that

@@ -1,5 +1,5 @@
-// The NCCL path. Its communicator is non-blocking, so that a rank's death while the ranks join or connect can
-// be detected and the operation aborted.
+// The path through NCCL. Its communicator is non-blocking, so that the loss of a rank can be detected, and
+// the operation aborted, while the ranks join or connect.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -98,9 +98,9 @@ class NcclPath final : public CollectivePath {
   void Abort() noexcept override { GiveBack(nccl_.CommAbort); }
 
  private:
-  /// Frees the communicator by calling `end` on another thread. NCCL waits in `end` until CUDA graphs that
-  /// were captured with this communicator are destroyed, which may never happen, so this rank waits for at
-  /// most kPatience.
+  /// Frees the communicator by calling `end` on another thread. `end` returns only when all CUDA graphs that
+  /// were captured with this communicator have been destroyed, which may never happen, so this rank waits for
+  /// at most kPatience.
   void GiveBack(ncclResult_t (*end)(ncclComm_t)) noexcept {
     if (communicator_ == nullptr) return;
     try {
@@ -120,7 +120,7 @@ class NcclPath final : public CollectivePath {
 
   ncclResult_t Start(const Operation& call) {
     const auto type = static_cast<ncclDataType_t>(call.type);
-    // With one rank, NCCL (2.28) refuses to average float8; the sum is the same value.
+    // With one rank, NCCL 2.28 refuses to average float8; the sum is the same value.
     const bool is_plain = call.operation == ReduceOp::kAverage && host_.world_size == 1;
     const auto operation = static_cast<ncclRedOp_t>(is_plain ? ReduceOp::kSum : call.operation);
     cudaStream_t stream = StreamOf(call);

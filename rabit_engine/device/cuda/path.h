@@ -1,4 +1,4 @@
-// The ways to run collectives: one class for each device::Path.
+// The interface of the ways to run collectives. Each device::Path has one implementation.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -23,13 +23,15 @@ class CollectivePath {
 
   /// A description for users, e.g. "NCCL 2.28.9".
   virtual std::string Describe() const = 0;
-  /// Whether Enqueue only puts repeatable work on the streams, so that it can be captured into a CUDA graph.
+  /// Whether Enqueue can be captured into a CUDA graph, because it does nothing but enqueue work that can be
+  /// repeated.
   virtual bool CanBeCaptured() const { return false; }
-  /// Puts the collectives on their streams, in this order. All ranks call it with the same collectives.
+  /// Enqueues the collectives on their streams, in this order. All ranks call it with the same collectives.
   virtual void Enqueue(std::span<const Operation> calls) = 0;
   /// Throws if the work in progress can no longer succeed. Does not wait.
   virtual void Look() {}
-  /// A collective call at the end, so that no rank frees memory that another rank still uses.
+  /// Must be called by all ranks before the path is destroyed, unless it is aborted: afterwards no rank uses
+  /// another rank's memory.
   virtual void Finish() {}
   /// Aborts the work in progress without waiting for any rank; the destructor follows.
   virtual void Abort() noexcept {}
@@ -37,11 +39,11 @@ class CollectivePath {
 
 /// For a single rank: copies the input to the output if they are different buffers.
 std::unique_ptr<CollectivePath> MakeAlonePath();
-/// Throws CudaError if NCCL is not available. Collective.
+/// A collective call. Throws CudaError if NCCL is not available.
 std::unique_ptr<CollectivePath> MakeNcclPath(const WarrenDeviceHost& host);
-/// For ranks on one GPU of one host. Collective.
+/// For ranks on one GPU of one host. A collective call.
 std::unique_ptr<CollectivePath> MakeSharedPath(const WarrenDeviceHost& host);
-/// Works for any ranks. Enqueue returns when everything but the last copies to the device is done.
+/// For any ranks. Enqueue returns when only the last copies to the device are still in progress.
 std::unique_ptr<CollectivePath> MakeStagedPath(const WarrenDeviceHost& host);
 
 inline cudaStream_t StreamOf(const Operation& call) {

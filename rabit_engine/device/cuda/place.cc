@@ -16,7 +16,7 @@ std::string Who(std::span<const Place> places, std::size_t rank) {
   return fmt::format("rank {} on {}", rank, places[rank].host_name.data());
 }
 
-/// Why NCCL cannot serve these ranks; empty if it can.
+/// Returns the reason why these ranks cannot use NCCL; empty if they can.
 std::string AgainstNccl(std::span<const Place> places) {
   for (std::size_t rank = 0; rank < places.size(); ++rank) {
     const Place& place = places[rank];
@@ -42,7 +42,7 @@ std::string AgainstNccl(std::span<const Place> places) {
   return "";
 }
 
-/// Why the ranks cannot access each other's memory on one GPU; empty if they can.
+/// Returns the reason why these ranks cannot use Path::kShared; empty if they can.
 std::string AgainstSharing(std::span<const Place> places) {
   if (places.size() > kMaxShared) return fmt::format("more than {} ranks", kMaxShared);
   for (std::size_t rank = 0; rank < places.size(); ++rank) {

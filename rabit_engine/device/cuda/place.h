@@ -15,11 +15,11 @@ namespace warren::device {
 enum class Wish : std::int32_t { kAuto, kNccl, kShared, kStaged };
 std::optional<Wish> ReadWish(std::string_view text);
 
-/// A rank's description of its device, for all others. Trivially copyable: it is sent as is between ranks of
-/// the same build.
+/// A rank's description of its device, for all other ranks. Sent in its memory layout, between ranks of the
+/// same build.
 struct Place {
   std::array<unsigned char, 16> gpu{};  ///< the GPU's UUID
-  std::uint64_t host = 0;               ///< equal if processes can map each other's device memory
+  std::uint64_t host = 0;               ///< a number equal for processes that can use CUDA IPC together
   std::int32_t nccl = 0;                ///< NCCL's version code; 0 if it could not be loaded
   std::int32_t is_mig = 0;              ///< whether the GPU is a MIG slice, which NCCL and IPC do not support
   std::int32_t shares = 0;              ///< whether the device's memory and events can be exported (CUDA IPC)
@@ -36,24 +36,24 @@ struct Place {
 enum class Path {
   kAlone,   ///< a single rank
   kNccl,    ///< NCCL, with one GPU per rank
-  kShared,  ///< all ranks on one GPU; they access each other's memory through CUDA IPC
-  kStaged   ///< through pinned memory and the engine's own collectives
+  kShared,  ///< CUDA IPC, with all ranks on one GPU
+  kStaged   ///< pinned memory and the engine's own collectives
 };
 
-/// The maximum number of ranks that can share a GPU through IPC; limited because the pointers to their
-/// buffers are kernel arguments.
+/// The maximum number of ranks that can use Path::kShared; limited because the pointers to all ranks' buffers
+/// are kernel arguments.
 inline constexpr int kMaxShared = 64;
 
 struct Choice {
   Path path = Path::kStaged;
-  std::string why;      ///< the reason, for users: "8 ranks, one GPU each"
+  std::string why;      ///< the reason, for users, e.g. "8 ranks, one GPU each"
   std::string trouble;  ///< why device collectives are not available; empty if they are
 };
 
-/// `places` is indexed by rank. The result is the same on all ranks.
+/// Chooses the path. `places` is indexed by rank. The result is the same on all ranks.
 Choice Choose(std::span<const Place> places);
 
-/// NCCL's version code as text: "2.28.9".
+/// Returns NCCL's version code as text, e.g. "2.28.9".
 std::string NcclVersionText(int code);
 
 }  // namespace warren::device

@@ -1,4 +1,4 @@
-// librabit_cuda.so: the table of plugin.h, implemented with the classes of this folder.
+// The entry point of librabit_cuda.so: the table of plugin.h, implemented with the classes of this folder.
 #include "rabit_engine/device/plugin.h"
 
 #include <cuda_runtime_api.h>
@@ -60,7 +60,7 @@ std::unique_ptr<CollectivePath> MakePath(Path path, const WarrenDeviceHost& host
   }
 }
 
-/// Prints one line about the whole job for the user; with debug, also one per rank.
+/// Prints, on rank 0, a line about the device collectives of the job; with debug, also a line on each rank.
 void Report(const WarrenDeviceHost& host, const std::vector<Place>& places, const Choice& choice,
             const CollectivePath& path) {
   const Place& own = places[static_cast<std::size_t>(host.rank)];

@@ -8,7 +8,7 @@ namespace warren::device {
 namespace {
 
 constexpr int kThreads = 256;
-/// Bytes that a thread moves per access if all buffers are aligned to this size.
+/// The number of bytes that a thread moves per access if all buffers are aligned to this size.
 constexpr int kPackBytes = 16;
 
 template <typename T>
@@ -17,9 +17,9 @@ struct alignas(kPackBytes) Pack {
   T of[kSize];
 };
 
-/// The largest value of a kernel's `most`, and a special value. A kernel serves up to `most` ranks and loads
-/// the values of all of them together; with kAnyNumber, it serves any number of ranks and loads their values
-/// one after the other.
+/// The largest and a special value of the kernels' template parameter `most`. A kernel reduces the buffers of
+/// up to `most` ranks and loads the values of all ranks before it combines them. With kAnyNumber, it reduces
+/// the buffers of any number of ranks, and combines each value as it is loaded.
 constexpr int kFew = 8;
 constexpr int kAnyNumber = 0;
 
@@ -88,7 +88,7 @@ bool AllAligned(const Buffers& buffers) {
   return true;
 }
 
-/// Enough blocks to fill the GPU a few times over, but no more than there is work for.
+/// Returns the number of blocks for this number of threads, but at most 16 for each multiprocessor.
 unsigned BlocksFor(std::size_t threads) {
   int device = 0;
   int processors = 0;

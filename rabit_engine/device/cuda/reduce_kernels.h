@@ -17,10 +17,10 @@ struct Buffers {
   int count = 0;
 };
 
-/// outputs[*][i] = inputs[0][i] op inputs[1][i] op ... for i in [begin, end), on the stream. All outputs get
-/// the same result. An output may be one of the inputs; otherwise buffers must not overlap. The order of the
-/// operands and the rounding are the engine's (reduce/order.h), so every bit is the same as if the host had
-/// reduced the values; kAverage divides the sum.
+/// Enqueues a kernel that sets element i of every output to inputs[0][i] op inputs[1][i] op ..., for i in
+/// [begin, end); kAverage divides the sum. An output may be one of the inputs; otherwise buffers must not
+/// overlap. The order of the operands and the rounding are the engine's (reduce/order.h), so every bit is the
+/// same as if the host had reduced the values.
 void LaunchReduce(Type type, ReduceOp operation, const Buffers& inputs, const Buffers& outputs,
                   std::size_t begin, std::size_t end, cudaStream_t stream);
 

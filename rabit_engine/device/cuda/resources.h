@@ -34,7 +34,7 @@ class Event {
 
   cudaEvent_t get() const { return event_; }
   void Record(cudaStream_t stream) { Check(cudaEventRecord(event_, stream), "recording an event"); }
-  /// Work enqueued on the stream from now on starts after the work that was recorded last.
+  /// Makes work that is enqueued on `stream` from now on wait for the work before the last Record.
   void Hold(cudaStream_t stream) const {
     Check(cudaStreamWaitEvent(stream, event_, 0), "waiting for an event");
   }
@@ -83,7 +83,7 @@ class Memory {
   void* Take(std::size_t bytes) {
     if (bytes <= bytes_) return data_;
     Free();
-    // Rounds up, so that the memory rarely grows, but to less than twice what is needed.
+    // The size is rounded up, so that the memory rarely grows, but to less than twice the size needed.
     constexpr std::size_t kLarge = std::size_t{64} << 20;
     constexpr std::size_t kStep = std::size_t{2} << 20;
     bytes = bytes < kLarge ? std::bit_ceil(bytes) : (bytes + kStep - 1) / kStep * kStep;

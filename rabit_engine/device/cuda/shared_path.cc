@@ -7,9 +7,9 @@
 //   3. each rank records that its share is done, and its stream waits for all others' shares.
 //
 // So an allreduce reads and writes each buffer once. A buffer that cannot be mapped because it is not from
-// cudaMalloc is replaced by one that this path allocates; the data is copied there before the call, or back
-// after it. Processes that share a GPU take turns on it, so fewer steps are more important than shorter
-// steps.
+// cudaMalloc is replaced by one that this path allocates, and the data is copied there before the call, or
+// back after it. The GPU runs the processes that share it one after the other, so fewer steps are more
+// important than shorter steps.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@
 namespace warren::device {
 namespace {
 
-/// Slices begin at multiples of this many bytes.
+/// In an allreduce, the ranks' slices begin at multiples of this number of bytes.
 constexpr std::size_t kSliceBytes = 128;
 
 struct Handles {
@@ -68,7 +68,7 @@ class SharedPath final : public CollectivePath {
 
   ~SharedPath() override {
     if (waits_for_the_dead_) {
-      // Freeing the resources now would wait for the device, and the process ends soon anyway.
+      // The resources are leaked, because freeing them would wait for the device, and the process ends soon.
       static_cast<void>(held_.release());
     } else {
       cudaDeviceSynchronize();

@@ -35,15 +35,16 @@ class StagedPath final : public CollectivePath {
   }
 
  private:
-  /// One piece of pinned memory, and the progress of its copies.
+  /// Pinned memory for one piece, and the progress of its copies.
   struct Piece {
     Memory memory{Memory::Where::kHost};
-    Event arrived;  ///< the piece has arrived on the host
-    Event left;     ///< the result is back on the device
+    Event arrived;  ///< done when the piece has arrived on the host
+    Event left;     ///< done when the result is back on the device
   };
 
-  /// Runs a collective piece by piece: a piece (some elements of each part) is fetched from the device, the
-  /// ranks reduce or exchange it, and the result is copied back.
+  /// Runs a collective piece by piece: a piece is fetched from the device, the ranks reduce or exchange it,
+  /// and the result is copied back. In an allgather or reduce-scatter, the data has one part for each rank,
+  /// and a piece consists of elements of each part.
   void Run(const Operation& call) {
     before_.Record(StreamOf(call));
     before_.Hold(down_.get());
@@ -67,7 +68,8 @@ class StagedPath final : public CollectivePath {
       Work(call, here, range(piece).second);
       Return(call, here, range(piece), parts);
     }
-    // The caller's stream continues when the last piece is back on the device; pieces return in order.
+    // The caller's stream continues when the last piece is back on the device; pieces are copied back in
+    // order.
     after_.Record(up_.get());
     after_.Hold(StreamOf(call));
   }

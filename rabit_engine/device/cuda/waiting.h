@@ -1,4 +1,4 @@
-// Waits for a GPU or NCCL, and notices meanwhile if other ranks die.
+// Functions that wait for a GPU or NCCL, and meanwhile check whether other ranks are lost.
 #pragma once
 
 #include <sched.h>
@@ -14,7 +14,7 @@ namespace warren::device {
 
 /// Returns when `done()` is true. Does not occupy the core while waiting: yields at first, since most waits
 /// are short, then sleeps for growing intervals of up to a millisecond. Throws HostFailed if a rank is lost
-/// or late in the meantime, and whatever `done` throws.
+/// or the call has taken too long, and whatever `done` throws.
 template <typename Done>
 void WaitFor(const WarrenDeviceHost& host, Done&& done) {
   using Clock = std::chrono::steady_clock;
@@ -40,8 +40,8 @@ void WaitFor(const WarrenDeviceHost& host, Done&& done) {
   }
 }
 
-/// Throws HostFailed if a rank is found to be lost within two seconds, otherwise `error`. NCCL often notices
-/// first that a rank is gone; our own links then show which one.
+/// Throws HostFailed if WarrenDeviceHost::check fails within two seconds, otherwise `error`. If a rank is
+/// gone, NCCL often reports an error before our own links show which rank it is.
 [[noreturn]] void ThrowUnlessLost(const WarrenDeviceHost& host, const CudaError& error);
 
 }  // namespace warren::device

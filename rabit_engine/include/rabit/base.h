@@ -1,8 +1,8 @@
-// Shared by all public headers: the export attribute, and the macros that record a call's site.
+// Shared by rabit's C++ headers: the export attribute, and the macros that record a call's site.
 //
-// Everything in namespace rabit is in an inline namespace `warren_v1`. Source code still uses the name
-// rabit::Allreduce, but the symbols differ from those of libxgboost, which contains its own rabit, so a
-// program can link both.
+// The functions and classes of namespace rabit are in inline namespaces `warren_v1`. Source code still uses
+// the name rabit::Allreduce, but the symbols differ from those of libxgboost, which contains its own rabit,
+// so a program can link both.
 #ifndef RABIT_BASE_H_
 #define RABIT_BASE_H_
 

@@ -124,8 +124,9 @@ RABIT_DLL int RabitTryLoadCheckPoint(int* out_version, char** out_global_model, 
 RABIT_DLL int RabitTryCheckPoint(const char* global_model, rbt_ulong global_len, const char* local_model,
                                  rbt_ulong local_len);
 
-/* The error of this thread's last RabitTry call that returned -1; empty if there was no error. The text
- * belongs to the library and stays unchanged until the thread's next error. */
+/* The message of this thread's last call that returned -1, including calls of rabit/device.h and
+ * warren/c_api.h; empty if there was none. The text belongs to the library and stays unchanged until the
+ * thread's next error. */
 RABIT_DLL const char* RabitGetLastError(void);
 
 /* The current version: the number of checkpoints so far. */

@@ -12,18 +12,20 @@
  * sendbuf == recvbuf + rank * count for RabitDeviceAllgather,
  * recvbuf == sendbuf + rank * count for RabitDeviceReduceScatter; otherwise the two buffers must not overlap.
  *
- * Before LoadCheckPoint a call enqueues its work on its stream, after the work already there, and may return
- * before its work is done. With NCCL (or with one rank), once a first call has been made without capture, a
- * call can be captured into a CUDA graph, by all ranks or none; the graph must be destroyed before Finalize.
- * Otherwise capture is refused. Wait with RabitDeviceSynchronize, which notices the loss of a rank, rather
- * than with cudaStreamSynchronize: after a loss the latter returns within a second with NCCL, but with
- * arbitrary results, and may not return at all on a shared GPU. After LoadCheckPoint a call returns only when
- * its result is complete and stored, so that lost ranks can be restarted.
+ * Before LoadCheckPoint, and in jobs without a tracker, a call enqueues its work on its stream, after the
+ * work already there, and may return before its work is done. With NCCL (or with one rank), once a first call
+ * has been made without capture, such a call can be captured into a CUDA graph, by all ranks or none; the
+ * graph must be destroyed before Finalize. Otherwise capture is refused. Wait with RabitDeviceSynchronize,
+ * which notices the loss of a rank, rather than with cudaStreamSynchronize: after a loss the latter returns
+ * within a second with NCCL, but with arbitrary results, and may not return at all on a shared GPU. After
+ * LoadCheckPoint, in jobs with a tracker, a call returns only when its result is complete and stored, so that
+ * lost ranks can be restarted.
  *
  * Errors: the C functions return 0 on success, else -1, and RabitDeviceGetLastError returns the reason; the
  * C++ functions throw dmlc::Error. After an error in a collective all further calls fail. A call that is
- * refused, because of its arguments or because its stream is captured, changes nothing, except that a group
- * that contains the call is also refused, at its end. Threads: as in rabit.h. */
+ * refused, because of its arguments or because its stream is captured, changes nothing. If a call of a group
+ * is refused because of a capture, the end of the group refuses all calls of the group. Threads: as in
+ * rabit.h. */
 #ifndef RABIT_DEVICE_H_
 #define RABIT_DEVICE_H_
 
@@ -41,8 +43,8 @@ enum RabitDeviceType {
   RABIT_DEVICE_FLOAT32 = 7,
   RABIT_DEVICE_FLOAT64 = 8,
   RABIT_DEVICE_BFLOAT16 = 9,
-  RABIT_DEVICE_FLOAT8E4M3 = 10, /* with NCCL 2.24 or later */
-  RABIT_DEVICE_FLOAT8E5M2 = 11  /* with NCCL 2.24 or later */
+  RABIT_DEVICE_FLOAT8E4M3 = 10, /* NCCL, if used, must be 2.24 or later */
+  RABIT_DEVICE_FLOAT8E5M2 = 11  /* NCCL, if used, must be 2.24 or later */
 };
 
 /* Operations, numbered as NCCL numbers them. */
@@ -81,15 +83,16 @@ RABIT_DLL int RabitDeviceReduceScatter(const void* sendbuf, void* recvbuf, size_
 RABIT_DLL int RabitDeviceGroupStart(void);
 RABIT_DLL int RabitDeviceGroupEnd(void);
 
-/* Returns when all work on the stream is done. Fails, naming the rank, if a rank has been lost in the
- * meantime or did not arrive within rabit_timeout_sec (with rabit_timeout=1). */
+/* Returns when all work on the stream is done; before the first collective, returns immediately. Fails,
+ * naming the rank, if a rank has been lost in the meantime or did not arrive within rabit_timeout_sec (with
+ * rabit_timeout=1). */
 RABIT_DLL int RabitDeviceSynchronize(void* stream);
 
 /* A human-readable description of the way in which collectives run, e.g. "NCCL 2.28.9"; empty before the
- * first collective. Valid until the thread's next call of this function. */
+ * first collective and after an error. Valid until the thread's next call of this function. */
 RABIT_DLL const char* RabitDeviceDescribe(void);
 
-/* The error of this thread's last call that failed; valid until the thread's next error. */
+/* The message of this thread's last call that failed; valid until the thread's next error. */
 RABIT_DLL const char* RabitDeviceGetLastError(void);
 
 #ifdef __cplusplus

@@ -68,7 +68,7 @@ inline float FromFloat16(std::uint16_t half) {
   return FloatOf(sign | 0x7f800000U | magnitude << 13 | (magnitude > 0x7c00U ? 0x400000U : 0U));
 }
 
-/// Rounds and treats NaN like ToFloat16.
+/// Rounds, and treats NaN and values that are too large, like ToFloat16.
 inline std::uint16_t ToBFloat16(float value) {
   const std::uint32_t bits = BitsOf(value);
   const bool is_nan = (bits & 0x7fffffffU) > 0x7f800000U;

@@ -14,10 +14,11 @@
 // Counts are in elements, sizes in bytes. Buffers are used in place and belong to the caller; counts may be
 // 0. Programs for rabit 0.1 and for the copy in XGBoost 1.7 compile unchanged, in C++11 and later.
 //
-// Errors are thrown as dmlc::Error (a std::runtime_error). The message names the rank, the call and the call
-// site. Calls that need other ranks throw before Init and after Finalize; queries (GetRank...) then return
-// what a job of one process would return. After an error in a collective, all further calls that need other
-// ranks throw; Finalize then only frees resources and returns false.
+// Errors are thrown as dmlc::Error (a std::runtime_error). The message names the call and, if they are known,
+// the rank and the call site. Calls that need other ranks throw before Init and after Finalize; queries
+// (GetRank...) then return what a job of one process would return. After an error in a collective, except an
+// invalid argument that is found before the call begins, all further calls that need other ranks throw;
+// Finalize then only frees resources and returns false.
 //
 // Threads: each thread that calls Init has its own rank. A thread that has not called Init uses the process's
 // rank if the process has only one. Two threads must not use a rank at the same time, except for queries.
@@ -59,12 +60,13 @@ inline namespace warren_v1 {
 /// environment (DMLC_TRACKER_URI...); other arguments are ignored. Without a tracker, the process joins the
 /// job of its launcher (mpirun, srun); without a launcher, it is a job by itself. With WARREN_BOOTSTRAP=none,
 /// each launched process is a job by itself. Blocks until all ranks have joined. A second call in the same
-/// thread does nothing. Returns true, or throws. A process started as a server or scheduler (DMLC_ROLE) has
-/// nothing to do and exits with code 0.
+/// thread, without Finalize in between, does nothing. Returns true, or throws. A process started as a server
+/// or scheduler (DMLC_ROLE) has nothing to do and exits with code 0.
 inline bool Init(int argc, char* argv[]);
 
-/// Leaves the job; no call that needs other ranks may follow. Returns true, or false if an earlier error had
-/// already ended the job for this rank. Throws if leaving fails, e.g. because the tracker cannot be reached.
+/// Leaves the job as soon as all ranks have called this function; no call that needs other ranks may follow.
+/// Returns true, or false if an earlier error had already ended the job for this rank. Throws if leaving
+/// fails, e.g. because the tracker cannot be reached.
 inline bool Finalize();
 
 /// The calling thread's rank, 0 to GetWorldSize() - 1.
@@ -140,13 +142,14 @@ inline int LoadCheckPoint(Serializable* global_model, Serializable* local_model 
 /// process.
 inline void CheckPoint(const Serializable* global_model, const Serializable* local_model = nullptr);
 /// Like CheckPoint, but makes no copy: remembers the pointer and saves the model only when it is needed. The
-/// model must stay alive and unchanged until the last collective before the next checkpoint has returned.
+/// model must stay alive and unchanged until the last collective before the next checkpoint has returned or,
+/// if there is no next checkpoint, until Finalize has returned.
 inline void LazyCheckPoint(const Serializable* global_model);
 /// The current version: the number of calls of CheckPoint and LazyCheckPoint so far. In a restarted process,
 /// it is the job's version once LoadCheckPoint has been called.
 inline int VersionNumber();
 
-/// From XGBoost's copy of rabit: LoadCheckPoint loads nothing and returns 0, CheckPoint only ends a version.
+/// From XGBoost's copy of rabit: LoadCheckPoint loads nothing and returns 0; CheckPoint only ends a version.
 inline int LoadCheckPoint();
 inline void CheckPoint();
 
@@ -177,9 +180,9 @@ class Reducer {
   engine::ReduceHandle handle_;
 };
 
-/// Allreduce of objects that serialize themselves into max_nbyte bytes. DType needs a default constructor,
-/// Save(rabit::Stream&) const, Load(rabit::Stream&) and Reduce(const DType& src, size_t max_nbyte), which
-/// combines an object with an object from higher ranks.
+/// Allreduce of objects that serialize themselves into at most max_nbyte bytes. DType needs a default
+/// constructor, Save(rabit::Stream&) const, Load(rabit::Stream&) and Reduce(const DType& src, size_t
+/// max_nbyte), which combines the object with `src`, an object from higher ranks.
 template <typename DType>
 class SerializeReducer {
  public:

@@ -12,11 +12,11 @@
  *     WarrenCommFree(world);
  *     WarrenFinalize();
  *
- * Every function returns 0, or -1 on error; WarrenGetLastError returns the message. A call that all ranks
- * refuse because of its arguments leaves the communicator usable. After an error in a call with other ranks
- * the communicator is unusable: every further call on it, on any of its ranks, returns an error. If a process
- * dies, all its communicators become unusable; ranks that wait for it, in any communicator of the job, get an
- * error that names its rank.
+ * Every function except WarrenGetLastError returns 0, or -1 on error; WarrenGetLastError returns the message.
+ * A call that all ranks refuse because of its arguments leaves the communicator usable. After an error in a
+ * call with other ranks the communicator is unusable: every further call on it, on any of its ranks, returns
+ * an error. If a process dies, all its communicators become unusable; ranks that wait for it, in any
+ * communicator of the job, get an error that names its rank.
  *
  * All ranks of a communicator make the same calls on it in the same order, with the same counts, types,
  * operations and roots unless stated otherwise; calls that differ end with an error. (For calls that only
@@ -26,15 +26,16 @@
  *
  * All ranks get the same bits of a sum or a product. With the native engine and WARREN_REPRODUCIBLE=1 (the
  * defaults), the order of computation depends only on the ranks, regardless of sizes, hosts and algorithms.
- * Sums and products of 16-bit floats are computed in float32 and rounded once.
+ * Sums, products and averages of 16-bit floats are computed in float32 and rounded once. (docs/how-to/gpu.md
+ * has the rules for device memory.)
  *
  * Threads: only one thread at a time may use a communicator; different communicators may be used
  * concurrently. A call on a communicator that another thread is using may be refused.
  *
  * rabit's API (rabit/rabit.h, rabit/c_api.h) uses the same engine: it may be used together with this one, and
- * its communicator is the world. Only rabit's API lets single workers rejoin after a failure: once a program
- * has called its LoadCheckPoint, the world refuses gather, scatter, all-to-all, messages and the creation of
- * communicators. */
+ * its communicator is the world. Only rabit's API lets single workers rejoin after a failure: in a job with a
+ * tracker, once a program has called LoadCheckPoint, the world refuses gather, scatter, all-to-all, messages
+ * and the creation of communicators. */
 #ifndef WARREN_C_API_H_
 #define WARREN_C_API_H_
 
@@ -66,7 +67,7 @@ enum WarrenType {
   WARREN_BFLOAT16 = 11 /* the upper half of a float32 */
 };
 
-/* Operations. The bitwise operations are for integers, the average is for floating point. */
+/* Operations. The bitwise operations are for integers only, the average is for floating point only. */
 enum WarrenOp {
   WARREN_MAX = 0,
   WARREN_MIN = 1,
@@ -75,14 +76,15 @@ enum WarrenOp {
   WARREN_PROD = 4,
   WARREN_BITAND = 5,
   WARREN_BITXOR = 6,
-  WARREN_AVG = 7 /* the sum divided by the number of ranks, rounded after the division */
+  WARREN_AVG = 7 /* the sum divided by the number of ranks */
 };
 
-/* A custom operation on elements of element_bytes bytes. Computes left[i] = left[i] op right[i] for i in
- * [0, count), where left comes from lower ranks than right; must be associative, need not be commutative.
- * Returns 0; any other value ends the call with an error on every rank, in this call or, on ranks that
- * already have a result, in the next. Called on the thread that carries out the collective, with pieces of
- * any length. The pointers may be unaligned: if that matters, copy elements to aligned memory and back. */
+/* A custom operation on elements of element_bytes bytes. `function` computes left[i] = left[i] op right[i]
+ * for i in [0, count), where left comes from lower ranks than right; `op` must be associative, but need not
+ * be commutative. `function` returns 0; any other value ends the call with an error: with the native engine
+ * on every rank (on a rank that already has its result, in its next call), over MPI only on this rank.
+ * `function` is called on the thread that carries out the collective, with pieces of any length. The pointers
+ * may be unaligned: if that matters, copy the elements to aligned memory and back. */
 typedef struct WarrenCustomOp {
   int (*function)(const void* right, void* left, size_t count, void* context);
   void* context;
@@ -97,11 +99,14 @@ typedef struct WarrenComm_* WarrenComm;
 
 /* Joins the job. argv may contain `key=value` arguments; others are ignored. It may be NULL if argc is 0.
  * Without a tracker, the process joins the job of its launcher (mpirun, srun); without a launcher, it is a
- * job by itself. Does nothing if the thread has already joined, through this or rabit's API. */
+ * job by itself. Blocks until all ranks have joined. Does nothing if the thread has already joined, through
+ * this or rabit's API. A process started as a server or scheduler (DMLC_ROLE) has nothing to do and exits
+ * with code 0. */
 WARREN_DLL int WarrenInit(int argc, char** argv);
-/* Leaves the job; a collective call. Communicators may still be freed afterwards. */
+/* Leaves the job; a collective call. Also returns -1 if an earlier error had already ended the job for this
+ * rank. Communicators may still be freed afterwards. */
 WARREN_DLL int WarrenFinalize(void);
-/* The error of this thread's last call that returned -1. Valid until the thread's next call. */
+/* The message of this thread's last call that returned -1. Valid until the thread's next call. */
 WARREN_DLL const char* WarrenGetLastError(void);
 
 /* --- communicators --- */
@@ -121,7 +126,8 @@ WARREN_DLL int WarrenCommLocal(WarrenComm comm, WarrenComm* out);
  * ranks. A collective call on `comm`. */
 WARREN_DLL int WarrenCommCross(WarrenComm comm, WarrenComm* out);
 /* Leaves and frees the communicator. Other ranks need not leave it, and may continue with calls that do not
- * need this rank. NULL is allowed. Only WarrenFinalize leaves the job's world. */
+ * need this rank (over MPI, this call may wait for them to leave). NULL is allowed. Only WarrenFinalize
+ * leaves the job's world. */
 WARREN_DLL int WarrenCommFree(WarrenComm comm);
 
 /* Sets the timeout of this rank's further calls on `comm`: how many seconds a call may wait for a rank that
@@ -130,7 +136,8 @@ WARREN_DLL int WarrenCommFree(WarrenComm comm);
 WARREN_DLL int WarrenCommSetTimeout(WarrenComm comm, double seconds);
 WARREN_DLL int WarrenCommRank(WarrenComm comm, int* rank);
 WARREN_DLL int WarrenCommSize(WarrenComm comm, int* size);
-/* Translates a rank of `comm` to its rank in the world; error messages use ranks of the world. */
+/* Translates a rank of `comm` to its rank in the world. Messages about lost and late ranks use ranks of the
+ * world. */
 WARREN_DLL int WarrenCommRankInWorld(WarrenComm comm, int rank, int* rank_in_world);
 
 /* --- ranks that find each other by means they already share --- */
@@ -155,11 +162,12 @@ typedef struct WarrenRendezvous {
 
 /* Makes a communicator of the ranks that meet through `rendezvous`; needs neither WarrenInit nor a tracker.
  * It is a separate world, which each rank leaves independently with WarrenCommFree. The settings in the
- * environment apply (docs/reference/options.md), except those on how ranks meet. The engine is native. */
+ * environment apply (docs/reference/options.md), except those on how ranks meet and WARREN_ENGINE: the engine
+ * is native. */
 WARREN_DLL int WarrenCommMeet(const WarrenRendezvous* rendezvous, WarrenComm* out);
 /* Makes a communicator of these ranks of `comm`, in this order; only these ranks call it. They meet through
  * `rendezvous`, whose ranks are the positions in the list. `name` is for messages and must be unique among
- * the job's communicators. */
+ * the job's communicators. Refused over MPI. */
 WARREN_DLL int WarrenCommGroup(WarrenComm comm, const int* ranks, size_t count, const char* name,
                                const WarrenRendezvous* rendezvous, WarrenComm* out);
 
@@ -232,7 +240,7 @@ WARREN_DLL int WarrenSendRecv(WarrenComm comm, const void* send, size_t send_cou
 /* An asynchronous operation, owned by the caller until WarrenWait or WarrenHandleFree. */
 typedef struct WarrenHandle_* WarrenHandle;
 
-/* Options of an asynchronous call. Initialize with WARREN_CALL_OPTIONS; NULL means the defaults. */
+/* Options of an asynchronous call. Initialize them with WARREN_CALL_OPTIONS; NULL means the defaults. */
 typedef struct WarrenCallOptions {
   size_t struct_bytes; /* sizeof(WarrenCallOptions) */
   /* Shown in a timeline (WARREN_TIMELINE) and in errors; copied. NULL or "": only the function's name is
@@ -240,9 +248,10 @@ typedef struct WarrenCallOptions {
   const char* name;
   /* How many seconds the operation may wait for a rank that is alive, counted from the start of its
    * execution; may be fractional. After this time the operation ends with an error that names a late rank,
-   * and the communicator is unusable. 0: the timeout of WarrenCommSetTimeout or, by default,
-   * rabit_timeout_sec if rabit_timeout=1. The call is refused if the value is negative or NaN, or if it is
-   * not 0 over MPI, which has no timeouts. */
+   * and the communicator (for messages with tags, the mailbox) is unusable. 0: the timeout of
+   * WarrenCommSetTimeout (not for messages with tags) or, by default, rabit_timeout_sec if rabit_timeout=1.
+   * The call is refused if the value is negative or NaN, or if it is not 0 over MPI, which has no
+   * timeouts. */
   double timeout_seconds;
 } WarrenCallOptions;
 #define WARREN_CALL_OPTIONS \
@@ -306,13 +315,14 @@ WARREN_DLL int WarrenSendRecvAsync(WarrenComm comm, const void* send, size_t sen
 /* Waits until the operation has ended; returns 0, or -1 with the operation's error. Frees the handle. NULL is
  * allowed. */
 WARREN_DLL int WarrenWait(WarrenHandle handle);
-/* Waits for all operations and frees the handles; returns 0, or -1 with the first error. */
+/* Waits for all operations and frees the handles; returns 0, or -1 with the error of the first handle in the
+ * array whose operation has failed. */
 WARREN_DLL int WarrenWaitAll(const WarrenHandle* handles, size_t count);
 /* Sets *done to 1 if the operation has ended, successfully or not, else to 0. */
 WARREN_DLL int WarrenTest(WarrenHandle handle, int* done);
-/* Calls the function with the operation's error, or NULL, once the operation has ended: on any thread, or
- * immediately if it has already ended. The function must not wait for operations. At most one function per
- * handle; the handle may be freed or waited for afterwards. */
+/* Calls the function once the operation has ended, with the operation's error or, if there was none, NULL: on
+ * any thread, or immediately if the operation has already ended. The function must not wait for operations.
+ * At most one function per handle; the handle may be freed or waited for afterwards. */
 WARREN_DLL int WarrenWhenDone(WarrenHandle handle, void (*function)(const char* error, void* context),
                               void* context);
 /* Frees the handle; the operation still runs to its end. NULL is allowed. */
@@ -322,9 +332,10 @@ WARREN_DLL int WarrenHandleFree(WarrenHandle handle);
 
 /* A mailbox carries any number of concurrent messages, in any order and from any thread, independent of the
  * calls on the communicator. Messages are distinguished by their tags; messages with the same sender,
- * receiver and tag keep their order. A thread of this library carries them over separate links.
- * WarrenMailboxCreate is a collective call on `comm`. The mailbox may be freed before or after the
- * communicator. */
+ * receiver and tag keep their order. A thread of this library carries them over separate links. If an
+ * operation times out, or the rank that it waits for is lost, all operations of the mailbox end with an
+ * error. WarrenMailboxCreate is a collective call on `comm`; it is refused over MPI. The mailbox may be freed
+ * before or after the communicator. */
 typedef struct WarrenMailbox_* WarrenMailbox;
 enum { WARREN_ANY_RANK = -1 };
 WARREN_DLL int WarrenMailboxCreate(WarrenComm comm, WarrenMailbox* out);
@@ -345,8 +356,9 @@ WARREN_DLL int WarrenMailboxRecv(WarrenMailbox mailbox, void* buffer, size_t byt
  * still be running when the call returns. docs/how-to/gpu.md describes how the data travels; rabit/device.h
  * has more rules. Unlike the functions there, these work on any communicator and return handles. `handle` may
  * be NULL; otherwise its operation ends when the work on the stream is done, with an error if another rank is
- * lost. Operations: sum, product, maximum, minimum, average. In place as for WarrenAllreduce etc.; a
- * broadcast's `send` and `recv` may be equal. */
+ * lost. A call with a handle is refused in a group and while its stream is captured into a CUDA graph.
+ * Operations: sum, product, maximum, minimum, average. In place as for WarrenAllreduce etc.; a broadcast's
+ * `send` and `recv` may be equal. */
 WARREN_DLL int WarrenDeviceAllreduce(WarrenComm comm, const void* send, void* recv, size_t count, int type,
                                      int op, void* stream, WarrenHandle* handle);
 WARREN_DLL int WarrenDeviceReduceScatter(WarrenComm comm, const void* send, void* recv, size_t count,
@@ -359,32 +371,34 @@ WARREN_DLL int WarrenDeviceAllgather(WarrenComm comm, const void* send, void* re
 /* --- named operations, in any order --- */
 
 /* Runs operations that each rank may submit in a different order and from any thread, and that are matched by
- * name: for example the gradients of a network, which become ready in a different order on each rank. A
- * thread of this library finds the operations that are ready on all ranks, in cycles that cost one small
- * allreduce, packs small allreduces into larger ones, and runs them. The results are the same, bit for bit,
- * as without packing. */
+ * name: for example the gradients of a network, which become ready in a different order on each rank. In
+ * cycles, each of which costs at least one small allreduce, the coordinator finds the operations that are
+ * ready on all ranks, packs small allreduces into larger ones, and runs them: on a thread of this library, or
+ * on a thread that waits for an operation. With the native engine and WARREN_REPRODUCIBLE=1 (the defaults),
+ * the results are the same, bit for bit, as without packing. */
 typedef struct WarrenCoordinator_* WarrenCoordinator;
 
-/* The values of rank 0 apply to all ranks; a negative value means the default. Initialize with
- * WARREN_COORDINATOR_OPTIONS. */
+/* The values of rank 0 apply to all ranks unless stated otherwise; a negative value means the default.
+ * Initialize them with WARREN_COORDINATOR_OPTIONS. */
 typedef struct WarrenCoordinatorOptions {
   size_t struct_bytes; /* sizeof(WarrenCoordinatorOptions) */
-  /* The largest packed allreduce; 0: no packing; default: WARREN_FUSION_THRESHOLD, or 2 MiB. */
+  /* The largest packed allreduce, in bytes; 0: no packing; default: WARREN_FUSION_THRESHOLD, or 2 MiB. */
   long long fusion_bytes;
   int cycle_us; /* how long operations are collected; default: WARREN_CYCLE_TIME_US, or 1000 */
   int autotune; /* 1: tune both values above by trial; default: WARREN_AUTOTUNE, or 0 */
-  /* After this time, rank 0 prints a warning to stderr that names the ranks an operation waits for; default:
-   * WARREN_STALL_SECONDS, or 60. */
+  /* After this time, rank 0 prints a warning to stderr that names the ranks for which an operation waits;
+   * default, also for 0: WARREN_STALL_SECONDS, or 60. */
   double stall_warning_seconds;
-  /* After this time an operation ends with an error that names the ranks it waits for. If a rank does not
-   * take part at all, e.g. because its process is stopped, all operations end with an error. 0: never;
-   * default: rabit_timeout_sec if rabit_timeout=1, else never. */
+  /* After this time an operation ends with an error that names the ranks for which it waits. If a rank does
+   * not take part at all, e.g. because its process is stopped, all operations end with an error, at the
+   * latest after the waiting rank's own value. 0: never; default: rabit_timeout_sec if rabit_timeout=1, else
+   * never. */
   double stall_error_seconds;
 } WarrenCoordinatorOptions;
 #define WARREN_COORDINATOR_OPTIONS \
   { sizeof(WarrenCoordinatorOptions), -1, -1, -1, -1, -1 }
 
-/* Options of a named operation. Initialize with WARREN_ENQUEUE_OPTIONS. */
+/* Options of a named operation. Initialize them with WARREN_ENQUEUE_OPTIONS. */
 typedef struct WarrenEnqueueOptions {
   size_t struct_bytes; /* sizeof(WarrenEnqueueOptions) */
   int priority;        /* operations that are ready run by descending priority; rank 0's value applies */
@@ -401,9 +415,10 @@ typedef struct WarrenEnqueueOptions {
 WARREN_DLL int WarrenCoordinatorCreate(WarrenComm comm, const WarrenCoordinatorOptions* options,
                                        WarrenCoordinator* out);
 /* Closes the coordinator for all ranks: operations that are not ready on all ranks by then end with an error
- * on all ranks, so wait for the handles first. Waits for all ranks; fails if a rank is lost in the meantime.
- * WarrenFinalize closes all coordinators that are still open. Other threads may be in calls on the
- * coordinator. */
+ * on all ranks, so wait for the handles first. Waits until all ranks have taken part in a last cycle, which
+ * needs no call on their side; fails if a rank is lost in the meantime. WarrenFinalize closes the job's
+ * coordinators that are still open, but not those of a world made by WarrenCommMeet. Other threads may be in
+ * calls on the coordinator. */
 WARREN_DLL int WarrenCoordinatorClose(WarrenCoordinator coordinator);
 /* Closes and frees the coordinator; no other thread may be in a call on it. NULL is allowed. */
 WARREN_DLL int WarrenCoordinatorFree(WarrenCoordinator coordinator);
@@ -458,10 +473,10 @@ WARREN_DLL int WarrenVouch(const char* tracker_uri, int tracker_port, const char
 typedef struct WarrenMembershipState* WarrenMembership;
 
 /* The messages from a worker to the tracker. */
-#define WARREN_MEMBER_COMES 1  /* it is in no generation, or has left its own, and waits for the next one */
+#define WARREN_MEMBER_COMES 1  /* the worker is in no generation (anymore) and waits for the next one */
 #define WARREN_MEMBER_DONE 2   /* the work of the job is done */
-#define WARREN_MEMBER_LEAVES 3 /* it was asked to end, and has left its generation */
-#define WARREN_MEMBER_STAYS 4  /* it is still in its generation; only for WarrenMembershipBegin */
+#define WARREN_MEMBER_LEAVES 3 /* the worker was asked to end, and has left its generation */
+#define WARREN_MEMBER_STAYS 4  /* the worker is still in its generation; only for WarrenMembershipBegin */
 /* The messages from the tracker to a worker. */
 #define WARREN_GENERATION_FORMED 1 /* the worker is a member of this generation */
 #define WARREN_GENERATION_BROKEN 2 /* a member was lost: leave the generation and rejoin (COMES) */
@@ -479,31 +494,32 @@ WARREN_DLL int WarrenMembershipConnect(WarrenMembership* membership);
 WARREN_DLL int WarrenMembershipBegin(WarrenMembership membership, int word, int generation);
 /* Sends WARREN_MEMBER_COMES, WARREN_MEMBER_DONE or WARREN_MEMBER_LEAVES. */
 WARREN_DLL int WarrenMembershipTell(WarrenMembership membership, int word);
-/* Waits up to `seconds` for the tracker's next message. *word is WARREN_GENERATION_..., or 0 if no message
- * has arrived. *generation counts from 1, and *size is the number of its members. `story` receives the reason
- * for WARREN_GENERATION_BROKEN or _FAILED, truncated to story_bytes including the NUL; otherwise an empty
- * string. */
+/* Waits up to `seconds` (finite, at most 10^6) for the tracker's next message. *word is
+ * WARREN_GENERATION_..., or 0 if no message has arrived. *generation counts from 1, and *size is the number
+ * of its members. `story`, unless NULL, receives the reason for WARREN_GENERATION_BROKEN or _FAILED,
+ * truncated to story_bytes including the NUL; otherwise an empty string. */
 WARREN_DLL int WarrenMembershipHear(WarrenMembership membership, double seconds, int* word, int* generation,
                                     int* size, char* story, size_t story_bytes);
-/* The membership's socket, for poll: when it is readable, a message may have arrived. */
+/* The membership's socket, for poll: when it is readable, a message may have arrived. Several messages may
+ * arrive at once, so call WarrenMembershipHear until *word is 0 before polling again. */
 WARREN_DLL int WarrenMembershipDescriptor(WarrenMembership membership, int* descriptor);
-/* Ends the membership. The tracker considers a member lost if it has sent neither WARREN_MEMBER_DONE nor
- * WARREN_MEMBER_LEAVES. */
+/* Ends the membership; NULL is allowed. The tracker considers a member lost if it has sent neither
+ * WARREN_MEMBER_DONE nor WARREN_MEMBER_LEAVES. */
 WARREN_DLL int WarrenMembershipClose(WarrenMembership membership);
 
 /* --- progress reports --- */
 
-/* Reports for people who watch a job started by dmlc-submit. These functions work in any process of the job,
- * on any thread, with or without WarrenInit, and return immediately. They do nothing outside such a job, or
- * in a process forked from a process that has called them or joined the job. */
+/* Reports for people who watch a job started by dmlc-submit. These functions work in any worker process of
+ * the job, on any thread, with or without WarrenInit, and return immediately. They do nothing outside such a
+ * job, or in a process forked from a process that has called them or joined the job. */
 
 /* Reports that the program has finished `round`, counted from 1, out of `of` rounds (0: unknown), with these
  * metrics, e.g. "train-rmse". Replaces the previous report. At most 64 metrics are shown. */
 WARREN_DLL int WarrenReportProgress(long long round, long long of, const char* const* names,
                                     const double* values, size_t count);
-/* Reports that this process has read `rows` rows and `bytes` bytes of a data set in `seconds` seconds, out of
- * the total_bytes that it will read (0: unknown). `what` is the data set's name; NULL or empty means that
- * reading has ended. */
+/* Reports that this process has read `rows` rows and `bytes` bytes of a data set in `seconds` seconds, and
+ * that it will have read total_bytes at the end (0: unknown). `what` is the data set's name; NULL or empty
+ * means that reading has ended. */
 WARREN_DLL int WarrenReportReading(const char* what, unsigned long long rows, unsigned long long bytes,
                                    unsigned long long total_bytes, double seconds);
 

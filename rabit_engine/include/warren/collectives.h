@@ -10,9 +10,9 @@
 //     }
 //     warren::Finalize();
 //
-// Counts are in elements. Element types: signed and unsigned integers of 8, 32 and 64 bits, float, double,
-// rabit::Float16, rabit::BFloat16 and the compiler's 16-bit floats (rabit/half.h); if nothing is reduced, any
-// trivially copyable type.
+// Counts are in elements. Reductions by an operation take signed and unsigned integers of 8, 32 and 64 bits,
+// float, double, rabit::Float16, rabit::BFloat16 and the compiler's 16-bit floats (rabit/half.h). Reductions
+// by a function, and calls that only move elements, take any trivially copyable type.
 //
 // Errors are thrown as warren::Error. Link programs with librabit (warren::rabit in CMake).
 #ifndef WARREN_COLLECTIVES_H_
@@ -39,7 +39,7 @@ namespace warren {
 // this header.
 inline namespace v1 {
 
-/// The message describes the error and names the rank.
+/// The message describes the error and names this rank if it is known.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -71,7 +71,7 @@ constexpr int IntegerType() {
          (std::is_unsigned<T>::value ? 1 : 0);
 }
 
-/// The code of an element type.
+/// The WarrenType of elements of type T.
 template <typename T>
 constexpr int TypeOf() {
   static_assert((std::is_integral<T>::value && !std::is_same<T, bool>::value &&
@@ -101,7 +101,7 @@ std::vector<std::size_t> Bytes(const std::vector<std::size_t>& counts) {
   return bytes;
 }
 
-/// Wraps a function of two elements for the C API.
+/// Wraps a function of two elements for the C API. The result refers to `combine`, which must outlive it.
 template <typename T, typename Combine>
 WarrenCustomOp Custom(const Combine& combine) {
   static_assert(std::is_trivially_copyable<T>::value, "elements are copied by their bytes");
@@ -124,7 +124,7 @@ WarrenCustomOp Custom(const Combine& combine) {
   return op;
 }
 
-/// Like Custom, with a copy of the function that lives as long as calls need it.
+/// Like Custom, but refers to a copy of the function, which is freed when no call needs it anymore.
 template <typename T, typename Combine>
 WarrenCustomOp OwnCustom(Combine combine) {
   std::unique_ptr<Combine> own(new Combine(std::move(combine)));
@@ -158,13 +158,14 @@ inline void ReportProgress(long long round, long long of = 0,
   internal::Check(WarrenReportProgress(round, of, names.data(), values.data(), names.size()));
 }
 
-/// An asynchronous operation. If the handle is destroyed without Wait, the operation still runs, and its
-/// error is lost.
+/// An asynchronous operation. If the handle is destroyed without Wait, the operation still runs, but its
+/// error is lost unless WhenDone was called.
 class Handle {
  public:
   Handle() = default;
 
-  /// Waits until the operation has ended. Throws its error.
+  /// Waits until the operation has ended. Throws the operation's error, if any. The handle is empty
+  /// afterwards.
   void Wait() { internal::Check(WarrenWait(handle_.release())); }
   /// Whether the operation has ended, successfully or not.
   bool Test() const {
@@ -172,8 +173,8 @@ class Handle {
     internal::Check(WarrenTest(handle_.get(), &done));
     return done != 0;
   }
-  /// Calls `function` with the operation's error message, or null, once the operation has ended; see
-  /// WarrenWhenDone. May be called only once. The function must not throw.
+  /// Calls `function` once the operation has ended, with the operation's error message or, if there was no
+  /// error, null; see WarrenWhenDone. May be called only once per operation. The function must not throw.
   void WhenDone(std::function<void(const char* error)> function) const {
     using Function = std::function<void(const char*)>;
     std::unique_ptr<Function> kept(new Function(std::move(function)));
@@ -197,7 +198,7 @@ class Handle {
   std::unique_ptr<WarrenHandle_, Free> handle_;
 };
 
-/// Waits for all operations, then throws the first error, if any.
+/// Waits for all operations. Then, if any have failed, throws the error of the first of these in `handles`.
 inline void WaitAll(std::vector<Handle>& handles) {
   std::string first;
   for (Handle& handle : handles) {
@@ -279,7 +280,7 @@ class Rendezvous {
 
 }  // namespace internal
 
-/// A group of ranks of the job. Copies refer to the same communicator; the last of them frees it. For the
+/// A group of ranks. Copies refer to the same communicator, which is freed with the last of them. For the
 /// order of calls and the threads that may make them, see warren/c_api.h.
 class Communicator {
  public:
@@ -297,8 +298,8 @@ class Communicator {
   }
   /// The handle for functions of the C API; this object keeps ownership.
   WarrenComm get() const { return comm_.get(); }
-  /// Sets how many seconds each further call of this rank may wait for a rank that is alive, unless the
-  /// call's options set a timeout.
+  /// Sets how many seconds each further call of this rank on this communicator may wait for a rank that is
+  /// alive, unless the call's options set a timeout. See WarrenCommSetTimeout.
   void SetTimeout(double seconds) const { internal::Check(WarrenCommSetTimeout(get(), seconds)); }
 
   // --- communicators made from this communicator; collective calls unless stated otherwise ---
@@ -357,7 +358,7 @@ class Communicator {
     internal::Check(WarrenAllreduceCustom(get(), send, recv, count, &op));
   }
 
-  /// Result at the root only; recv of other ranks may be null.
+  /// Only the root gets the result; the other ranks' recv may be null.
   template <typename T>
   void Reduce(const T* send, T* recv, std::size_t count, Op op, int root) const {
     internal::Check(
@@ -369,7 +370,7 @@ class Communicator {
     internal::Check(WarrenReduceCustom(get(), send, recv, count, &op, root));
   }
 
-  /// Slices have `count` elements; send has count * size() elements.
+  /// Each rank gets a slice of `count` elements; send has count * size() elements.
   template <typename T>
   void ReduceScatter(const T* send, T* recv, std::size_t count, Op op) const {
     internal::Check(
@@ -410,7 +411,7 @@ class Communicator {
     internal::Check(WarrenAllgatherV(get(), send, recv, bytes.data(), WARREN_UINT8));
   }
 
-  /// Result at the root only; recv of other ranks may be null.
+  /// The root's recv has count * size() elements; the other ranks' recv may be null.
   template <typename T>
   void Gather(const T* send, T* recv, std::size_t count, int root) const {
     internal::Check(WarrenGather(get(), send, recv, internal::Bytes<T>(count), WARREN_UINT8, root));
@@ -425,7 +426,7 @@ class Communicator {
         WarrenGatherV(get(), send, internal::Bytes<T>(count), recv, bytes.data(), WARREN_UINT8, root));
   }
 
-  /// send of ranks other than the root may be null.
+  /// The root's send has count * size() elements; the other ranks' send may be null.
   template <typename T>
   void Scatter(const T* send, T* recv, std::size_t count, int root) const {
     internal::Check(WarrenScatter(get(), send, recv, internal::Bytes<T>(count), WARREN_UINT8, root));
@@ -594,15 +595,16 @@ class Communicator {
                      internal::Bytes<T>(recv_count), from, WARREN_UINT8);
   }
 
-  // --- device memory, enqueued on a cudaStream_t; an operation ends when its work on the stream is done ---
-  // See WarrenDeviceAllreduce etc. Pass CUDA's half and bfloat16 as rabit::Float16 and rabit::BFloat16.
+  // --- collectives on device memory, enqueued on `stream`, a cudaStream_t ---
+  // An operation ends when its work on the stream is done. See WarrenDeviceAllreduce etc. Pass CUDA's half
+  // and bfloat16 as rabit::Float16 and rabit::BFloat16.
 
   template <typename T>
   Handle DeviceAllreduce(const T* send, T* recv, std::size_t count, Op op, void* stream) const {
     return Begin(WarrenDeviceAllreduce, send, recv, count, internal::TypeOf<T>(), static_cast<int>(op),
                  stream);
   }
-  /// Slices have `count` elements; send has count * size() elements.
+  /// Each rank gets a slice of `count` elements; send has count * size() elements.
   template <typename T>
   Handle DeviceReduceScatter(const T* send, T* recv, std::size_t count, Op op, void* stream) const {
     return Begin(WarrenDeviceReduceScatter, send, recv, count, internal::TypeOf<T>(), static_cast<int>(op),
@@ -656,7 +658,7 @@ class Communicator {
   int size_ = 0;
 };
 
-/// The communicator of all ranks of the job, between Init and Finalize.
+/// Returns the communicator of all ranks of the job. Throws Error before Init and after Finalize.
 inline Communicator World() {
   WarrenComm world = nullptr;
   internal::Check(WarrenCommWorld(&world));
@@ -693,7 +695,8 @@ struct EnqueueOptions {
 };
 
 /// Runs named operations, which ranks may submit in different orders and from any thread; see
-/// WarrenCoordinator. Copies refer to the same coordinator; the last of them closes it for all ranks.
+/// WarrenCoordinator. Copies refer to the same coordinator; destroying the last of them closes it for all
+/// ranks.
 class Coordinator {
  public:
   /// Collective: all ranks of the communicator construct one.

@@ -1,12 +1,12 @@
 // Tagged messages for C++11 and later, independent of the calls on a communicator (warren/collectives.h): any
-// number concurrently, from any thread, with tags in any order.
+// number of them may be in progress, started from any thread and with tags in any order.
 //
 //     warren::Mailbox mailbox(world);
 //     warren::Handle sent = mailbox.Send(row.data(), row.size(), neighbor, /*tag=*/7);
 //     mailbox.Recv(got.data(), got.size(), warren::kAnyRank, /*tag=*/7).Wait();
 //     sent.Wait();
 //
-// Messages with the same sender, receiver and tag keep their order. Rules and errors: warren/c_api.h.
+// Messages with the same sender, receiver and tag keep their order. For rules and errors, see warren/c_api.h.
 #ifndef WARREN_MAILBOX_H_
 #define WARREN_MAILBOX_H_
 
@@ -20,8 +20,8 @@ inline namespace v1 {
 
 constexpr int kAnyRank = WARREN_ANY_RANK;
 
-/// Copies refer to the same mailbox; the last of them frees it, which ends operations in progress with an
-/// error.
+/// A mailbox for tagged messages. Copies refer to the same mailbox; destroying the last of them frees it,
+/// which ends operations in progress with an error.
 class Mailbox {
  public:
   /// Collective: all ranks of the communicator construct one.

@@ -1,5 +1,5 @@
-// For systems other than Linux, where only the kernel's own probes (see PrepareLink) detect a host that does
-// not answer.
+// For systems other than Linux, where the state is unknown. There, only the kernel's own probes (see
+// PrepareLink) detect a host that does not answer, and all links count as slow (PackingPolicy).
 #include "rabit_engine/transport/tcp/connection_state.h"
 
 namespace warren::tcp {

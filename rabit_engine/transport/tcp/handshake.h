@@ -1,7 +1,7 @@
 // The messages between two ranks when one connects to the other's listening socket. Every message proves that
-// its sender knows the secret of the job. The proofs that complete a link cover the nonces of both sides, so
-// a proof overheard on another connection is useless; a first message can be replayed. This file handles only
-// bytes and values and does no I/O.
+// its sender knows the LinkKey. The proofs that complete a link cover the nonces of both sides, so a proof
+// overheard on another connection is useless. Only the first message of a connection can be replayed. This
+// file handles only bytes and values and does no I/O.
 //
 //   connector                                  acceptor
 //   Hello: kLink, from, to, nonce         ->
@@ -12,7 +12,7 @@
 //                                                  of a resource if `shortage` is set; closes
 //   Hello: kQuestion, from, to, call      ->       `from` waits in this call for `to`; closes
 //   Hello: kProbe, from, to, probe        ->       see WaitProbe; closes
-//   Hello: kDoYouWait, from, to           ->       `from` has long been waiting for `to`; closes
+//   Hello: kDoYouWait, from, to           ->       `from` asks whether `to` is itself waiting; closes
 //   Hello: kIWait, from, to               ->       sent by a waiting rank that was asked, on a new
 //                                                  connection; closes
 //
@@ -31,7 +31,7 @@
 
 namespace warren::tcp {
 
-/// A secret shared by the ranks of a job, new for every rendezvous.
+/// A secret shared by the ranks of one communicator; new for each communicator.
 using LinkKey = wire::Digest;
 
 enum class HelloKind : std::uint16_t {
@@ -62,15 +62,16 @@ struct Hello {
 };
 static_assert(sizeof(Hello) == 184);
 
-/// Returns false if no hello begins with these bytes, because something else has connected.
+/// Whether a hello can begin with these bytes. If not, another program has connected.
 bool MayBeHello(std::span<const std::byte> bytes);
 
 /// Returns the hello with a nonce and a proof added; the hello must not change after that. `asked`: if this
 /// hello is an answer, the nonce of the hello that it answers.
 Hello Proved(Hello hello, const LinkKey& key, const wire::Nonce& asked = {});
 
-/// Returns the hello in these bytes if it is from another rank of this job and is addressed to rank `to`;
-/// otherwise nullopt. `asked`: if an answer is expected, the nonce of the hello that it must answer.
+/// Returns the hello in these bytes if it is valid, is from another rank that knows `key`, and is addressed
+/// to rank `to`; otherwise nullopt. `asked`: if an answer is expected, the nonce of the hello that it must
+/// answer.
 std::optional<Hello> ReadHello(std::span<const std::byte, sizeof(Hello)> bytes, const LinkKey& key, int to,
                                int world_size, const wire::Nonce& asked = {});
 

@@ -36,7 +36,7 @@ constexpr int kKeepCount = 4;
 constexpr int kBacklog = 4096;
 
 void SetOption(int fd, int level, int name, int value) {
-  // Best effort: a socket without the option (a socketpair in a test) is still a byte stream.
+  // Errors are ignored: a socket without the option, such as a socketpair in a test, is still a byte stream.
   static_cast<void>(setsockopt(fd, level, name, &value, sizeof value));
 }
 
@@ -63,8 +63,7 @@ Socket TryListen(int family, int port, int& error) {
   } else {
     reinterpret_cast<sockaddr_in*>(&any)->sin_port = htons(static_cast<std::uint16_t>(port));
   }
-  // Makes ports available whose last connections have only just closed; otherwise a range could run out of
-  // ports.
+  // Allows ports whose last connections have only just closed; otherwise a range could run out of ports.
   if (port != 0) SetOption(listener.fd(), SOL_SOCKET, SO_REUSEADDR, 1);
   const socklen_t length = family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
   if (bind(listener.fd(), reinterpret_cast<const sockaddr*>(&any), length) != 0 ||
@@ -168,7 +167,7 @@ std::vector<Address> Resolve(const std::string& host, int port) {
   addrinfo* found = nullptr;
   const int error = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
   if (error != 0) {
-    // If it has no free descriptor for its files and sockets, the resolver reports that the name does not
+    // If the resolver has no free descriptor for its files and sockets, it reports that the name does not
     // exist.
     const int shortage = error == EAI_SYSTEM   ? errno
                          : error == EAI_MEMORY ? ENOMEM

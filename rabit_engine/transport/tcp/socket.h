@@ -23,7 +23,7 @@ class Address {
   Address(const sockaddr* address, socklen_t length);
   /// Parses "10.0.0.1:9091" or "[fe80::1]:9091"; nullopt if the text is neither.
   static std::optional<Address> Parse(std::string_view text);
-  /// The address of the local or remote end of a socket; its family is AF_UNSPEC if there is none.
+  /// Returns the address of the local or remote end of a socket; the family is AF_UNSPEC if there is none.
   static Address Local(int fd);
   static Address Remote(int fd);
 
@@ -55,15 +55,15 @@ int ConnectError(int fd);
 /// after the deadline).
 Socket ConnectUntil(const Address& address, std::chrono::steady_clock::time_point deadline, int& error);
 
-/// The reasons why no connection to a peer could be made, for each address tried.
+/// The failed attempts to connect to the addresses of a peer, with their reasons.
 class ConnectFailures {
  public:
   /// `error` is 0 if the connection was made but did not lead to the peer.
   void Add(const Address& address, int error, const std::string& why);
   /// Returns the errno of the failure on this host that keeps this process from connecting, or 0 if the peer,
-  /// its host or the network may be at fault. An address that this host refuses (ConcernsAddress) counts only
-  /// if no attempt has reached beyond this host. `own_hosts`: the addresses of this host, where no peer on
-  /// another host can be reached.
+  /// its host or the network may be at fault. An address that this host refuses (posix::ConcernsAddress)
+  /// counts only if no attempt has reached beyond this host. `own_hosts`: the addresses of this host.
+  /// Attempts to reach these say nothing about a peer on another host.
   int OwnShortage(const std::vector<std::string>& own_hosts = {}) const;
   /// Returns all failures, e.g. "10.0.0.2:4100: Connection refused; 10.0.1.2:4100: No route to host"
   std::string Text() const;
@@ -99,11 +99,10 @@ std::vector<std::string> ListenAddresses(int listener, const std::string& first_
 /// machine are not recognized.
 bool StaysHere(int fd);
 
-/// Prepares any socket for use as a link: non-blocking, closed on exec, without Nagle's algorithm if
-/// `no_delay` is set, with keepalive probes so that a vanished host is noticed within `host_timeout`. A
-/// connection that stays on this machine gets plain congestion control, whatever the system's default: there
-/// is no network to be congested, and BBR's pacing halves the speed of large messages
-/// (docs/explanation/engine.md).
+/// Prepares a socket for use as a link: non-blocking, closed on exec, without Nagle's algorithm if `no_delay`
+/// is set, with keepalive probes so that a vanished host is noticed within `host_timeout`. A connection that
+/// stays on this machine gets plain congestion control, whatever the system's default: there is no network to
+/// be congested, and BBR's pacing halves the speed of large messages (docs/notes/engine-speed.md).
 void PrepareLink(int fd, bool no_delay, std::chrono::seconds host_timeout = kHostTimeout);
 
 /// Sets how long sent bytes may stay unacknowledged before the connection breaks; 0 means the kernel's

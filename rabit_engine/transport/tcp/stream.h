@@ -33,7 +33,7 @@ class Stream {
   bool is_encrypted() const { return session_ != nullptr; }
   /// Continues the TLS handshake as far as possible without waiting. Returns 0 when it is complete or the
   /// connection is not encrypted, EAGAIN if it must wait for `awaited()`, otherwise the errno of the failure.
-  /// A server need not call it: Send and Receive do.
+  /// Send and Receive do the same, so a server need not call it.
   int Handshake();
   /// Calls Handshake until it completes or fails. Returns 0, ETIMEDOUT, or the errno of the failure.
   int HandshakeUntil(std::chrono::steady_clock::time_point deadline);
@@ -46,7 +46,7 @@ class Stream {
   ssize_t Send(const void* data, std::size_t bytes) { return Send(nullptr, 0, data, bytes); }
   /// Like recv(2) without waiting. Fewer bytes than asked for mean that no more have arrived.
   ssize_t Receive(void* data, std::size_t bytes);
-  /// Whether there may be bytes available that poll(2) and FIONREAD do not report.
+  /// Whether Receive may return bytes that poll(2) and FIONREAD do not report.
   bool has_unread() const { return session_ && session_->has_unread(); }
 
   /// Describes an errno that these calls have set or returned.

@@ -13,7 +13,8 @@
 
 namespace warren {
 
-// An event key holds the subject in its upper bits, and a rank or a connection's number in the lower ones.
+// The kind of an event's connection. An event key holds it in its upper bits, and a rank or a connection's
+// number in the lower ones.
 enum class Subject : std::uint64_t {
   kLink = 0,
   kListener = 1,
@@ -68,7 +69,7 @@ struct TcpTransport::PendingConnection {
   tcp::Stream stream;
   Clock::time_point deadline;
   HelloBuffer hello = {};
-  int peer = -1;               ///< the claimed rank, set once this rank has answered
+  int peer = -1;               ///< the claimed rank, or -1 until this rank has answered
   wire::Digest expected = {};  ///< the proof expected from `peer`, set together with it
   ProofBuffer proof = {};
 };
@@ -81,7 +82,7 @@ struct TcpTransport::Dial {
   Step step = Step::kPause;
   Clock::time_point deadline = kNoDeadline;  ///< the deadline of the current step
   std::size_t next_address = 0;
-  int round = 0;  ///< number of rounds over all addresses so far
+  int round = 0;  ///< number of completed rounds over all addresses
   tcp::Stream stream;
   tcp::Address address;
   tcp::Hello hello;

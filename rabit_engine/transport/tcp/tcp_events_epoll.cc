@@ -26,8 +26,8 @@ void TcpTransport::Watch(int fd, std::uint64_t key, std::uint32_t events) {
   epoll_event event{};
   event.events = events | EPOLLET;
   event.data.u64 = key;
-  // If the descriptor is registered already (its events have changed, or a handshake has become a link), the
-  // kernel reports the descriptor's state again.
+  // The descriptor is already registered if its events change, or if a handshake has become a link. The
+  // kernel then reports its state again.
   if (epoll_ctl(events_.fd(), EPOLL_CTL_MOD, fd, &event) == 0) return;
   if (errno == ENOENT && epoll_ctl(events_.fd(), EPOLL_CTL_ADD, fd, &event) == 0) return;
   const int error = errno;

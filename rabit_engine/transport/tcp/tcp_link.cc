@@ -22,16 +22,16 @@ namespace {
 // The maximum number of bytes per system call: few enough that sending and receiving alternate while the data
 // is in the cache, yet enough that the cost of the call does not matter.
 constexpr std::size_t kMaxCallBytes = std::size_t{1} << 20;
-// Reads of at least this size go straight to the destination.
+// Reads of at least this size go directly to the destination, not through stash_.
 constexpr std::size_t kDirectBytes = 2048;
-// A host is gone if several retransmissions or probes in a row have gone unanswered over the whole timeout.
-// The number alone is not enough: with this host's cable unplugged the kernel retries every half second. Nor
-// is the time alone: on a bad line each check may happen to find a packet being sent for the second time.
-// (TCP_USER_TIMEOUT would be simpler, but it also ends connections to a process that computes and does not
-// read.)
+// A host counts as gone if several retransmissions or probes in a row have gone unanswered for about the
+// whole timeout. The number alone is not enough: if this host's cable is unplugged, the kernel retries every
+// half second. Nor is the time alone: on a bad line, each check may happen to find a packet that is being
+// retransmitted. (TCP_USER_TIMEOUT would be simpler, but it also ends connections to a process that computes
+// and does not read.)
 //
-// The kernel first retransmits after about 200 ms, and doubles the interval each time. As many
-// retransmissions are expected as fit into the timeout, at most 7.
+// The kernel first retransmits after about 200 ms, and doubles the interval each time. The required number is
+// that of the retransmissions that fit into the timeout, at least 2 and at most 7.
 constexpr double kFirstRetransmission_s = 0.2;
 constexpr int kMostUnanswered = 7;
 int MaxUnanswered(std::chrono::seconds timeout) {
@@ -83,8 +83,8 @@ std::size_t TcpLink::TrySendWithHead(const void* head, std::size_t head_bytes, c
   }
 }
 
-/// Throws if this host lacked a resource for the call. Errors about addresses do not count: here they come
-/// from the network.
+/// Throws LocalShortage if this host lacked a resource for the call. Errors about addresses do not count: on
+/// an existing connection they come from the network.
 void TcpLink::ThrowIfShort(const char* call, int error) const {
   if (posix::ConcernsAddress(error)) return;
   ThrowIfShortage(fmt::format("no data can be exchanged with rank {} at {}", peer_, address_), call, error);
@@ -95,9 +95,9 @@ void TcpLink::NoteFull() {
   if (!watched_for_room_) owner_.WatchForRoom(*this, watched_for_room_ = true);
 }
 
-// Throws if no received data is left. Otherwise returns 0, so that the caller reads that data first: it may
-// explain why the peer ended (a different collective than ours). If it is never read, the transport's Wait
-// throws.
+// Throws LostPeer if no received data is left. Otherwise returns 0, so that the caller reads that data first:
+// it may explain why the peer ended, for example because it called another collective. If the data is never
+// read, the transport's Wait throws.
 std::size_t TcpLink::FailedSend(int error) {
   ThrowIfShort("send", error);
   if (error_ == 0) error_ = error;
@@ -161,8 +161,8 @@ std::size_t TcpLink::Receive(void* data, std::size_t bytes) {
 
 void TcpLink::Note(std::uint32_t events) {
   if ((events & POLLOUT) != 0) {
-    // If the link already had space, the event is redundant: a peer that reads data as it arrives causes such
-    // events. Links that carry small messages are better off without them.
+    // If the link already had space, the event is redundant and is turned off. A peer that reads data as it
+    // arrives would cause many such events, which slow down small messages.
     if (may_send_ && watched_for_room_) owner_.WatchForRoom(*this, watched_for_room_ = false);
     may_send_ = true;
   }

@@ -16,12 +16,13 @@ namespace warren {
 
 class TcpLink final : public Link {
  public:
-  /// The transport that owns the link and can find out why a connection ended.
+  /// The transport that owns the link.
   class Owner {
    public:
-    /// Throws LostPeer. `seen` describes what was observed: "it closed the connection".
+    /// Throws LostPeer with the reason, if the peer or another rank has sent one. `seen` is the reason
+    /// otherwise, e.g. "it closed the connection".
     [[noreturn]] virtual void ThrowLost(int peer, const std::string& seen) = 0;
-    /// Called when the connection has ended but received data is still to be read.
+    /// Called if the connection has ended but received data has not been read yet.
     virtual void NoteEnd() = 0;
     /// Enables or disables the event that reports new space for sending.
     virtual void WatchForRoom(const TcpLink& link, bool watch) = 0;
@@ -61,7 +62,7 @@ class TcpLink final : public Link {
   /// Whether the peer's host has left packets unanswered for about `timeout`. Must be called regularly. By
   /// default, the kernel gives up only after about 15 minutes.
   bool HostIsSilent(Clock::time_point now, std::chrono::seconds timeout);
-  // Totals so far.
+  // Totals since the link was made.
   std::uint64_t bytes_sent() const { return bytes_sent_; }
   std::uint64_t bytes_received() const { return bytes_received_; }
   /// Whether the peer has acknowledged everything sent so far and has no space for the data that is still
@@ -81,7 +82,7 @@ class TcpLink final : public Link {
   tcp::Stream stream_;
   std::string address_;
   tcp::PackingPolicy packing_;
-  unsigned frames_ = 0;    ///< number of calls of MaxPackedShare
+  unsigned frames_ = 0;    ///< number of frames begun, if the policy needs the progress
   unsigned messages_ = 0;  ///< number of messages begun since the policy last received the progress
   bool may_send_ = true;
   bool watched_for_room_ = false;

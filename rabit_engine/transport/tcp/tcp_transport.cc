@@ -37,22 +37,22 @@ constexpr milliseconds kSilenceCheck{5000};
 constexpr milliseconds kAlarmLimit{1000};
 // The maximum number of a peer's addresses that are tried for an alarm. A peer rarely has more.
 constexpr std::size_t kAlarmAddresses = 4;
-// The time limit for each address in the first round if a peer has several: some may lead nowhere (another
-// host's bridge).
+// The time limit for each address in the first round if a peer has several: some may be unreachable, such as
+// the address of a container bridge.
 constexpr milliseconds kFirstRoundLimit{3000};
 // Up to this many awaited links are read directly; for more of them one epoll call is quicker.
 constexpr std::size_t kMostReadAhead = 2;
 constexpr unsigned kLooksPerPoll = 8;
 // The first pause before the addresses of a peer are tried again; doubled each time, up to kMaxRetryPause.
 constexpr milliseconds kFirstRetryPause{50};
-// The maximum number of unsent questions and probes to one rank, which may be stopped. More would add
-// nothing.
+// The maximum number of unsent questions, probes and answers to one rank. If that rank is stopped, more would
+// be of no use.
 constexpr int kMostQuestions = 4;
 // The time limit of HasEnded: a live host refuses a connection immediately if the port is closed.
 constexpr milliseconds kProbeLimit{100};
 constexpr milliseconds kMaxRetryPause{1000};
 // The maximum number of connections that are not links yet. When it is reached, the oldest unanswered one is
-// dropped. If all have been answered, it may be exceeded by the number of ranks.
+// dropped. If all have been answered, there may be as many more as there are ranks.
 constexpr std::size_t kMaxPending = 256;
 
 // Sends a handshake message on a fresh connection, whose send buffer has space for all of it. Returns false
@@ -63,14 +63,14 @@ bool SendWhole(tcp::Stream& stream, const Message& message) {
 }
 
 // Whether the peer has begun TLS. Only connections that become links are encrypted. Alarms, questions and
-// probes are not, so that a rank can leave them with a peer that is not responding at the moment.
+// probes are not, so that they can be sent without an answer from the peer, which may be busy.
 bool BeginsTls(int fd) {
   char first = 0;
   return recv(fd, &first, 1, MSG_PEEK | MSG_DONTWAIT) == 1 && first == tls::kFirstByte;
 }
 
-/// Returns the milliseconds until the deadline, at most kWakeUp; after the deadline a shorter interval,
-/// because some waits continue.
+/// Returns the milliseconds until the deadline, at most kWakeUp; after the deadline a quarter of kWakeUp,
+/// because a wait may continue (WaitObserver::WhoIsLate).
 int MillisecondsToWait(Clock::time_point deadline) {
   const auto limit = static_cast<int>(kWakeUp.count());
   return Clock::now() < deadline ? tcp::MillisecondsUntil(deadline, limit) : limit / 4;
@@ -152,8 +152,8 @@ void TcpTransport::Interrupt() {
   interrupt_.Ring();
 }
 
-// Losses are reported only after everything has been read: the bytes that a peer sent before it gave up may
-// explain why.
+// Losses are reported only if no awaited data is left to read, because the bytes that a peer sent before it
+// gave up may explain why.
 void TcpTransport::Wait(std::span<const Interest> interests, Clock::time_point deadline) {
   if (AnyReady(interests) || is_interrupted_) return;
   const Clock::time_point begin = Clock::now();
@@ -475,7 +475,8 @@ void TcpTransport::ConnectWithin(std::span<const int> peers, milliseconds limit)
   dials_.clear();
 }
 
-// Starts the next connection of this dial; pauses after the last address, and throws after the last round.
+// Connects to the next address of this dial. After the last address, begins a pause, or throws if it was the
+// last round.
 void TcpTransport::DialNext(Dial& dial) {
   const std::vector<std::string>& addresses = addresses_[dial.peer];
   if (dial.next_address == 0) dial.failures.Clear();
@@ -663,7 +664,8 @@ void TcpTransport::Abort(int lost_rank, int shortage) noexcept {
     if (posix::DescriptorShortage() != 0) listener_.Close();
     SendAlarms(lost_rank, shortage);
   } catch (const std::exception&) {
-    // Out of memory or descriptors: the end of the links also informs the peers, if less clearly.
+    // This process is out of memory or descriptors. The end of the links also informs the peers, though
+    // without the reason.
   }
   for (const int peer : linked_) links_[peer]->CloseSending();
   // From now on the kernel refuses ranks that still try to link with this one.
@@ -681,13 +683,13 @@ void TcpTransport::SendAlarms(int lost_rank, int shortage) {
     int peer;
   };
   std::vector<int> peers = linked_;
-  for (const auto& [rank, call] : questions_) {  // ranks waiting for this one without a link
+  for (const auto& [rank, call] : questions_) {  // ranks that wait for this one without a link
     if (!links_[rank]) peers.push_back(rank);
   }
-  for (const auto& [id, pending] : pending_) {  // answered ranks, which have a link on their side
+  for (const auto& [id, pending] : pending_) {  // answered ranks, on whose side the link exists
     if (pending.peer >= 0 && !links_[pending.peer]) peers.push_back(pending.peer);
   }
-  for (const int peer : awaited_) {  // ranks that may be waiting to be accepted
+  for (const int peer : awaited_) {  // ranks that may be waiting for a link with this one
     if (!links_[peer]) peers.push_back(peer);
   }
   std::sort(peers.begin(), peers.end());
@@ -696,7 +698,7 @@ void TcpTransport::SendAlarms(int lost_rank, int shortage) {
     const bool ended = links_[peer] && links_[peer]->ended();
     return peer == lost_rank || ended || (alarm_ && alarm_->from == peer);
   });
-  // Targets are taken from the back, so the most promising address of each peer is added last.
+  // Targets are taken from the back of the list, so each peer's most promising address is added last.
   std::vector<Target> targets;
   for (std::size_t i = kAlarmAddresses; i-- > 0;) {
     for (const int peer : peers) {

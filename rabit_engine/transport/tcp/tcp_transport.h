@@ -1,13 +1,13 @@
 // Links over TCP: non-blocking sockets under one epoll (tcp_events_epoll.cc), or poll on systems other than
 // Linux (tcp_events_poll.cc).
 //
-// Links are made on demand. The lower of two ranks connects and the higher one accepts at any time, so they
-// need not be in Connect at the same time. Handshakes never block; a client that sends nothing or garbage
-// only occupies a descriptor for a while.
+// Links are made on demand. The lower of two ranks connects, and the higher one accepts whenever it takes
+// events, so they need not be in Connect at the same time. Handshakes never block; a client that sends
+// nothing or garbage only occupies a descriptor for a while.
 //
 // The data stream is raw (tcp_link.h). A rank that gives up reports it over a separate, short-lived
 // connection to the listening socket of each peer (an alarm, handshake.h). That works even in the middle of a
-// message of many GiB to a peer whose buffers are full, where a mark in the data stream would be stuck. The
+// message of many GiB to a peer whose buffers are full, when nothing more can be sent in the data stream. The
 // listening socket is polled together with the links, so a waiting rank receives an alarm immediately, and
 // its error names the rank that was lost first rather than the neighbor that gave up.
 #pragma once
@@ -37,7 +37,7 @@
 namespace warren {
 
 struct TcpOptions {
-  /// Sends small messages without delay.
+  /// Whether to disable Nagle's algorithm (TCP_NODELAY), so that small messages are sent without delay.
   bool no_delay = true;
   /// The time limit for making one TCP connection.
   std::chrono::milliseconds connect_timeout{30'000};
@@ -48,16 +48,17 @@ struct TcpOptions {
   /// The time limit for a peer to make the same Connect call; 0: none, because the peer may first compute for
   /// an hour. If a peer dies meanwhile, the ranks linked with it notice.
   std::chrono::milliseconds answer_timeout{0};
-  /// If set, all links except adopted ones are encrypted with it.
+  /// The TLS context with which all links except adopted ones are encrypted; nullopt: no encryption.
   std::optional<tls::Context> tls;
   Packing packing = Packing::kAuto;
-  /// Polls for data for a few microseconds before yielding the core. Set only if each rank has its own core.
+  /// Whether a waiting rank polls for data for 20 microseconds before it yields the core. Set this only if
+  /// each rank has its own core.
   bool may_spin = false;
 };
 
 class TcpTransport final : public Transport, private TcpLink::Owner {
  public:
-  /// `listener` is a listening socket, owned from now on (-1: none, so no links can be accepted).
+  /// `listener`: a listening socket, which this object closes (-1: none, so no links can be accepted).
   /// `addresses[r]`: the addresses ("ip:port") where rank r listens, the most promising first. `key`: the
   /// same on all ranks, and secret from all other processes.
   TcpTransport(int rank, int world_size, int listener, std::vector<std::vector<std::string>> addresses,
@@ -66,7 +67,8 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   TcpTransport(const TcpTransport&) = delete;
   TcpTransport& operator=(const TcpTransport&) = delete;
 
-  /// Takes over a link made elsewhere (by the bootstrap).
+  /// Takes over a connection that the bootstrap has made. Throws Misuse if `peer` is not another rank or
+  /// already has a link.
   void Adopt(int peer, tcp::Stream stream);
 
   int rank() const override { return rank_; }
@@ -91,19 +93,20 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   bool HasEnded(int peer) const;
   /// Informs a peer that this rank is waiting for it in `call`, so that the peer notices if it is in a
   /// different call. Does not wait. If the peer refuses the connection, ThrowIfLost considers it lost from
-  /// then on.
+  /// then on when it is awaited.
   void Ask(int peer, const CallTag& call);
   bool IsLinked(int peer) const { return links_[peer] != nullptr; }
-  /// The last call that each rank has asked about with Ask, according to the events taken so far.
+  /// The last call that each rank has sent here with Ask, according to the events taken so far.
   const std::map<int, CallTag>& questions() const { return questions_; }
 
-  // Like Ask, the functions that send probes, questions and answers do not wait for a reply; see WaitProbe.
+  // Like Ask, the functions below do not wait. A message is dropped if several to the same rank are still
+  // unsent.
   void Send(int peer, const WaitProbe& probe);
   /// Returns the probes received since the last call, by origin; only the latest from each origin is kept.
   std::map<int, WaitProbe> TakeProbes();
-  /// Asks a rank whether it is waiting in a call.
+  /// Sends a rank the question whether it is waiting in a call.
   void AskWhetherItWaits(int peer);
-  /// Whether the rank has answered that it is waiting since it was last asked.
+  /// Whether the rank has answered, since it was last asked, that it is waiting.
   bool SaysThatItWaits(int peer) const { return waiting_.contains(peer); }
   /// Answers the ranks that have asked whether this one is waiting.
   void SayThatThisWaits();
@@ -111,21 +114,22 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   /// Bytes handed to the link with a peer, and taken from it, so far; 0 if there is no link.
   std::uint64_t BytesSent(int peer) const { return links_[peer] ? links_[peer]->bytes_sent() : 0; }
   std::uint64_t BytesReceived(int peer) const { return links_[peer] ? links_[peer]->bytes_received() : 0; }
-  /// Whether the peer's buffers are full: no more can be sent until it reads.
+  /// Whether the peer's buffers are full, so that nothing more can be sent until it reads. False if unknown
+  /// or there is no link.
   bool IsFull(int peer) const { return links_[peer] && links_[peer]->IsFull(); }
 
   // --- for a transport that has other links as well ---
 
-  /// Throws LostPeer if a linked host has not answered for `host_timeout` although its connection is open.
-  /// Checks only every few seconds, however often it is called.
+  /// Throws LostPeer if the host of a linked peer has not answered for TcpOptions::host_timeout although the
+  /// connection is open. Checks only every few seconds, however often it is called.
   void ThrowIfHostIsSilent();
   /// Returns the peer's name for messages: "rank 3 at 10.0.0.7:4100", or "rank 3" if no address is known.
   std::string PeerName(int peer) const;
   /// A descriptor that becomes readable when TakeEvents has something to do; -1 on systems without epoll.
   int descriptor() const { return events_.fd(); }
   void TakeEvents() { Poll(0); }
-  /// Takes events, or reads ahead on links if only small reads are awaited; then returns AnyReady(interests).
-  /// For callers that poll in a loop.
+  /// Takes events, or reads from the awaited links directly if only a few small reads are awaited; then
+  /// returns AnyReady(interests). For callers that poll in a loop.
   bool Look(std::span<const Interest> interests);
   /// True if one of the interests may make progress, according to the events taken so far. Ranks without a
   /// link here are skipped.
@@ -156,7 +160,7 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   // --- events, in the bits of poll ---
   static constexpr std::uint32_t kStreamEvents = POLLIN | posix::kPeerDone;
   void OpenEvents();
-  /// From now on, Poll reports each change of these events, starting with those that have already occurred.
+  /// Makes Poll report each change of these events from now on, including those that have already occurred.
   void Watch(int fd, std::uint64_t key, std::uint32_t events);
   /// Takes the events available, after waiting at most `timeout_ms` for the first.
   void Poll(int timeout_ms);

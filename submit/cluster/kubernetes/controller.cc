@@ -13,21 +13,25 @@
 namespace warren::submit {
 namespace {
 
-/// The pause between queries: short after a change, then growing while nothing happens.
+/// The pause between queries: kAskPodsSoon after a change, then growing up to kAskPodsLater as long as
+/// nothing changes.
 constexpr std::chrono::milliseconds kAskPodsSoon{500};
 constexpr std::chrono::milliseconds kAskPodsLater{5000};
-/// The pause before a log whose connection broke is followed again.
+/// The pause before a log is followed again after kubectl has exited.
 constexpr std::chrono::milliseconds kFollowAgain{300};
-/// Time limit for pods to end while their output is still being read. JobRun waits longer.
+/// The time after Stop for which output of pods that are ending is still read. The supervisor waits longer
+/// for the processes (kKillPatience).
 constexpr std::chrono::milliseconds kEndPatience{4500};
 /// The maximum number of attempts to delete the objects, and the pause between attempts.
 constexpr int kDeleteTries = 5;
 constexpr std::chrono::seconds kDeletePause{2};
-/// The number of consecutive failures after which reading the log of an ended pod is given up.
+/// After this many consecutive failures to read a log, the user is warned, and the log of a pod that has
+/// ended is not read again.
 constexpr int kFollowerTries = 4;
-/// The number of times that the log of an ended pod is read if it does not contain the end of the process.
+/// The maximum number of times that the log of an ended pod is read until it contains the end of the process.
 constexpr int kReadsAfterTheEnd = 2;
-/// After this many reports of a failed Job, no better explanation than the Job's is expected.
+/// After this many reports of a failed Job, the Job's own explanation is used, since a pod's is no longer
+/// expected.
 constexpr int kAsksAboutFailure = 6;
 /// The number of consecutive failed queries after which the user is warned.
 constexpr int kFailedAsks = 5;
@@ -51,7 +55,7 @@ std::string OnOneLine(const std::string& said) {
   return text;
 }
 
-/// Whether permission was denied, so that retrying is useless.
+/// Whether kubectl reports that permission was denied, so that retrying is useless.
 bool IsForbidden(const std::string& said) {
   return said.find("(Forbidden)") != std::string::npos;
 }
@@ -77,7 +81,7 @@ void KubernetesController::Start(std::size_t index, std::string_view role, int a
   process.wanted = true;
   process.failed = false;
   process.attempt = attempt;
-  if (launched_ && !stopping_) {  // its script or Kubernetes restarts the process
+  if (launched_ && !stopping_) {  // the script in the pod, or Kubernetes, restarts the process
     Changed(now);
     return CatchUp(index);
   }
@@ -90,7 +94,7 @@ void KubernetesController::Start(std::size_t index, std::string_view role, int a
   if (roles_.size() == setting_.num_processes) Launch();
 }
 
-/// Reports the start or the end of an attempt that happened before the job asked for the attempt.
+/// Reports the start or the end of an attempt that happened before Start was called for the attempt.
 void KubernetesController::CatchUp(std::size_t index) {
   Process& process = processes_.at(index);
   if (!process.early.empty()) {
@@ -125,7 +129,8 @@ void KubernetesController::Launch() {
 void KubernetesController::Made(std::size_t num_jobs) {
   if (stopping_) return;
   num_jobs_ = num_jobs;
-  // A failed lookup of a name is cached for a while, so the pod that has the name is created first.
+  // The pod whose name the others look up is created first, because a failed lookup would be cached for a
+  // while.
   processes_wait_ = !setting_.host_role.empty();
   Apply(true, !processes_wait_);
 }
@@ -142,7 +147,7 @@ void KubernetesController::Apply(bool before, bool processes) {
 
 void KubernetesController::Applied(const std::string& printed, const ExitStatus& status, TimePoint now) {
   applying_ = false;
-  // Processes that have begun may still print something while they end.
+  // A last query finds the pods that have begun, whose processes may still print something while they end.
   if (stopping_ && status.ok() && applying_processes_ && end_at_) return Do(AskForPods{start_, true});
   if (stopping_) return Delete();
   if (!status.ok()) {
@@ -171,7 +176,7 @@ void KubernetesController::Ask() {
   Do(AskForPods{start_, false});
 }
 
-/// Also kills a running query, which would delay the end if it hung.
+/// Ends the queries. Also kills a running one, which would delay the end if it hung.
 void KubernetesController::StopAsking() {
   ask_at_.reset();
   if (asking_) Do(KillAsk{});
@@ -204,7 +209,7 @@ void KubernetesController::NotReported(const std::string& why, bool at_the_end, 
 }
 
 void KubernetesController::OnReport(const KubeReport& report, TimePoint now) {
-  // An exceeded deadline is reported first, because it is the reason why the pods end.
+  // An exceeded deadline is reported before the ends of pods, because it is their cause.
   if (report.failed_job.starts_with("DeadlineExceeded") && !held_) return TellOfFailedJob(report.failed_job);
   NoteGivenUp(report);
   std::set<std::string> seen;
@@ -239,8 +244,8 @@ void KubernetesController::NoteGivenUp(const KubeReport& report) {
   }
 }
 
-/// Ends the processes whose pods have ended and are not replaced and, once all workers have finished, the
-/// processes that have no running pod.
+/// Ends the processes whose pods have ended and are not replaced, unless the work is done, and, once all
+/// workers have finished, the processes that have no running pod.
 void KubernetesController::EndThoseThatNeverCome(TimePoint now) {
   const bool ends_missing = workers_finished_ && asked_since_finish_;
   for (auto& [index, process] : processes_) {
@@ -263,8 +268,9 @@ void KubernetesController::EndThoseThatNeverCome(TimePoint now) {
   }
 }
 
-/// Called when all workers have finished according to the tracker, which is a pod or dmlc-submit's own. The
-/// pods are queried once more; pods that have begun in the meantime are followed to their end.
+/// Called when all workers have finished according to the tracker, whether it runs in a pod or in
+/// dmlc-submit. The pods are queried once more; pods that have begun in the meantime are followed to their
+/// end.
 void KubernetesController::WorkersFinished(TimePoint now) {
   if (!std::exchange(workers_finished_, true)) Changed(now);
 }
@@ -299,7 +305,8 @@ KubernetesController::Pod& KubernetesController::PodOf(const PodReport& report, 
   return pod;
 }
 
-/// The index in the plan of a process; nullopt if there is no such process, as for the tracker.
+/// The index in the plan of a process; nullopt if the plan has no such process. The tracker is not in the
+/// plan.
 std::optional<std::size_t> KubernetesController::IndexOf(const std::string& role, std::size_t rank) const {
   for (std::size_t i = 0; i < roles_.size(); ++i) {
     if (roles_[i] == role && rank-- == 0) return i;
@@ -319,8 +326,8 @@ void KubernetesController::OnPod(const PodReport& report, TimePoint now) {
   if (pod.ended && (pod.log_is_over || !pod.has_begun)) Settle(pod, now);
 }
 
-/// Reports each reason once, since the pods of a job usually all wait for the same reason. Ends the job if
-/// waiting is useless.
+/// Reports why a pod waits. Reports each reason once, since usually all pods of a job wait for the same
+/// reason. Ends the job if waiting is useless.
 void KubernetesController::TellWhatItWaitsFor(const PodReport& report) {
   if (report.waits_for.empty()) return;
   const bool is_new = told_.insert(report.waits_for.substr(0, report.waits_for.find(':'))).second;
@@ -382,7 +389,8 @@ void KubernetesController::OnTrackerLine(std::string_view line, TimePoint now) {
   if (!stopping_) Tell(LauncherSaid{kTrackerRole, Stream::kErr, std::string(line)});
 }
 
-/// kubectl exits when the container's log ends, but also whenever its connection breaks.
+/// Handles the exit of the kubectl that follows a log. This kubectl exits when the container's log ends, but
+/// also whenever its connection breaks.
 void KubernetesController::FollowerExited(const std::string& name, const ExitStatus& status, TimePoint now) {
   const auto found = pods_.find(name);
   if (found == pods_.end()) return;
@@ -405,7 +413,7 @@ void KubernetesController::FollowerExited(const std::string& name, const ExitSta
 }
 
 /// Returns whether messages of this pod count for its process, which is the case unless a newer pod has sent
-/// any. At the first message of a newer pod, settles the older pod, which will send nothing more.
+/// any. At the first message of a newer pod, settles the older pod, which is assumed to send nothing more.
 bool KubernetesController::Adopt(Process& process, Pod& pod, TimePoint now) {
   if (process.pod == pod.name) return true;
   if (!process.pod.empty() && pod.replaced <= process.replaced) return false;
@@ -446,9 +454,9 @@ void KubernetesController::OnMessage(Pod& pod, const AgentMessage& message, Time
   }
 }
 
-/// Handles the restart of a command in its pod. Logs arrive late: if the work of an elastic job is done by
-/// now, the command may have been lost earlier, and the restarted command decides whether the worker
-/// succeeds.
+/// Handles the restart of a command in its pod. If the work of an elastic job is done by now, the loss may
+/// have happened earlier, because logs arrive late. The result of the restarted command then decides whether
+/// the worker succeeds.
 void KubernetesController::StartedAgain(std::size_t index, const ExitStatus& status) {
   if (!work_is_done_) return EndAttempt(index, status);
   Say(Severity::kWarning,
@@ -456,7 +464,7 @@ void KubernetesController::StartedAgain(std::size_t index, const ExitStatus& sta
                   processes_.at(index).pod, status.Describe()));
 }
 
-/// Handles a pod that has ended, once its log has been read as far as possible.
+/// Handles a pod that has ended or is gone, once its log has been read as far as possible.
 void KubernetesController::Settle(Pod& pod, TimePoint now) {
   if (WaitsForACause(pod)) return;
   SettleNow(pod, now);
@@ -491,7 +499,7 @@ void KubernetesController::SettleNow(Pod& pod, TimePoint now) {
   EndAttempt(index, {kLostPod, 0, false, fmt::format("was lost: its pod {} was deleted", pod.name), true});
 }
 
-/// Adds the reason why a process was killed or told to end, which its script cannot know.
+/// Adds the reason why a process was killed or told to end, which its script cannot report.
 ExitStatus KubernetesController::Explained(ExitStatus last, const Pod& pod) const {
   if (!pod.was_stopped && last.ShellCode() != kKilled) return last;
   if (pod.ended && !pod.ended->story.empty()) {
@@ -536,7 +544,7 @@ void KubernetesController::End(std::size_t index, const ExitStatus& status) {
     return !entry.second.wanted && (!entry.second.failed || entry.second.given_up);
   });
   if (is_ending() || !all_ended || !status.ok()) return Tell(ProcessExited{index, status});
-  // The job is over only when all of its objects are deleted.
+  // The end of the last process is reported only when all objects of the job are deleted.
   held_ = index;
   stopping_ = true;
   StopAsking();
@@ -583,7 +591,7 @@ void KubernetesController::OnDeleted() {
   }
 }
 
-/// Deleting the Jobs asks their pods to end; their last output arrives through their logs.
+/// Deletes the Jobs, so that their pods end. Their last output arrives through their logs.
 void KubernetesController::Stop(TimePoint now) {
   const bool already = std::exchange(stopping_, true);
   StopAsking();
@@ -595,7 +603,8 @@ void KubernetesController::Stop(TimePoint now) {
                   [this](const auto& process) { return IsFollowed(process.first); });
   const bool being_launched = applying_ && applying_processes_;
   if (!launched_ || !(processes_launched_ || being_launched) || all_are_followed) return DeleteAndHear();
-  // Some pods may have begun since the last query, or may begin before kubectl has created the others.
+  // A last query finds the pods that have begun since the previous one, so that their logs are followed. If
+  // kubectl is still creating pods, Applied makes this query.
   if (!being_launched) Do(AskForPods{start_, true});
 }
 

@@ -21,7 +21,8 @@ namespace {
 
 /// The maximum size of a Secret in bytes.
 constexpr std::uintmax_t kMostInASecret = std::uintmax_t{1} << 20;
-/// Options that Kubeflow's runtime sets itself or does not support.
+/// Options that have no effect on a TrainJob, because Kubeflow's runtime makes these settings itself or does
+/// not support them.
 constexpr std::array<std::string_view, 9> kNotInTrainJobs = {"--kube-worker-template",
                                                              "--kube-server-template",
                                                              "--kube-tracker-template",
@@ -87,7 +88,7 @@ ClusterEntry KubernetesEntry() {
   entry.show = [](const Options& options, const std::vector<PlannedProcess>& plan, const std::string&) {
     return ShowKubernetes(options, plan);
   };
-  entry.host = [](const Options&) { return JobHost(); };  // no address is needed without a tracker
+  entry.host = [](const Options&) { return JobHost(); };  // called only if there is no tracker to connect to
   entry.experimental = true;
   entry.has_own_directories = true;
   entry.max_file_bytes = kMostInASecret;
@@ -102,7 +103,7 @@ ClusterEntry KubernetesEntry() {
   entry.check = CheckOptions;
   entry.complete = [](Options& options) {
     options.job_name = KubernetesJobName(options);
-    if (options.kube_trainjob) options.auto_file_cache = false;  // a TrainJob cannot carry files
+    if (options.kube_trainjob) options.auto_file_cache = false;  // files cannot be shipped with a TrainJob
   };
   entry.export_job = ExportJob;
   entry.bound_by =

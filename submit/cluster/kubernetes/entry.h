@@ -1,5 +1,5 @@
-// The entry of --cluster kubernetes in the registry of clusters: its options, their checks, and
-// --kube-manifest.
+// The entry of --cluster kubernetes in the registry of clusters: its options, their checks, and the export
+// with --kube-manifest.
 #pragma once
 
 #include "submit/cluster/cluster.h"

@@ -58,8 +58,8 @@ std::vector<std::string> Kubectl::DeleteWords() const {
                 fmt::format("{}={}", kJobLabel, options_.job_name), "--ignore-not-found", "--wait=false"});
 }
 
-/// The command deletes the job's objects until that has succeeded twice, in at most six tries: a command that
-/// creates objects may still have been running during the first deletion.
+/// The command makes up to six attempts, until two have succeeded: a kubectl that creates objects may still
+/// have been running during the first deletion.
 std::string Kubectl::CleanupCommand() const {
   return fmt::format(
       "(cd {} || exit; worked=0; for pause in 0 2 5 10 20 40; do sleep $pause; if timeout 30 {}; then worked=$((worked + 1)); [ $worked -lt 2 ] || break; fi; done)",

@@ -1,4 +1,5 @@
-// Runs the kubectl commands of one job and reports how each ends.
+// Makes the kubectl commands of one job, and runs those that end by themselves, i.e. all except the ones that
+// follow logs.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -16,31 +17,32 @@ namespace warren::submit {
 
 class Kubectl {
  public:
-  /// `printed`: standard output if the command succeeded, else standard error followed by standard output.
+  /// `printed`: standard output if the command succeeded; the reason if it could not be started; otherwise
+  /// standard error followed by standard output.
   using Done = std::function<void(const std::string& printed, const ExitStatus& status)>;
 
-  /// Throws std::runtime_error if kubectl is not found. Calls `on_end` whenever a command has ended, before
-  /// the command's `done`. Reads `options.job_name` for each command.
+  /// Calls `on_end` whenever a command of Run has ended, before the command's `done`. `options` must outlive
+  /// this object. Throws std::runtime_error if kubectl is not found.
   Kubectl(boost::asio::io_context& io, Children& children, const Options& options,
           std::function<void()> on_end);
 
-  /// The whole command line, with the user's own arguments and namespace.
+  /// The whole command line: kubectl, the user's own options (--kube-args, --kube-namespace), and `words`.
   std::vector<std::string> Words(const std::vector<std::string>& words) const;
   /// The command that creates the objects described on its standard input, by server-side apply. `manager`
-  /// owns every field that is created, so an existing object of another owner is a conflict and is not
-  /// changed. The server records the owners, so no annotation contains a copy of a Secret.
+  /// becomes the owner of every field that is created, so an existing object of another owner is a conflict
+  /// and is not changed. Unlike client-side apply, this stores no copy of a Secret in an annotation.
   std::vector<std::string> ApplyWords(const std::string& manager) const;
   /// The command that gets the pods and Jobs of start number `start` of the job.
   std::vector<std::string> GetWords(int start) const;
-  /// The command that shows a person the pods and Jobs of the job.
+  /// The command that prints the pods and Jobs of the job for the user.
   std::vector<std::string> ShowWords() const;
   /// The command that deletes all objects of the job.
   std::vector<std::string> DeleteWords() const;
   /// A shell command that deletes all objects of the job after dmlc-submit has died.
   std::string CleanupCommand() const;
 
-  /// Runs a command, and kills it after `patience`. Returns -1 if it cannot be started; `done` is called in
-  /// this case, too.
+  /// Runs a command with `input` on its standard input, and kills it if it runs longer than `patience`.
+  /// Returns its process ID, or -1 if it cannot be started; `done` is called later in either case.
   pid_t Run(const std::vector<std::string>& words, const std::string& input, std::chrono::seconds patience,
             const Done& done);
   bool busy() const { return !running_.empty(); }

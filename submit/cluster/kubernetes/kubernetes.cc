@@ -20,14 +20,15 @@ namespace {
 namespace asio = boost::asio;
 using std::chrono::steady_clock;
 
-/// Time limits for kubectl: a query, the last query before the end, a deletion, a creation.
+/// Time limits for kubectl: for a query, for the last query before the end, for a deletion, and for the
+/// creation of objects.
 constexpr std::chrono::seconds kAskPatience{20};
 constexpr std::chrono::seconds kLastAskPatience{2};
 constexpr std::chrono::seconds kDeletePatience{10};
 constexpr std::chrono::seconds kApplyPatience{120};
 /// Maximum number of seconds that pods wait for the name of the tracker's or scheduler's pod to resolve. The
-/// first value is for jobs that dmlc-submit runs, for which it creates that pod first; the second is for
-/// manifests, since a user may create that pod later.
+/// first value is for jobs that dmlc-submit runs: it creates that pod first. The second is for manifests:
+/// that pod may begin much later than others.
 constexpr int kSecondsToBeKnown = 20;
 constexpr int kSecondsUntilItBegins = 600;
 /// Key for the cleanup of the job's objects.

@@ -1,8 +1,9 @@
-// --cluster kubernetes: the processes run in the pods of Indexed Jobs, and the tracker in its own pod.
-// The only tool needed is kubectl (kubectl.h), which creates the objects (manifest.h), reports the state of
-// the pods (pods.h), follows their logs (log_reader.h), which contain the messages of the scripts in the pods
-// (scripts/pod.sh), and deletes everything at the end. The controller (controller.h) decides what happens
-// when; this file runs the commands and the timer. If dmlc-submit dies, its watchdog deletes the objects.
+// --cluster kubernetes: the processes run in the pods of Indexed Jobs, and the tracker, unless --host-ip is
+// given, in its own pod. The only tool needed is kubectl (kubectl.h), which creates the objects (manifest.h),
+// reports the state of the pods (pods.h), follows their logs (log_reader.h), which contain the messages of
+// the scripts in the pods (scripts/pod.sh), and deletes everything at the end. The controller (controller.h)
+// makes the decisions; this file runs the commands and the timer. If dmlc-submit dies, its watchdog deletes
+// the objects.
 //
 // A process that fails is restarted by its script, in its pod; a pod that is lost is replaced by Kubernetes.
 #pragma once
@@ -58,15 +59,15 @@ class KubernetesCluster : public Cluster {
   std::string job_mark_;
   KubernetesController controller_;
   std::vector<PlannedProcess> plan_;
-  std::string before_;  ///< manifests, as in ApplyObjects
-  std::string processes_;
-  pid_t applier_ = -1;  ///< the kubectl that creates objects
-  pid_t asker_ = -1;    ///< the kubectl that queries the pods
+  std::string before_;     ///< the manifests of ApplyObjects::before
+  std::string processes_;  ///< the manifests of ApplyObjects::processes
+  pid_t applier_ = -1;     ///< the kubectl that creates objects
+  pid_t asker_ = -1;       ///< the kubectl that queries the pods
   ActionLoop<KubernetesController, KubernetesAction> loop_;
   std::map<std::string, pid_t> followers_;  ///< each kubectl that follows a log, by pod
 };
 
-/// The output of --dry-run and --kube-manifest.
+/// Makes the output of --dry-run and --kube-manifest. Throws like MakeKubeManifest and MakeTrainJob.
 std::string ShowKubernetes(const Options& options, const std::vector<PlannedProcess>& plan);
 
 }  // namespace warren::submit

@@ -8,7 +8,7 @@ namespace {
 
 /// More than the length of the longest timestamp, such as "2026-01-02T15:04:05.123456789+01:00".
 constexpr std::size_t kMaxTimeBytes = 40;
-/// The line that the kubelet prints in place of a log that is gone.
+/// The beginning of the line that the kubelet prints in place of a log that is gone.
 constexpr std::string_view kNoLog = "unable to retrieve container logs for containerd://";
 
 bool IsTime(std::string_view text) {
@@ -47,7 +47,7 @@ void LogReader::Append(std::string_view bytes, const std::function<void(std::str
         BeginLine();
       } else {
         // A line without a timestamp is not from the log. If the container is gone, the kubelet prints
-        // kNoLog, which is skipped.
+        // kNoLog, which is recognized by its first word and skipped.
         skip_line_ = begin_ == kNoLog.substr(0, kNoLog.find(' '));
         if (!skip_line_) on_text(begin_);
       }
@@ -67,8 +67,9 @@ void LogReader::Append(std::string_view bytes, const std::function<void(std::str
   }
 }
 
-/// Lines need not be in the order of their timestamps, since two streams share one log. The known part of the
-/// log therefore ends with the line that was read last, not with the line that has the latest timestamp.
+/// Handles the beginning of a line, whose timestamp is in begin_. Lines need not be in the order of their
+/// timestamps, since two streams share one log. The known part of the log therefore ends with the line that
+/// was read last, not with the line that has the latest timestamp.
 void LogReader::BeginLine() {
   const std::string key = Key(begin_);
   if (catching_up_) {

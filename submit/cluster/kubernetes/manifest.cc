@@ -28,31 +28,33 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Leaves space for a suffix such as "-2-scheduler-10000": names may have at most 63 characters.
+/// The maximum length of the job's name. It leaves space for a suffix such as "-2-scheduler-10000": names in
+/// Kubernetes may have at most 63 characters.
 constexpr std::size_t kMaxNameBytes = 40;
 constexpr std::size_t kSuffixBytes = 5;
 constexpr std::size_t kMaxSecretBytes = std::size_t{1} << 20;
 constexpr int kGraceSeconds = 3;
-/// A worker of an elastic job that is told to end finishes its round first.
+/// The time that a worker of an elastic job has to finish its round after it was told to end.
 constexpr int kElasticGraceSeconds = 30;
-/// The maximum number of times that a killed worker of an elastic job is restarted in its pod, and that a
-/// failed pod is replaced. Pods that Kubernetes has ended do not count.
+/// The maximum number of times that a failed pod of an elastic job is replaced; pods that Kubernetes has
+/// ended do not count. Also the maximum number of times that a killed worker is restarted in its first pod;
+/// each later pod has one less.
 constexpr int kElasticRestarts = 2;
-/// Time for which the tracker of an elastic job answers workers that arrive after the end, from pods that
-/// were being replaced.
+/// The time after the end of an elastic job for which its tracker still answers workers that arrive late,
+/// from pods that were being replaced.
 constexpr int kLingerSeconds = 600;
-/// A job that is not deleted disappears a day after its end.
+/// A Job that dmlc-submit does not delete is deleted by Kubernetes a day after its end.
 constexpr int kKeptSeconds = 86400;
 constexpr std::string_view kScriptPath = "/dmlc-submit/script";
 constexpr std::string_view kFilesPath = "/dmlc-submit/files";
 constexpr std::string_view kScriptName = "process.sh";
 constexpr std::string_view kReplacedVariable = "DMLC_SUBMIT_REPLACED";
 constexpr std::string_view kDisruptedVariable = "DMLC_SUBMIT_DISRUPTED";
-/// Exit codes of a container that was killed from outside. In a job that is not elastic, only pods with these
-/// codes are replaced, apart from pods that Kubernetes has ended.
+/// Exit codes of a container that was killed from outside (SIGKILL, SIGTERM). In a job that is not elastic,
+/// only pods with these codes, and pods that Kubernetes has ended, are replaced.
 constexpr std::array<int, 2> kKilledFromOutside = {137, 143};
-/// Exit codes of a container whose process was killed by a signal, as in FromShellCode. Such pods are
-/// replaced in an elastic job.
+/// The range of the exit codes of a container whose process was killed by a signal, as in FromShellCode. In
+/// an elastic job, pods with these codes are replaced.
 constexpr int kFirstSignalCode = 129, kLastSignalCode = 159;
 
 bool IsUtf8(std::string_view text) {
@@ -73,7 +75,7 @@ std::string Base64(std::string_view bytes) {
   return text;
 }
 
-/// Converts text to a name that begins with a letter and consists of lower-case letters, digits and dashes.
+/// Converts text to a name that begins with a letter and consists of lowercase letters, digits and dashes.
 std::string AsName(const std::string& text) {
   std::string name;
   for (const unsigned char c : text) {
@@ -105,8 +107,9 @@ std::string ImageOf(const Options& options, const std::string& role) {
   return options.kube_worker_image;
 }
 
-/// The --admit value for the tracker in its pod, in which no worker runs. The addresses of pods are not known
-/// before they run, so hosts cannot be listed.
+/// The value of --admit for the tracker in its pod. Since no worker runs there, "user" becomes "token". The
+/// hosts cannot be listed, since the addresses of pods are not known before they run, so "hosts" becomes
+/// "any".
 std::string_view NameOf(tracker::Admit admit) {
   switch (admit) {
     case tracker::Admit::kToken:
@@ -119,13 +122,13 @@ std::string_view NameOf(tracker::Admit admit) {
   return "any";
 }
 
-/// "3", or "2:3" in an elastic job.
+/// The value of --num-workers for the tracker: "3", or "2:3" in an elastic job.
 std::string NumWorkers(const Options& options) {
   return (options.min_workers ? fmt::format("{}:", *options.min_workers) : "") +
          std::to_string(options.num_workers);
 }
 
-/// `num_workers` and `port` may be shell variables.
+/// The command line of the tracker. `num_workers` and `port` may be shell variables.
 std::string TrackerCommand(const Options& options, const std::string& num_workers, const std::string& port) {
   const auto seconds = [](std::chrono::milliseconds time) {
     return static_cast<double>(time.count()) / 1000;
@@ -140,8 +143,7 @@ std::string TrackerCommand(const Options& options, const std::string& num_worker
       seconds(options.timeout), NameOf(options.admit), options.tls ? " --tls" : "", elastic);
 }
 
-/// Parses a time limit in seconds, the unit that Kubernetes needs. Throws UsageError if it is not a positive
-/// whole number.
+/// Parses a time limit in seconds, the unit of Kubernetes. Throws UsageError if it is not a positive integer.
 int Seconds(const std::string& time_limit) {
   int seconds = 0;
   const auto [end, error] =
@@ -200,7 +202,7 @@ class Maker {
       context.seconds_to_be_known = job_.seconds_to_be_known;
     }
     PlannedProcess one = process;
-    // The runtime sets these variables.
+    // Kubeflow's runtime sets the variables that are removed here.
     one.environment = WithoutTask(std::move(one.environment));
     std::erase_if(one.environment, [](const auto& entry) {
       return entry.first.starts_with("DMLC_TRACKER_") || entry.first == "DMLC_NUM_WORKER";
@@ -258,7 +260,7 @@ class Maker {
 
   // --- what is shipped -------------------------------------------------------------------------------------
 
-  /// The shipped files, with their keys in the Secret.
+  /// The shipped files and archives, with their keys in the Secret.
   std::vector<std::pair<std::string, PodFile>> PodFiles() const {
     std::vector<std::pair<std::string, PodFile>> files;
     const auto add = [&](const std::string& path, PodFile file) {
@@ -266,7 +268,7 @@ class Maker {
       std::replace_if(
           key.begin(), key.end(),
           [](unsigned char c) { return std::isalnum(c) == 0 && c != '.' && c != '_' && c != '-'; }, '_');
-      if (key.size() > 200) key.erase(0, key.size() - 200);  // the end of a name distinguishes it better
+      if (key.size() > 200) key.erase(0, key.size() - 200);  // long names usually differ at the end
       key = fmt::format("{}-{}", files.size(), key);
       file.path = fmt::format("{}/{}", kFilesPath, key);
       files.emplace_back(key, std::move(file));
@@ -323,7 +325,7 @@ class Maker {
                              job_.attempt,
                              is_elastic() ? kElasticRestarts : options_.num_restarts,
                              is_elastic()};
-    // The name of the first pod of an Indexed Job in the service.
+    // The DNS name that the Service gives the first pod of the role's Indexed Job.
     if (!HostRole(options_).empty()) context.master = fmt::format("{}-0.{}", NameOf(role), name_);
     if (role == "scheduler") {
       context.rank = "0";
@@ -348,8 +350,8 @@ class Maker {
     return secret;
   }
 
-  /// Adds content to a Secret, as plain text if every YAML reader interprets it in the same way, otherwise in
-  /// Base64.
+  /// Adds content to a Secret: as text if it consists of printable ASCII, tabs and newlines, which every YAML
+  /// parser reads in the same way, otherwise in Base64.
   static void AddContent(Json& secret, const std::string& name, const std::string& content) {
     const bool plain = std::all_of(content.begin(), content.end(), [](unsigned char c) {
       return c == '\n' || c == '\t' || (c >= ' ' && c < 0x7f);
@@ -402,7 +404,7 @@ class Maker {
 
   Json TrackerJob() const {
     Json container = {{"name", kTrackerRole}, {"image", ImageOf(options_, kTrackerRole)}};
-    // The tracker's standard output is dropped: it is meant for users who start the workers themselves.
+    // The tracker's standard output is discarded: it is for users who start the workers themselves.
     container["command"] = {
         "sh", "-c",
         fmt::format("exec {} >/dev/null", TrackerCommand(options_, NumWorkers(options_),
@@ -424,7 +426,7 @@ class Maker {
     return job;
   }
 
-  /// Adds a variable whose value Kubernetes fills in.
+  /// Adds an environment variable whose value Kubernetes fills in.
   static void AddReference(Json& container, std::string_view name, const char* kind, const Json& reference) {
     container["env"].push_back({{"name", name}, {"valueFrom", {{kind, reference}}}});
   }
@@ -434,15 +436,15 @@ class Maker {
                  {{"fieldPath", fmt::format("metadata.annotations['{}']", annotation)}});
   }
 
-  /// Adds the rules for replacing pods to a Job: which pods are replaced, and how often.
+  /// Adds the rules to a Job that determine which pods Kubernetes replaces, and how often.
   void AddReplacement(Json& spec, const std::string& role) const {
     spec["backoffLimitPerIndex"] = is_elastic() ? kElasticRestarts : options_.num_restarts;
     spec["maxFailedIndexes"] = is_elastic() ? options_.num_workers - *options_.min_workers : 0;
     spec["podReplacementPolicy"] = "Failed";
     const Json lost = {{"action", is_elastic() ? "Ignore" : "Count"},
                        {"onPodConditions", {{{"type", "DisruptionTarget"}, {"status", "True"}}}}};
-    // A process that ends by itself has failed for good: its script has already retried it, or in an elastic
-    // job, it would fail again.
+    // A process that fails without being killed has failed for good: its script has already restarted it or,
+    // in an elastic job, it would fail again.
     Json codes = kKilledFromOutside;
     if (is_elastic()) {
       codes = Json::array();
@@ -459,8 +461,8 @@ class Maker {
     const bool replaced = is_elastic() || (options_.num_restarts > 0 && role != "scheduler");
     if (replaced) AddAnnotation(container, kReplacedVariable, kReplacedAnnotation);
     if (is_elastic()) AddAnnotation(container, kDisruptedVariable, kDisruptedAnnotation);
-    // OpenMP sees all cores of the node, even if the container may use fewer. A value set by the script takes
-    // precedence over this one.
+    // Without this value, OpenMP would use all cores of the node, even if the container may use fewer. A
+    // value set by the script takes precedence over this one.
     if (role == "worker")
       AddReference(container, kThreadsVariable, "resourceFieldRef", {{"resource", "limits.cpu"}});
     container["resources"] = Resources(role);
@@ -509,7 +511,7 @@ std::string KubernetesJobName(const Options& options) {
   if (name.size() > kMaxNameBytes - kSuffixBytes - 1) name.resize(kMaxNameBytes - kSuffixBytes - 1);
   name = WithoutDashAtTheEnd(name);
   if (!live) return name;
-  // Without vowels, so that the letters form no words; Kubernetes does the same.
+  // There are no vowels, so that the letters form no words; Kubernetes does the same.
   constexpr std::string_view kLetters = "bcdfghjklmnpqrstvwxz2456789";
   std::random_device random;
   name += '-';

@@ -12,12 +12,12 @@
 namespace warren::submit {
 namespace {
 
-/// Reasons for waiting that only another manifest can remove.
+/// Reasons for waiting that persist until the manifest is changed.
 constexpr std::array<std::string_view, 2> kHopeless = {"InvalidImageName", "ErrImageNeverPull"};
 /// Reasons for waiting that occur at every normal start.
 constexpr std::array<std::string_view, 2> kUsual = {"ContainerCreating", "PodInitializing"};
 
-/// The member as text; empty if it is missing or not text.
+/// The string member `key`; empty if it is missing or not a string.
 std::string TextAt(const Json& object, const char* key) {
   const auto found = object.find(key);
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
@@ -145,8 +145,8 @@ KubeReport ReadKubeReport(std::string_view json) {
       for (const Json& condition : At(At(item, "status"), "conditions")) {
         const std::string type = TextAt(condition, "type");
         const std::string reason = TextAt(condition, "reason");
-        // A Job that exceeds its time limit counts as failed only when its pods have ended, but reports the
-        // reason earlier.
+        // A Job that exceeds its time limit has the condition Failed only when its pods have ended, but the
+        // condition FailureTarget earlier.
         const bool is_late = type == "FailureTarget" && reason == "DeadlineExceeded";
         if ((type == "Failed" || is_late) && TextAt(condition, "status") == "True") {
           report.failed_job = WithMessage(reason, TextAt(condition, "message"));

@@ -9,8 +9,8 @@
 namespace warren::submit {
 namespace {
 
-/// The member `key`; nullptr if it is missing or null. A null member is removed. Throws UsageError if the
-/// member is not an object.
+/// The member `key` of `object`; nullptr if it is missing or null. A null member is removed. Throws
+/// UsageError if the member is not an object.
 Json* Section(Json& object, const char* key, const std::string& path) {
   const auto found = object.find(key);
   if (found == object.end()) return nullptr;
@@ -27,8 +27,9 @@ struct Template {
   bool is_job = false;
 };
 
-/// Reads a template file. Throws UsageError if the file is not a Job, a Pod or a pod template, or if a
-/// section of it is not an object.
+/// Reads a template file, and removes the names and the namespace of the object. Throws UsageError if the
+/// file cannot be read, if it is not a Job, a Pod or a pod template, or if one of its sections is not an
+/// object.
 Template ReadTemplate(const std::string& path) {
   Template result;
   try {
@@ -69,7 +70,7 @@ Template ReadTemplate(const std::string& path) {
   return result;
 }
 
-/// The pod template of a Job.
+/// The pod template of a Job; an empty object if it has none.
 Json TemplateOf(const Json& job) {
   return job.contains("spec") && job["spec"].contains("template") ? job["spec"]["template"] : Json::object();
 }

@@ -29,7 +29,8 @@ bool Parses(std::string_view text, double& number) {
   return error == std::errc{} && end == text.data() + text.size() && std::isfinite(number);
 }
 
-/// Parses an integer in the syntax of YAML 1.1 or 1.2: 12, 0o14, 014, 0xc, 0b1100.
+/// Parses an integer in the syntax of YAML 1.1 or 1.2: 12, 0o14, 014, 0xc, 0b1100. Returns nullopt if `text`
+/// is anything else.
 std::optional<std::int64_t> WholeNumber(std::string_view text) {
   const bool negative = text.starts_with('-');
   if (negative || text.starts_with('+')) text.remove_prefix(1);
@@ -47,7 +48,7 @@ std::optional<std::int64_t> WholeNumber(std::string_view text) {
   return negative ? -number : number;
 }
 
-/// The value of an unquoted scalar as kubectl reads it, by YAML 1.1.
+/// The value of an unquoted scalar as kubectl reads it, i.e. according to YAML 1.1.
 Json PlainScalar(const std::string& text) {
   for (const char* const word : {"true", "True", "TRUE", "yes", "Yes", "YES", "on", "On", "ON"}) {
     if (text == word) return true;
@@ -88,7 +89,8 @@ Json FromYaml(const YAML::Node& node) {
   }
 }
 
-/// The member by which elements of the list `key` are matched; empty if the list is replaced as a whole.
+/// The member by which the elements of the list named `key` are matched; empty if such lists are replaced as
+/// a whole.
 std::string_view MergeKey(std::string_view key) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kKeys = {{
       {"containers", "name"},

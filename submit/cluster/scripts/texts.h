@@ -1,4 +1,4 @@
-// The shell scripts of this folder as strings, without unindented comment lines.
+// The shell scripts of this folder as strings, without comment lines that are not indented.
 #pragma once
 
 namespace warren::submit {

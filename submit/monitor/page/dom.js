@@ -1,5 +1,5 @@
-// Makes and updates elements; an update costs nothing if nothing has changed. Text is always inserted as
-// plain text, since workers can write anything.
+// Makes and updates elements. An update that changes nothing does not touch the element. Text is always
+// inserted as plain text, because workers can write anything.
 
 const $ = (id) => document.getElementById(id);
 
@@ -21,7 +21,7 @@ function setAttribute(node, name, value) {
   if (node.getAttribute(name) !== String(value)) node.setAttribute(name, value);
 }
 
-// Keeps exactly one of the buttons pressed, and calls `choose` with its index.
+// Keeps exactly one of the buttons pressed. When one is clicked, calls `choose` with its index.
 function makeChoice(buttons, choose) {
   buttons.forEach((button, i) => button.addEventListener('click', () => {
     buttons.forEach((other) => setAttribute(other, 'aria-pressed', other === button));

@@ -9,7 +9,7 @@ const hiddenMetrics = new Set();
 let metricNames = [];
 const legendValues = new Map();
 
-// The points of each metric in `evaluations`, by the metric's name.
+// Returns a map from the name of each metric in `evaluations` to its points.
 function pointsOf(evaluations, names) {
   const byName = new Map(names.map((name) => [name, []]));
   for (const [round, , metrics] of evaluations) {

@@ -9,7 +9,7 @@ function drawEvents() {
   if (events.length === 0) $('events').append(make('p', {class: 'nothing'}, 'No events yet.'));
 }
 
-// Text for screen readers: the job's state and new problems, but not every number.
+// Makes screen readers read a text. Used for the job's state and for new problems, but not for every number.
 function announce(text) {
   setText($('announcement'), text);
 }

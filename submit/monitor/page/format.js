@@ -8,7 +8,7 @@ function formatSeconds(seconds) {
   return `${Math.floor(whole / 3600)}:${two(Math.floor(whole / 60) % 60)}:${two(whole % 60)} h`;
 }
 
-// Three digits with a unit of k, M, G, T or P.
+// Three significant digits, with the unit k, M, G, T or P if the number is large.
 function formatCount(number) {
   const units = ['', ' k', ' M', ' G', ' T', ' P'];
   let i = 0;

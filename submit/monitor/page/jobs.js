@@ -1,10 +1,10 @@
-// Actions that require the page's own address, not the address for viewers: canceling the job, taking stacks,
-// listing the user's other jobs, and comparing evaluations with theirs.
+// Actions and data that require the page's own address, not the address for viewers: canceling the job, taking
+// stacks, listing the user's jobs, and comparing their evaluations.
 
-const kJobsMs = 15000;      // between two requests for the list of jobs
-const kSureMs = 5000;       // within this time, a second click on the button cancels the job
-const kStackMs = 15000;     // after this time without a stack, it may be requested again
-let known = null;           // the answer to /jobs; null: not allowed, or a kept page
+const kJobsMs = 15000;      // the time between two requests for the list of jobs
+const kSureMs = 5000;       // within this time, a second click cancels the job
+const kStackMs = 15000;     // after this time without an answer, the stack may be requested again
+let known = null;           // the latest answer to /jobs; null: not allowed, a kept page, or not loaded yet
 const compared = {id: '', name: '', evaluations: []};
 
 // --- canceling, and stacks ---------------------------------------------------------------------------------
@@ -72,13 +72,14 @@ selection.listeners.push(() => {
 
 // --- the user's jobs ---------------------------------------------------------------------------------------
 
-// The record of a job, with the state that `warren jobs` would show; null if it is not a valid record.
+// Parses the record of a job and adds the state that `warren jobs` would show. `own`: the record of this page's
+// job. Returns null if the record is invalid.
 function readRecord({id, held, curves, record}, own) {
   let values = null;
   try {
     values = JSON.parse(record);
   } catch (error) {
-    // Not written by dmlc-submit; ignored, like a record that is not an object.
+    // This record was not written by dmlc-submit. It is ignored, like a record that is not an object.
   }
   if (values === null || typeof values !== 'object') return null;
   const isNear = own && (values.host === own.host || (values.boot && values.boot === own.boot));
@@ -103,7 +104,7 @@ function drawJobs() {
   $('cancel').hidden = known === null || job.over;
   drawStack([]);
   if (known === null) return;
-  // Behind a proxy, the path has a prefix, which is kept; in a frame, it ends with in/TOKEN/.
+  // Behind a proxy, the path has a prefix, which must be kept. In a frame, it ends with in/TOKEN/, which must be removed.
   const base = location.pathname.replace(/in\/[0-9a-f]+\/$/, '');
   $('view-link').href = `${location.origin}${base}?token=${known.view_token}`;
   const names = ['Job', 'State', 'Began', 'Took', 'Workers', 'Cluster'];
@@ -119,13 +120,13 @@ async function loadJobs() {
   if (job.over) return;
   try {
     const answer = await fetch('jobs');
-    if (answer.status === 403) return;  // the address only shows the job
+    if (answer.status === 403) return;  // this is the address for viewers
     const {view_token, own, jobs} = await answer.json();
     const record = jobs.find((one) => one.id === own);
     const ownRecord = record && readRecord(record, null);
     known = {view_token, own, jobs: jobs.map((one) => readRecord(one, ownRecord)).filter((one) => one !== null)};
   } catch (error) {
-    return;  // the connection is lost, which the event stream also notices
+    return;  // the connection is lost; the event stream shows this
   }
   drawJobs();
   loadCompared();

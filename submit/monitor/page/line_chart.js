@@ -3,7 +3,7 @@
 const kChartHeight = 230;
 const kMargin = {left: 56, right: 12, top: 8, bottom: 24};
 
-// About `count` round numbers between low and high.
+// Returns about `count` round numbers between low and high.
 function roundTicks(low, high, count) {
   const rough = (high - low) / count;
   const power = 10 ** Math.floor(Math.log10(rough));
@@ -23,12 +23,13 @@ function logTicks(low, high) {
 }
 
 class LineChart {
-  // `names`: labels and formats, such as label, formatX and formatY.
+  // `names`: texts (label, nothing), functions that format values (formatX, formatY, headingX), and options
+  // (fromZero, wholeX).
   constructor(chart, names) {
     this.chart = chart;
     this.names = names;
     this.series = [];
-    this.at = null;  // the x of the crosshair
+    this.at = null;  // the x of the crosshair; null: hidden
     this.svg = makeSvg('svg', {height: kChartHeight, tabindex: 0, role: 'img', 'aria-label': names.label});
     this.frame = makeSvg('g');
     this.lines = makeSvg('g');
@@ -47,7 +48,7 @@ class LineChart {
     this.svg.addEventListener('keydown', (event) => this.onKey(event));
   }
 
-  // `series`: [{name, color, points: [[x, y], ...] by x, hidden, dashed}].
+  // `series`: [{name, color, points: [[x, y], ...], hidden, dashed}], with the points in ascending order of x.
   draw(series, isLog = false) {
     this.series = series.filter((one) => !one.hidden);
     this.isLog = isLog;
@@ -117,7 +118,8 @@ class LineChart {
     return area;
   }
 
-  // The path of a line. Of all points in one pixel column, it draws the first, lowest, highest and last.
+  // Returns the SVG path of a line. Of all points in one pixel column, only the first, lowest, highest and last
+  // are drawn.
   pathOf(points) {
     const out = [];
     let column = null, pen = 'M', first, least, greatest, last;
@@ -149,7 +151,7 @@ class LineChart {
     return out.join('');
   }
 
-  // The x of the point nearest to `wanted`.
+  // Returns the x of the point nearest to `wanted`; null if there are no points.
   nearest(wanted) {
     let best = null;
     for (const {points} of this.series) {

@@ -1,6 +1,6 @@
 // The output of one process or of all processes, with a search field and an option to follow new lines.
 
-const kMaxLines = 3000;  // when more are appended, the oldest are removed from the page
+const kMaxLines = 3000;  // if appending makes it more, the oldest are removed from the page
 const logs = {last: 0, oldest: 1, isLoading: false, asked: 0, kept: null, isBehind: false};
 const logBox = $('logs-lines');
 
@@ -22,7 +22,8 @@ function keptLines(more) {
   return {lines: found, from: found.length === 500 ? found[0][0] : 1, last: Infinity};
 }
 
-// Removes terminal sequences, such as colors and cursor movements, and control characters.
+// Removes terminal sequences, such as colors and cursor movements, and control characters except tabs and
+// newlines.
 const plain = (text) => text.replace(/\x1b\[[0-9;?]*[ -/]*[@-~]/g, '').replace(/[\x00-\x08\x0b-\x1f\x7f]/g, '');
 
 function marked(text) {
@@ -39,17 +40,17 @@ function makeLine([, who, stream, text]) {
   return line;
 }
 
-// Loads the lines from scratch, for another worker or another search.
+// Loads the lines anew, e.g. for another worker or another search.
 async function reloadLogs() {
   const asked = ++logs.asked;
   let answer = null;
   try {
     answer = await fetchLines({});
   } catch (error) {
-    // The connection is lost, which the event stream also notices. The lines already shown stay.
+    // The connection is lost; the event stream shows this. The lines already shown stay.
   }
   if (asked !== logs.asked) return;
-  if (logs.kept !== null) answer = keptLines({});  // the job has ended in the meantime
+  if (logs.kept !== null) answer = keptLines({});  // this is a kept page, or the job has ended in the meantime
   logs.isBehind = answer === null;
   if (logs.isBehind) return;
   logs.last = answer.last;
@@ -65,7 +66,7 @@ function appendLines(lines) {
   logBox.append(...lines.map(makeLine));
   while (logBox.childElementCount > kMaxLines) {
     logBox.firstElementChild.remove();
-    logs.oldest = null;  // the number of the line that is now the first is unknown
+    logs.oldest = null;  // the number of the first line is now unknown, so no older lines can be loaded
   }
   if ($('logs-follow').checked) logBox.scrollTop = logBox.scrollHeight;
 }
@@ -93,7 +94,7 @@ async function followLogs() {
     appendLines(answer.lines);
     logs.last = answer.last;
   } catch (error) {
-    // The connection is lost, as in reloadLogs.
+    // The connection is lost; see reloadLogs.
   } finally {
     logs.isLoading = false;
   }
@@ -111,7 +112,7 @@ async function loadOlder() {
     logBox.prepend(...answer.lines.map(makeLine));
     logBox.scrollTop += logBox.scrollHeight - height;
   } catch (error) {
-    // The connection is lost, as in reloadLogs.
+    // The connection is lost; see reloadLogs.
   } finally {
     logs.isLoading = false;
   }

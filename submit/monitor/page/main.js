@@ -1,4 +1,4 @@
-// The head of the page, and the source of the state: the server's events, or the state kept in this file.
+// The head of the page, and the source of the state: events from the server, or the state in a kept page.
 
 const kSilenceMs = 15000;  // after this time without a message, the connection counts as lost
 let lastHeard = Date.now();
@@ -10,8 +10,8 @@ function jobState() {
   return 'starting';
 }
 
-// The same sentence and numbers as on the terminal: for the last half minute while the job runs, for the
-// whole job after its end.
+// The sentence about the slowest rank, with the same numbers as on the terminal: for the last half minute while
+// the job runs, for the whole job after its end.
 function stragglerSentence() {
   const share = (worker) => job.over ? worker.makes_wait : worker.makes_wait_now;
   let slowest = null;
@@ -49,9 +49,9 @@ function drawHead() {
   const running = ofWorkers.filter((worker) => worker.state === 'running').length;
   $('running').replaceChildren(String(running), make('small', {}, ` of ${ofWorkers.length}`));
   setText($('restarts'), String(job.restarts + workers.reduce((sum, worker) => sum + worker.restarts, 0)));
-  $('generation').parentElement.hidden = !(job.generation > 1);  // the workers have not changed
+  $('generation').parentElement.hidden = !(job.generation > 1);  // hidden until the workers of an elastic job change
   $('generation').replaceChildren(String(job.generation), make('small', {}, `, changes took ${formatSeconds(job.between_generations)}`));
-  $('rows').parentElement.hidden = !(job.rows_per_second > 0);  // nothing is being read
+  $('rows').parentElement.hidden = !(job.rows_per_second > 0);  // hidden if no data is being read
   setText($('rows'), `${formatCount(job.rows_per_second)}/s`);
   setText($('memory'), formatBytes(workers.reduce((sum, worker) => sum + worker.mib, 0) * 1048576));
   document.title = `${job.over ? state : share > 0 ? formatShare(share) : state} - ${job.name}`;
@@ -80,7 +80,7 @@ async function loadUsage() {
   try {
     takeUsage(await (await fetch('usage')).json());
   } catch (error) {
-    return;  // the connection is lost, which the event stream also notices
+    return;  // the connection is lost; the event stream shows this
   }
   drawOverTime();
 }
@@ -95,7 +95,7 @@ function connect() {
     lastHeard = Date.now();
     showConnection('live', 'live');
     draw(how(JSON.parse(event.data)));
-    if (job.over) return;  // the "end" event brings the last lines
+    if (job.over) return;  // the last lines come with the "end" event
     if (how === takeChange) return followLogs();
     reloadLogs();
     loadUsage();

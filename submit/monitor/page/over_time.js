@@ -1,5 +1,5 @@
-// Values over time: rounds per second from the evaluations; the cores and the memory of each worker; and values
-// recorded only while this page is open: rows read, and bytes moved by collectives.
+// Values over time: rounds per second, computed from the evaluations; the cores and the memory of each worker;
+// and values recorded only while this page is open: rows read, and bytes moved by collectives.
 
 const timeChart = new LineChart($('over-time-chart'), {
   label: 'Values over time; arrow keys move along it',
@@ -12,7 +12,8 @@ const kMostLines = 8;  // the number of series colors
 let timeKind = null;
 let timeKindWasChosen = false;
 
-// The rates between points of [seconds, count], over steps that are long enough to be steady.
+// Converts points [seconds, count] to points [seconds, rate]. Each rate is the average over at least 1/kBuckets
+// of the whole time, so that it is steady.
 function rates(points) {
   if (points.length < 2) return [];
   const step = (points[points.length - 1][0] - points[0][0]) / kBuckets;
@@ -29,7 +30,8 @@ function rates(points) {
   return out;
 }
 
-// One line for the selected worker or, without a selection, for each of the kMostLines workers that use most.
+// One line for the selected worker or, without a selection, for each of the kMostLines workers that use most
+// now.
 function linesOfWorkers(values) {
   const latest = (worker) => values[worker.i][values[worker.i].length - 1];
   const shown = selection.worker !== null ? [workers[selection.worker]]

@@ -1,10 +1,11 @@
-// The job's state as known to this page (format: submit/monitor/page_state.h), and which parts have changed.
+// The job's state as received by this page (format: submit/monitor/page_state.h). Each update returns the parts
+// of the page to draw again.
 
 let job = {};
 let workers = [];
 let evaluations = [];
 let events = [];
-// Recorded only while the page is open: [seconds, rows per second, bytes of collectives so far].
+// Values recorded only while the page is open: [seconds, rows per second, bytes of collectives so far].
 const history = [];
 const kMaxHistory = 3600;
 // The cores and memory used by each worker over time (format: submit/monitor/usage_history.h).
@@ -28,7 +29,7 @@ function takeUsage(known) {
   usage = known;
 }
 
-// Adds the current usage of the workers. Beyond kMaxUsage points in time, every second one is dropped.
+// Adds the current usage of the workers. Beyond kMaxUsage points in time, every second point is dropped.
 function rememberUsage() {
   if (job.over || usage.cores.length !== workers.length || job.seconds <= (usage.seconds[usage.seconds.length - 1] ?? -1)) return;
   usage.seconds.push(job.seconds);
@@ -77,7 +78,7 @@ const shortNameOf = (worker) => {
 // The workers that have ranks, in rank order.
 const rankedWorkers = () => workers.filter((worker) => worker.rank !== null).sort((a, b) => a.rank - b.rank);
 
-// The selected worker, for all parts of the page: an index, or null.
+// The worker that is selected in all parts of the page: an index, or null.
 const selection = {worker: null, listeners: []};
 function select(worker) {
   selection.worker = selection.worker === worker ? null : worker;

@@ -1,4 +1,5 @@
-// The files of the page, embedded in the program: served by it, or combined in one file.
+// The files of the page, embedded in the program. The server sends them separately; kept_page.h combines them
+// in one file.
 #pragma once
 
 #include <string>
@@ -6,11 +7,12 @@
 
 namespace warren::submit {
 
-/// index.html, with links to the other files.
+/// The text of index.html, which refers to page.css and page.js.
 std::string_view PageHtml();
-/// page.css
+/// The text of page.css.
 std::string_view PageStyle();
-/// All *.js files in this folder, in the order given in submit/CMakeLists.txt, without comment lines.
+/// The text of page.js: all *.js files in this folder, in the order given in submit/CMakeLists.txt, without
+/// comment lines.
 std::string PageScript();
 
 }  // namespace warren::submit

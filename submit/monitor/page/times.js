@@ -1,5 +1,5 @@
-// The time spent by each rank, as stacked bars: horizontal for few ranks and vertical for many. All parts of
-// one color are one path, so the number of elements does not grow with the number of bars.
+// How each rank spends its time, as stacked bars: horizontal for few ranks and vertical for many. All parts of
+// one color are one path, so the number of paths does not grow with the number of bars.
 
 const kLyingRanks = 16;
 const timesChart = $('times-chart');
@@ -7,7 +7,7 @@ const timesSvg = makeSvg('svg', {role: 'img', 'aria-label': 'Time by rank; the t
 timesChart.append(timesSvg);
 const timesTooltip = new Tooltip(timesChart);
 let timesByCollective = false;
-let barAt = () => null;  // returns the bar at a position in the chart
+let barAt = () => null;  // returns the bar at a position in the chart, or null
 
 function collectiveNames(ranked) {
   const names = new Map();
@@ -20,7 +20,7 @@ function collectiveNames(ranked) {
   return [...names].sort((a, b) => b[1] - a[1]).map(([name]) => name);
 }
 
-// The parts of a bar: [{name, kind or color, seconds: function of a worker}].
+// Returns the parts of a bar: [{name, kind or color, seconds: function of a worker}].
 function timesParts(ranked) {
   if (!timesByCollective) {
     return [{name: ranked.length <= kLyingRanks ? 'Waiting for others (% on the right)' : 'Waiting for others', kind: 'late', seconds: (w) => Math.min(w.waited, w.collectives)},
@@ -31,8 +31,8 @@ function timesParts(ranked) {
     (sum, [collective, algorithm, , , seconds]) => sum + ((algorithm ? `${collective}, ${algorithm}` : collective) === name ? seconds : 0), 0)}));
 }
 
-// If there are more ranks than fit, several share a bar. The bar shows the rank that waited least, since the
-// other ranks probably waited for it.
+// If there are more ranks than bars can be drawn, several ranks share a bar. It shows the one that waited
+// least, because the others probably waited for it.
 function timesBars(ranked, parts, most) {
   const size = Math.ceil(ranked.length / most);
   const bars = [];

@@ -1,4 +1,4 @@
-// The box next to the pointer: a heading, and lines with a name and a value.
+// The box next to the pointer or crosshair: a heading, and lines with a name and a value each.
 
 class Tooltip {
   constructor(chart) {

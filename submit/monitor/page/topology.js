@@ -1,11 +1,11 @@
-// The links between ranks as a ring or a tree, with one color per host. If there are many ranks, each node
-// stands for consecutive ranks of one host.
+// The links between ranks as a ring or a tree, with one color per host. If there are many ranks, only the ring
+// is drawn, and each node stands for consecutive ranks of one host.
 
 const kMostNodes = 64;
 let topologyShown = '';
 let topologyIsTree = false;
 
-// [{text, host, title, worker or null}], in ring order.
+// Returns the nodes in ring order: [{text, host, title, worker or null}].
 function topologyNodes(ranked) {
   if (ranked.length <= kMostNodes) {
     return ranked.map((worker) => ({text: String(worker.rank), host: worker.host, worker: worker.i, title: `${nameOf(worker)} on ${worker.host}`}));
@@ -51,7 +51,7 @@ function drawTopology() {
   box.replaceChildren(svg, make('div', {class: 'legend'}, ...legend));
 }
 
-// Places the nodes of the ring as a flat loop: a row from left to right, and one back.
+// Places the nodes of the ring in two rows: one from left to right, and one back.
 function placeRing(nodes, width) {
   const half = Math.ceil(nodes.length / 2);
   const rows = Math.max(1, Math.ceil(half * 34 / (width - 40)));

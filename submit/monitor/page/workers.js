@@ -4,9 +4,10 @@ const kMarks = {waiting: '', starting: '', running: '', stuck: '!', succeeded: '
 const kDense = 96;  // from this number of workers on, cells are small and show only a mark
 const kMostTroubles = 4;
 const cells = [];
-let layout = '';  // the hosts and workers that the cells were made for
+let layout = '';  // the hosts and workers for which the cells were made
 
-// Makes the cells, but only if workers have moved to other hosts; returns whether it has made them.
+// Makes the cells, but only if there are none or workers have moved to other hosts. Returns whether it has made
+// them.
 function makeHosts() {
   const byHost = new Map();
   for (const worker of workers) {
@@ -68,7 +69,7 @@ function drawWorkers(changed) {
   drawSelectedWorker();
 }
 
-// Lists workers with problems: in a big job, their cells may be far down.
+// Lists the first workers with problems, whose cells may be far down in a big job.
 function drawTroubles() {
   const troubled = workers.filter((worker) => worker.trouble !== '');
   const shown = troubled.slice(0, kMostTroubles).map((worker) => [worker.i, `${capitalized(placeOf(worker))}: ${worker.trouble}`]);

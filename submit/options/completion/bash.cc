@@ -7,9 +7,9 @@
 namespace warren::submit {
 namespace {
 
-/// Walks over the words as dmlc-submit does, up to the cursor. The word breaks of bash may have split
-/// --name=value into three words. The argument of _dmlc_submit_from is the index of dmlc-submit's first word,
-/// because completion for `warren submit` calls this function, too.
+/// Walks over the words up to the cursor, as dmlc-submit would. Bash may have split --name=value into three
+/// words, because = is a word break. The argument of _dmlc_submit_from is the index of the first word after
+/// dmlc-submit: completion for `warren submit` calls this function, too, with another index.
 constexpr std::string_view kBashWalk = R"bash(
 # Moves i past the rest of a value that Bash has split at = or :.
 _dmlc_submit_skip_rest() {

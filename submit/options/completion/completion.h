@@ -1,6 +1,6 @@
-// Shell completion scripts for dmlc-submit's command line, generated from the option table. They complete
-// option names, possible values, files and folders, and then the job's command with the command's own
-// completion.
+// Shell completion scripts for dmlc-submit's command line, generated from the option table. They complete the
+// names of options, possible values, files and folders, and the job's command, for which they use the
+// completion that the shell has for that command.
 #pragma once
 
 #include <string>
@@ -25,7 +25,7 @@ std::vector<std::string_view> NamesOf(const Option& option);
 /// are joined with `between`; each is enclosed in `quotes`.
 std::string WithJoinedValues(const OptionTable& table, std::string_view script, std::string_view between,
                              std::string_view quotes);
-/// The option's help up to the first period or colon, which is left out.
+/// The option's help up to the first period or colon, without it.
 std::string ShortHelp(const Option& option);
 
 std::string BashCompletion(const OptionTable& table);

@@ -7,7 +7,7 @@
 namespace warren::submit {
 namespace {
 
-/// Prints the index of the job's command among the words before the cursor, where dmlc-submit has index 1.
+/// Prints the index of the job's command among the words up to the cursor, where dmlc-submit has index 1.
 /// Prints nothing while options are being typed.
 constexpr std::string_view kFishWalk = R"fish(
 function __dmlc_submit_command_at
@@ -54,7 +54,7 @@ complete -c dmlc-submit -e
 complete -c dmlc-submit -f -k -a '(__dmlc_submit_command)'
 )fish";
 
-/// The text in single quotes.
+/// The text in single quotes, as fish reads it.
 std::string Quoted(std::string_view text) {
   std::string out = "'";
   for (const char c : text) {

@@ -7,7 +7,7 @@
 namespace warren::submit {
 namespace {
 
-/// Escapes text within single quotes, including the special characters of _arguments.
+/// Escapes text for use in single quotes, and the special characters of _arguments in it.
 std::string Escaped(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -41,8 +41,8 @@ std::string Action(const Option& option) {
   return " ";
 }
 
-/// One line per name of the option. Unless the option is repeatable, the other names are no longer offered
-/// once one is used.
+/// The option's specifications for _arguments, one line per name. Unless the option is repeatable, none of
+/// its names is offered once one of them is used.
 std::string Specifications(const Option& option) {
   std::string lines;
   const std::string names = fmt::format("{}", fmt::join(NamesOf(option), " "));

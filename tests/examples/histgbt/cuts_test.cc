@@ -61,7 +61,7 @@ TEST(Sketch, PartsMergeIntoWhatTheWholeGives) {
   }
 }
 
-/// Rows of small whole numbers occur several times, and some become equal if their features are swapped.
+/// The rows of this test occur several times, and some differ only by the order of their two values.
 TEST(Sketch, RowsOfSmallWholeNumbersMergeExactly) {
   Threads threads(1);
   for (unsigned seed = 0; seed < 60; ++seed) {
@@ -254,7 +254,8 @@ TEST_F(CutsTest, TheLayoutFollowsFromWhatIsThere) {
   EXPECT_EQ(layout({3000, 4, 1, 0}, 257), Layout::kDense16);
   EXPECT_EQ(layout({3000, 40, 0.05, 0}, 256), Layout::kSparse);
 
-  // The cuts come from rows without missing values; other rows may have missing values.
+  // 256 bins, made from rows without missing values, fit into a byte. Missing values in other rows need one
+  // more bin.
   const Block whole = RandomRows({3000, 4, 1, 0}, 5);
   const Cuts cuts = MakeCuts(whole.View(), 256, threads);
   EXPECT_EQ(BinRows(RandomRows({300, 4, 0.9, 0}, 6).View(), cuts, threads).layout, Layout::kDense16);

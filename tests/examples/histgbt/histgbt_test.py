@@ -1,5 +1,5 @@
-"""The histgbt program: stock XGBoost loads its models, their quality is that of XGBoost's hist, and the model is the same for any number of
-workers, even if one of them dies."""
+"""The histgbt program: stock XGBoost loads its models, they are as good as those of XGBoost's hist, and the model is the same for any
+number of workers, even if one of them dies."""
 
 import contextlib
 import json
@@ -38,7 +38,7 @@ class HistgbtTest(ProgramTest):
 
 
 class InXgboost(HistgbtTest):
-    """Models of histgbt in XGBoost, which reads the data files with an empty column 0, as histgbt does."""
+    """Models of histgbt in XGBoost. Both programs read the data files, whose indices begin at 1, with an empty column 0."""
 
     # The metric, the data and the parameters of each kind of training.
     TWO_CLASSES = "auc", {"task": "binary", "features": 28}, {"objective": "binary:logistic"}
@@ -49,7 +49,7 @@ class InXgboost(HistgbtTest):
     def check(self, metric, make, parameters, seeds=(2,), limit=0.002):
         """Checks that XGBoost computes the same metric from histgbt's models, and that XGBoost's own models are not better by more than
         `limit` on average over the seeds' data sets. Only the average counts, since the positions of the cuts affect individual
-        trees, as a different max_bin does in XGBoost."""
+        trees, as a different max_bin does in XGBoost. `make`: options of make_libsvm. Returns the last model and its test data."""
         better = []
         for seed in seeds:
             self.make_data("train.txt", rows=20000, seed=seed, **make)
@@ -207,7 +207,7 @@ class OneModel(HistgbtTest):
         for line in process.stdout:
             if re.search(r"\[7\]\ttest", line):
                 break
-        # Rank 0 waits until the file has a reader; the other ranks wait for rank 0.
+        # The model file is a FIFO: rank 0 waits in open() for a reader, and the other ranks wait for rank 0.
         first = self.worker(process.pid, 0)
         wait_for(lambda: self.call_of(first) == "openat", what="the model's being written")
         os.kill(first, signal.SIGKILL)

@@ -24,7 +24,7 @@ TEST_F(HistogramTest, AreSumsByBin) {
   Threads threads(2);
   std::mt19937 random(5);
   for (const std::uint32_t features : {1U, 2U, 7U, 8U, 9U, 16U, 19U, 31U}) {
-    // More than twice as many rows as a packed sum can hold.
+    // Seven eighths of these rows are summed, more than twice as many as a packed sum can hold.
     const Block block = RandomRows({10000, features, 0.9, 0}, 7);
     const Cuts cuts = MakeCuts(block.View(), 40, threads);
     std::vector<std::uint32_t> rows;

@@ -26,8 +26,8 @@ void RunWork(void* argument) {
     std::fill_n(reinterpret_cast<std::byte*>(memory.data()), memory.size() * sizeof(std::max_align_t),
                 kNonsense);
     for (int phase = 0; phase < work->kernel.Phases(); ++phase) {
-      // Threads run out of order: data that one thread writes in a phase may be read by others only in the
-      // next phase.
+      // The threads run in a mixed order, so that results are likely to be wrong if a thread reads data that
+      // another thread writes in the same phase. Reading them is allowed only in later phases.
       for (unsigned i = 0; i < kThreads; ++i)
         work->kernel.Run(phase, Thread{i * 97 % kThreads, block, work->blocks}, memory.data());
     }

@@ -77,14 +77,15 @@ void ExpectSame(const std::vector<Tree>& one, const std::vector<Tree>& other) {
   }
 }
 
-/// Checks a tree by trying every possible split of each node's rows. Gradients are not rounded, and are added
-/// in double precision.
+/// Checks the first tree of a training with Objective::kLogistic by trying every possible split of each
+/// node's rows. Gradients are not rounded, and are added in double precision.
 class PlainGrower {
  public:
   PlainGrower(const Block& block, const Result& result, const Setting& setting)
       : block_(block), result_(result), setting_(setting) {}
 
-  /// Follows the tree; checks that each node has the right sums and the best split, up to rounding.
+  /// Checks that each node has the right sum of Hessians, weight and gain (that of the best split), up to
+  /// rounding.
   void Check(const Tree& tree) {
     std::vector<std::vector<std::size_t>> rows(tree.nodes.size());
     for (std::size_t row = 0; row < block_.rows(); ++row) rows[0].push_back(row);
@@ -224,7 +225,8 @@ TEST_F(TreesTest, TheMarginsAreThoseThatTheTreesPredict) {
   }
 }
 
-/// Values lead to the same leaves as their bins: XGBoost, which has no access to the bins, uses the values.
+/// Values lead to the same leaves as their bins. Predictions by XGBoost depend on this, because it compares
+/// values with thresholds.
 TEST_F(TreesTest, ValuesGoWhereTheirBinsGo) {
   Setting setting;
   setting.tree.max_depth = 8;

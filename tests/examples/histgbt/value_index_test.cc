@@ -14,7 +14,8 @@ namespace {
 
 constexpr float kMost = std::numeric_limits<float>::max();
 
-/// Checks the positions of all values, of their neighbors, and of other values between and beyond them.
+/// Checks the positions of all values, of the next floats below and above them, and of other values between
+/// and beyond them.
 void ExpectUpperBounds(const std::vector<std::vector<float>>& lists) {
   ValueIndex index;
   for (const std::vector<float>& sorted : lists) index.Add(sorted);
@@ -63,7 +64,7 @@ TEST(ValueIndex, EvenAndUneven) {
                      Sorted(2000, [&] { return std::clamp(wild(random), -kMost, kMost); })});
 }
 
-/// Differences of values overflow, or are too small for the step of a grid.
+/// In these lists, the differences of values overflow, or are too small for the steps of ValueIndex's grid.
 TEST(ValueIndex, TheEndsOfWhatAFloatHolds) {
   std::mt19937_64 random(2);
   std::uniform_real_distribution<float> large(-1, 1);

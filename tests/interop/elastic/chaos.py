@@ -91,8 +91,8 @@ def disturb(event, folder):
 
 
 def stacks(path):
-    """Returns text for messages: the kernel functions in which a worker's threads wait, and their stacks if py-spy is installed, or a note that the
-    worker has ended. `path`: the worker's pid file."""
+    """Returns text for messages: the kernel functions in which a worker's threads wait, and their stacks if py-spy is installed, or a note
+    that the worker has ended. `path`: the worker's pid file."""
     pid = path.read_text(encoding="ascii")
     try:
         tasks = sorted(pathlib.Path(f"/proc/{pid}/task").iterdir())
@@ -121,7 +121,8 @@ def run_alone(one, form, folder):
 
 
 def run_job(one, form, folder):
-    """Runs the job and injects its faults. Returns its exit code (None if it did not end in time), its output, the faults, and the results."""
+    """Runs the job and injects its faults. Returns its exit code (None if it did not end in time), its output, the faults, and the
+    results."""
     submit = [str(BIN / "dmlc-submit"), "--port", "0", "--num-workers", f"1:{one.workers}", "--replace-within", str(one.replace_within),
               *command(one, form, folder, one.pause_s)]
     in_phases = [event for event in one.events if event.what in ("joining", "loading")]

@@ -2,10 +2,10 @@
 
     worker.py FORM FIRST SECOND FOLDER PAUSE
 
-FORM and the files are those of ../same_model/files.py; a process without a job writes them. PAUSE: the seconds to wait after each
-round. The results go to FOLDER/result-TASK.json, the process ID to FOLDER/pid-TASK. Environment variables: LATE_S is the time in seconds that a
-process that replaces a lost one waits before it joins; KILLED_joining_TASK and KILLED_loading_TASK are the times in seconds from the beginning
-of that phase until the first process of a task kills itself."""
+FORM is a form of files of ../same_model/files.py; a process without a job writes the files. PAUSE: the seconds to wait after each
+round. The results go to FOLDER/result-TASK.json, the process ID to FOLDER/pid-TASK. Environment variables: LATE_S is the time in seconds
+that a process that replaces a lost one waits before it joins; KILLED_joining_TASK and KILLED_loading_TASK are the times in seconds from the
+beginning of that phase until the first process of a task kills itself."""
 import os
 import pathlib
 import signal
@@ -31,7 +31,7 @@ import warren.xgboost  # noqa: E402
 
 
 def begin(phase):
-    """Begins a phase. If the environment asks for it, and this is the task's first process, starts a timer that kills the process."""
+    """Begins a phase. If KILLED_phase_TASK is set, and this is the task's first process, starts a timer that kills the process."""
     delay = os.environ.get(f"KILLED_{phase}_{TASK}")
     if delay and os.environ.get("DMLC_NUM_ATTEMPT") == "0":
         killer = threading.Timer(float(delay), os.kill, (os.getpid(), signal.SIGKILL))
@@ -70,8 +70,8 @@ DRAWS = ("colsample_bytree", "colsample_bynode", "colsample_bylevel")
 
 
 def case_from(seed):
-    """The first case from this seed on that can be written as FORM and has at least 300 rows. XGBoost before 3.3 draws random numbers for dart
-    and column sampling from generators without a seed, so cases with these are skipped there."""
+    """The first case from this seed on that can be written as FORM and has at least 300 rows. XGBoost before 3.3 draws random numbers for
+    dart and column sampling from generators without a seed, so cases with these are skipped there."""
     while True:
         case = cases.make(seed)
         draws = VERSION < (3, 3) and (case.params.get("booster") == "dart" or any(name in case.params for name in DRAWS))

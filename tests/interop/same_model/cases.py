@@ -95,7 +95,7 @@ def make(seed: int) -> Case:
     ranks = objective.startswith("rank")
     query = np.repeat(np.arange(rows), random.randint(1, 30, rows))[:rows] if ranks else None
     weight = (random.rand(rows) * random.choice([1, 1000])).astype("float32") if random.rand() < .4 and not ranks else None
-    # Where the margins of the squared log error are near -1, gradients differ by many orders of magnitude, and their sums are not exact.
+    # The squared log error gets no margins: near -1, its gradients differ by many orders of magnitude, and their sums are not exact.
     margin = random.randn(rows).astype("float32") if random.rand() < .1 and objective in ("binary:logistic", "reg:pseudohubererror") else None
     times = np.exp(signal).astype("float32")
     bounds = (times, np.where(times > 1, np.inf, times).astype("float32")) if objective == "survival:aft" else None

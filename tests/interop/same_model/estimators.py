@@ -11,8 +11,8 @@ warnings.simplefilter("ignore")
 
 
 def split(rows, workers, starts=None):
-    """Random row numbers at which the workers' parts begin, followed by the row count. `starts`: the rows at which queries begin; if given, no query
-    is split."""
+    """Random row numbers at which the workers' parts begin, followed by the row count. `starts`: the rows at which queries begin; if given,
+    no query is split."""
     random = np.random.RandomState(workers)
     inner = np.sort(random.choice(np.arange(1, rows) if starts is None else starts[1:], workers - 1, replace=False))
     return [0, *inner.tolist(), rows]

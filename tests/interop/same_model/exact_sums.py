@@ -28,8 +28,8 @@ def test_of_sums(random):
 
 
 def test_of_bits(random):
-    """bits_of_sums returns the exponent of the greatest power of two that divides all values, and the sum of their magnitudes. If all are 0, it
-    returns (1024, 0)."""
+    """bits_of_sums returns the exponent of the greatest power of two that divides all values, and the sum of their magnitudes. If all are
+    0, it returns (1024, 0)."""
     values = (random.randint(-50, 50, 20) * 2.0 ** random.randint(-149, 60, 20)).astype("float32")
     values[random.rand(20) < .2] = random.choice([0, 1e-45, -0.0, 1.17549435e-38])
     exponent, size = bits_of_sums(values)

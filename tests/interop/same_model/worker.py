@@ -68,14 +68,15 @@ def file_of(case, workers):
 
 
 def set_blocks(seed):
-    """Varies how columns are read. Odd seeds use small blocks, as if the data set were large. Every third seed reads the blocks of files anew in
-    each pass."""
+    """Varies how columns are read. Odd seeds use small blocks, as if the data set were large. Every third seed reads the blocks of files
+    anew in each pass."""
     cuts.BLOCK_BYTES = 30_000 if seed % 2 else 64 << 20
     cuts._PART_OF_MEMORY = 1 << 40 if seed % 3 == 0 else 8  # pylint: disable=protected-access
 
 
 def trained(case, data):
-    """Trains a case. Returns the model's digest and its evaluations, or the kind of the error that XGBoost raises with any number of workers."""
+    """Trains a case. Returns the model's digest and its evaluations, or the kind of the error that XGBoost raises with any number of
+    workers."""
     values = {}
     try:
         model = warren.xgboost.train(case.params, data, case.rounds, evals=[(data, "train")] if case.is_evaluated else [],

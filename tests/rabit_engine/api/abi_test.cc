@@ -1,6 +1,6 @@
-// The ABI promise of docs/explanation/abi.md for types: the values and layouts that are compiled into a
-// program. exported_symbols_test.py checks the names. Changing a line here requires a new SOVERSION (the
-// minor version).
+// The ABI promise of docs/explanation/abi.md for types, values and layouts that are compiled into a program.
+// exported_symbols_test.py checks the names. Changing a line here requires a new SOVERSION, and so a new
+// minor version.
 #include <gtest/gtest.h>
 #include <rabit/c_api.h>
 #include <rabit/device.h>
@@ -14,7 +14,8 @@
 
 namespace {
 
-// The C functions. Their parameters are checked here, since they are not part of the symbol names.
+// C functions of rabit/c_api.h and rabit/device.h. Their types are checked here, since the symbols of C
+// functions do not contain parameters.
 template <typename Function, typename Promised>
 constexpr bool kIs = std::is_same_v<Function, Promised>;
 

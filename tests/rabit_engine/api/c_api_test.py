@@ -1,4 +1,4 @@
-"""The C API from C: a program that checks itself, and the errors of invalid calls."""
+"""The C APIs from C: programs that check their own results, and the errors of invalid calls."""
 
 import os
 import pathlib
@@ -12,7 +12,7 @@ ERROR_EXIT_CODE = 255
 
 
 def compiled(name, folder):
-    """Compiles a C program of users/, links it with librabit and returns its path."""
+    """Compiles a C program of users/, links it with librabit and returns the path of the executable."""
     program = pathlib.Path(folder) / name
     sanitize = [f"-fsanitize={SANITIZE}"] if SANITIZE else []
     subprocess.run([os.environ["WARREN_CXX"], "-x", "c", "-std=c99", *WARNINGS, *sanitize, "-I", INCLUDE,

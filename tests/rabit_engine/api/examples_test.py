@@ -1,4 +1,4 @@
-"""The programs of examples/rabit and examples/collectives, in jobs of 1 to 4 workers."""
+"""The C and C++ programs of examples/rabit and examples/collectives, in jobs of 1 to 4 workers."""
 
 import re
 import unittest

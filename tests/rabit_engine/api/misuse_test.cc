@@ -200,8 +200,8 @@ TEST_F(Misuse, IsNotToCallFromAnotherThreadThanInits) {
   EXPECT_EQ(other, "no error");
 }
 
-/// Asks for the rank and the world size in the destructor of a static object, which runs after thread-local
-/// objects have been destroyed.
+/// An object whose destructor calls GetRank and GetWorldSize. If the object is static, its destructor runs
+/// after those of the main thread's thread-local objects.
 struct AsksLate {
   ~AsksLate() {
     if (rabit::GetRank() != 0 || rabit::GetWorldSize() != 1) std::_Exit(2);

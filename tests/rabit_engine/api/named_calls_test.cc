@@ -122,7 +122,7 @@ TEST(NamedCalls, GivenWhileOthersCloseEndAllTheSame) {
           try {
             call->Wait();
           } catch (const EngineError&) {
-            // Operations submitted earlier fail as well.
+            // Operations submitted earlier may fail as well.
           }
           EXPECT_TRUE(call->HasEnded());
         }

@@ -1,4 +1,5 @@
-// Trains a small model with XGBoost's C API and writes it to a file.
+// Trains a small model with XGBoost's C API and writes it to a file. If this fails, prints XGBoost's error
+// and returns false.
 #pragma once
 
 #include <xgboost/c_api.h>

@@ -1,4 +1,4 @@
-// Descriptors are closed exactly once in each process, including forked processes.
+// A CloseOnForkDescriptor closes its descriptor exactly once, and it does so in forked processes, too.
 #include "rabit_engine/base/descriptor.h"
 
 #include <fcntl.h>

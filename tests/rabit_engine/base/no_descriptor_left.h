@@ -8,7 +8,7 @@
 
 namespace warren::testing {
 
-/// Limits this process to `spare` more open files while the object lives.
+/// While the object lives, this process can open at most `spare` more files.
 class NoDescriptorLeft {
  public:
   explicit NoDescriptorLeft(int spare = 0) {

@@ -1,4 +1,4 @@
-"""Processes that join through real trackers (ours, XGBoost's and dmlc-core's) and detect each other's death."""
+"""Processes that join through trackers (ours, XGBoost's, dmlc-core's, and faulty simulated ones) and detect each other's death."""
 
 import contextlib
 import os

@@ -8,8 +8,8 @@
 //   tracker_ranks all <rounds>     exchanges numbers with every other rank, exits with 0
 //   tracker_ranks mismatch         the last rank calls an allreduce with a different count
 //
-// Prints "joined RANK PID" first. If a rank is lost, prints "lost RANK SECONDS: text" with SECONDS since the
-// last success; on any other error, "failed: text".
+// Prints "joined RANK PID" first. If a rank is lost during `ring`, `all` or `mismatch`, prints "lost RANK
+// SECONDS: text" with SECONDS since the last success; on any other error, "failed: text".
 #include <unistd.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ namespace {
 
 using namespace warren;
 
-// "SECRET address address ..."; all ranks use rank 0's secret.
+// Returns "SECRET ADDRESS ADDRESS ...". All ranks use rank 0's secret.
 std::string MyRecord(const TrackerBootstrap& bootstrap) {
   std::string record = std::to_string(std::random_device{}());
   for (const std::string& address : bootstrap.ListenAddresses()) record += " " + address;

@@ -32,7 +32,7 @@ void CheckAllgather(Caller& caller, collective::AllgatherFunction algorithm,
                     std::span<const std::size_t> offsets);
 void CheckBroadcast(Caller& caller, collective::BroadcastFunction algorithm, std::size_t bytes, int root);
 
-/// Offsets of slices of very different lengths, some of them empty, whose lengths add up to `count`.
+/// Returns `size` + 1 ascending offsets from 0 to `count`, of slices with random lengths; some may be empty.
 std::vector<std::size_t> UnevenOffsets(std::size_t count, int size);
 
 }  // namespace warren::testing

@@ -1,4 +1,4 @@
-// The collectives that only move data.
+// The collectives that do not reduce.
 #include <atomic>
 #include <chrono>
 #include <thread>

@@ -1,4 +1,5 @@
-// The collectives that reduce: for every group size, each algorithm gives the bits of the canonical order.
+// The collectives that reduce: for each of GroupSizes(), each algorithm gives the bits of the canonical
+// order.
 #include "algorithms.h"
 #include "checks.h"
 
@@ -20,7 +21,7 @@ std::vector<ReductionCase> CasesFor(int size) {
 }
 
 /// For each group size, runs `body` for every case, in order, on every rank of a world of that size. Links
-/// have frames, and those of small worlds have none in a second run.
+/// have frames; worlds of up to 5 ranks also run without frames.
 template <typename Body>
 void ForAllCases(Body body) {
   for (const int size : GroupSizes()) {

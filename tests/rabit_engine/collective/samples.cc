@@ -33,7 +33,7 @@ void WriteDouble(std::byte* element, int, Random& random) {
   }
 }
 
-/// Writes a bin of a histogram: empty, a count, one float, the rounded sum of two, or a negative zero.
+/// Writes a bin of a histogram: zero, a count, one float, the rounded sum of two floats, or a negative zero.
 void WriteBin(std::byte* element, int, Random& random) {
   const auto gradient = [&] {
     return static_cast<double>(static_cast<float>(random() >> 40) / 16777216.0f - 0.5f);

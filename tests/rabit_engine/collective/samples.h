@@ -1,5 +1,5 @@
-// Reductions for testing the algorithms, input values for which a wrong order of operands changes the bits of
-// the result, and expected results from the simplest possible code.
+// Reductions for testing the algorithms; input values for which a wrong order of operands changes the bits of
+// the result, if the order matters; and expected results from the simplest possible code.
 #pragma once
 
 #include <cstddef>
@@ -43,7 +43,7 @@ struct Sample {
 /// that is neither commutative nor associative.
 const std::vector<Sample>& Samples();
 
-/// A custom reduction of elements that are larger than any chunk.
+/// A custom reduction of elements that are larger than the chunks of any algorithm over links.
 const Sample& HugeElements();
 
 /// The expected result of an allreduce of these inputs, one per rank, computed recursively in the order of

@@ -186,7 +186,7 @@ TEST(Coordinator, AGroupIsRunWholeOrNotAtAll) {
   }
 }
 
-/// Runs `cycles` cycles. Returns the operations that ended, with their errors.
+/// Runs `cycles` cycles. Returns the error of each operation that ended, by name; empty if it succeeded.
 std::map<std::string, std::string> Ended(SimulatedWorld& world, int cycles = 6) {
   std::map<std::string, std::string> ended;
   for (int cycle = 0; cycle < cycles; ++cycle) {
@@ -397,7 +397,7 @@ TEST(Coordinator, IdleRanksAreKnownToBe) {
 }
 
 /// Names that each rank submits once per round, in its own order and over several cycles. Some names have
-/// different shapes on different ranks, some are in groups, and some ranks join.
+/// different shapes on different ranks, some are in groups, and in some rounds the ranks join.
 class RandomProgram {
  public:
   explicit RandomProgram(unsigned seed)

@@ -30,7 +30,8 @@ class SimulatedWorld {
       ranks.emplace_back(rank, options.settings, options.capacity);
   }
 
-  /// Runs one cycle at time `now`. Returns the operations to run, which must be the same on all ranks.
+  /// Runs one cycle at time `now`. Returns the operations to run, after checking that all ranks have the
+  /// same.
   std::vector<Ready> Cycle() {
     std::vector<std::uint64_t> all;
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) {

@@ -1,5 +1,5 @@
 // One rank that uses the device collectives, started by devices.py and scripts/gpu-check. The first argument
-// is the mode. Each mode prints its own lines; a line "digest ..." must be the same on all ranks.
+// is the mode (see Run). If a mode prints "digest ...", this line must be the same on all ranks.
 #include <cuda_runtime_api.h>
 #include <rabit/device.h>
 #include <rabit/rabit.h>
@@ -88,8 +88,8 @@ std::uint16_t HalfOf(int value) {
   return sums[static_cast<std::size_t>(value)];
 }
 
-/// A rank's elements: small numbers whose sums, products and quotients are exact in every type and in any
-/// order. The sequence repeats after kPeriod elements.
+/// A rank's elements: numbers so small that results do not depend on the order in which the ranks are
+/// combined. The sequence repeats after kPeriod elements.
 std::string Elements(Type type, ReduceOp operation, std::size_t count, int rank) {
   constexpr std::size_t kPeriod = 2;
   std::string bytes(count * SizeOf(type), '\0');
@@ -363,7 +363,7 @@ void CheckCapture() {
   cudaGraphExec_t instance = nullptr;
   RequireCuda(cudaGraphInstantiate(&instance, graph, 0));
   for (int start = 0; start < 5 && !refused; ++start) {
-    // The inputs differ in each round.
+    // The inputs differ from those of the previous round.
     input.Put(Elements(Type::kInt32, ReduceOp::kSum, count, rabit::GetRank() + start));
     RequireCuda(cudaGraphLaunch(instance, stream));
     rabit::device::Synchronize(stream);

@@ -1,12 +1,12 @@
 // A stand-in for the CUDA runtime in host memory, with the functions that the CUDA part of the engine and its
 // tests need. It reproduces the order of work. A stream is a thread that runs its work items one by one, some
-// of them with a delay. Events, including those of other processes, count records and completions. Device
-// memory is an in-memory file that other processes can map. Speed, kernels and NVIDIA's errors are not
-// reproduced.
+// of them with a delay. Events, including those of other processes, count records and completions. Memory
+// from cudaMalloc is an in-memory file that other processes can map. Speed, kernels and NVIDIA's errors are
+// not reproduced.
 //
-// STAND_IN_GPU_IPC: "no" for GPUs that cannot be shared. STAND_IN_GPU_SHARED_BYTES: shared memory per block.
-// STAND_IN_GPUS: number of GPUs; "none": no driver. STAND_IN_GPU_HOST: processes with the same value have the
-// same GPUs. STAND_IN_GPU_NAME: the GPUs' name.
+// Environment variables: STAND_IN_GPU_IPC: "no" for GPUs that cannot be shared. STAND_IN_GPU_SHARED_BYTES:
+// bytes of shared memory per block. STAND_IN_GPUS: number of GPUs; "none": no driver. STAND_IN_GPU_HOST:
+// processes with the same value have the same GPUs. STAND_IN_GPU_NAME: the GPUs' name.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <fcntl.h>
@@ -69,7 +69,7 @@ Mapped MakeShared(std::size_t bytes) {
 }
 
 void* OpenShared(const Handle& handle) {
-  if (handle.pid == getpid()) return nullptr;  // as in CUDA
+  if (handle.pid == getpid()) return nullptr;  // as in CUDA, a process cannot open its own handles
   const std::string path = fmt::format("/proc/{}/fd/{}", handle.pid, handle.file);
   const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (file < 0) return nullptr;
@@ -189,7 +189,7 @@ StandInStream& StreamOf(cudaStream_t stream) {
   return *machine.default_stream;
 }
 
-/// Returns the allocation that contains `pointer`, or null.
+/// Returns the allocation that contains `pointer`, or null. The caller must hold the machine's mutex.
 const std::pair<const std::uintptr_t, Allocation>* Find(const void* pointer) {
   Machine& machine = TheMachine();
   const auto address = reinterpret_cast<std::uintptr_t>(pointer);

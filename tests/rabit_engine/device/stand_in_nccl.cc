@@ -157,7 +157,8 @@ void Reduce(const ncclComm& communicator, void* out, std::size_t count, Type typ
   std::memcpy(out, sum.data(), bytes);
 }
 
-/// Divides `count` elements into pieces that fit a slot, and calls `piece(first element, count)` for each.
+/// Divides `count` elements of `size` bytes into pieces that fit a slot, and calls `piece(first element,
+/// count)` for each.
 template <typename Piece>
 void InPieces(std::size_t count, std::size_t size, Piece&& piece) {
   const std::size_t most = kSlotBytes / size;

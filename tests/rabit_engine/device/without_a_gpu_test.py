@@ -1,4 +1,4 @@
-"""The real CUDA part reports the documented errors without a GPU and without a driver."""
+"""The errors of the real CUDA part on a machine without a driver, and the error if the CUDA part is missing."""
 
 import os
 import unittest

@@ -128,7 +128,7 @@ int Mappings() {
   return count;
 }
 
-/// The size, in 512-byte blocks, of the largest shared-memory file that this process has open.
+/// The allocated size, in 512-byte blocks, of the largest shared-memory file that this process has open.
 long SharedBlocks() {
   long most = 0;
   for (int fd = 0; fd < 4096; ++fd) {

@@ -147,8 +147,8 @@ class World {
     return stuck;
   }
 
-  /// Whether `rank` acts as in a send or receive call. Rank 0 acts as in a collective call: it sends a probe
-  /// when it begins to wait.
+  /// Whether `rank` acts as in a send or receive call. Rank 0 acts as in a collective call: it does not keep
+  /// sending probes by itself.
   static bool IsForMessages(int rank) { return rank != 0; }
   bool is_slow() const { return slow_; }
   int size() const { return static_cast<int>(ranks_.size()); }
@@ -437,7 +437,7 @@ int ProbesOfChain(int size, double seconds) {
 }
 
 TEST(DeadlockSearch, LongChainsSendFewProbes) {
-  // Each rank starts 4 probes in 5 seconds, and each probe is forwarded about log2(n) times.
+  // Each rank starts at least 4 probes in 5 seconds, and each probe is forwarded about log2(n) times.
   const int small = ProbesOfChain(64, 5);
   const int large = ProbesOfChain(1024, 5);
   EXPECT_GE(small, 64 * 4);

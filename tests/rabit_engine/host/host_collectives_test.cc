@@ -176,7 +176,7 @@ void OnMembers(int size, const std::function<void(Caller&)>& calls,
       throw;
     }
     caller.Barrier();  // no member leaves while another is in a call
-    // No collective uses rings, which are behind the stages.
+    // No collective may write to the rings, which follow the stages in memory.
     const std::byte* const ring = members[local].ring_bytes(0, 0);
     EXPECT_EQ(members[local].ring(0, 0).written.load(), 0U);
     EXPECT_TRUE(std::all_of(ring, ring + members[local].ring_capacity(),
@@ -323,7 +323,7 @@ TEST(HostCollectives, MembersThatCallDifferentThingsAreToldBoth) {
 }
 
 TEST(HostCollectives, MembersWhoseLargeCallsDifferInLengthAreToldBoth) {
-  // The shorter call's span ends before the longer call's.
+  // In the stages, the data of the shorter call ends before the data of the longer call.
   for (const std::size_t other : {kLarge / 40, kLarge / 2}) {
     const std::vector<std::string> told = ErrorsOfTwo([other](int local, Caller& caller) {
       caller.Broadcast(local == 0 ? kLarge : other, 1);

@@ -1,4 +1,4 @@
-"""warren/collectives.h: every call over every transport, and the loss of a rank in every call."""
+"""warren/collectives.h: every call over every transport, the loss of a rank in every kind of call, and timeouts."""
 
 import unittest
 

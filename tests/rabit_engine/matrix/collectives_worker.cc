@@ -1,9 +1,9 @@
-// One rank of a job that checks every collective against a simple reference (reference.h), bit for bit. The
+// One rank of a job that checks collectives against a simple reference (reference.h), bit for bit. The
 // environment selects transport and algorithm. If a result is wrong, prints an error and exits with 1;
-// otherwise rank 0 prints one line with a checksum of all results. In each mode, the checksum must depend on
-// the number of ranks only.
+// otherwise rank 0 prints one line with a checksum of its results. The checksum must depend only on the
+// arguments and the number of ranks.
 //
-//   collectives_worker all       every type and operation, and a few of them with every size and root
+//   collectives_worker all       every type and operation, and a few of them with many sizes and roots
 //   collectives_worker every     every type and operation around every size where the engine may change
 //                                the algorithm or how it divides the data
 //   collectives_worker random N  N successive collectives drawn from one seed
@@ -164,8 +164,8 @@ class Checker {
     ReduceScatter<AffineMap>(reduction, count, seed, Compose);
   }
 
-  /// Checks an allreduce of elements that are larger than every buffer of the shared-memory collectives and
-  /// transports.
+  /// Checks an allreduce of elements that are too large for the shared-memory collectives and larger than
+  /// every chunk.
   void HugeElements(std::uint64_t seed) {
     constexpr std::size_t kElementBytes = 600'000;
     const auto function = [](const void* src, void* dst, std::size_t length, void*) {
@@ -253,11 +253,11 @@ class Checker {
   const int rank_;
   const int ranks_;
   std::uint64_t checksum_ = 0xcbf29ce484222325;
-  std::uint64_t common_checksum_ = 0xcbf29ce484222325;  ///< over the results that must be equal on all ranks
+  std::uint64_t common_checksum_ = 0xcbf29ce484222325;  ///< over the results that are equal on all ranks
   bool shares_ = false;
 };
 
-/// Counts around every size at which the engine may change the algorithm or how it divides the data.
+/// Counts around sizes at which the engine may change the algorithm or how it divides the data.
 std::vector<std::size_t> Counts(int ranks) {
   const auto n = static_cast<std::size_t>(ranks);
   return {0,    1,    2,    3,    n,    n + 1,  16,     257,        1024,
@@ -288,8 +288,8 @@ void All(Checker& checker, int ranks) {
   checker.HugeElements(++seed);
 }
 
-/// Checks every type and operation around every size at which the engine may change the algorithm or how it
-/// divides the data.
+/// Checks every type and operation with counts around the number of ranks, and around powers of two from 4
+/// KiB to 2 MiB, where the engine may change the algorithm or how it divides the data.
 void Every(Checker& checker, int ranks) {
   checker.ShareTheWork();
   std::uint64_t seed = 1;
@@ -364,7 +364,7 @@ void Stream(Communicator& communicator) {
   }
 }
 
-/// Sums 64 KiB of counts, of which a rank has one in 16, 400 times.
+/// Runs 400 allreduces of 64 KiB of counts. On each rank, only every 16th count may differ from zero.
 void Histograms(Communicator& communicator) {
   const auto ranks = static_cast<std::size_t>(communicator.world_size());
   for (std::size_t call = 0; call < 400; ++call) {

@@ -76,7 +76,7 @@ class LossTest(unittest.TestCase):
             for pid in pids:
                 self.assertFalse(os.path.exists(f"/proc/{pid}"))
         self.assertEqual(files() - before, set())
-        # The memory has no name, so only a process that maps it could keep it alive.
+        # The memory has no name in a file system, so it is freed when no process maps it or has it open.
         self.assertEqual([pid for pid in filter(str.isdigit, os.listdir("/proc")) if shared_memory(pid) & memory], [])
 
 

@@ -11,7 +11,7 @@
 //   new     submits new names            words          the allreduce at the beginning of each cycle
 //   packed  submits many known names     lengths        \.
 //   join    all ranks but VICTIM join    names           | the reports to rank 0, and
-//   joined  all ranks but one join       answer-length   | its answer
+//   joined  one sums, others join        answer-length   | its answer
 //   close   all but VICTIM close         answer         /
 //   leave   the same, with an            one            an allreduce of one name
 //           operation under way          packed         an allreduce of several names

@@ -1,5 +1,5 @@
 // A program that uses the named operations of warren/collectives.h.
-//   random SEED    operations of all kinds by name, in each rank's own order and from two threads; exit
+//   random SEED    operations of most kinds by name, in each rank's own order and from two threads; exit
 //                  code 1 unless each result equals the plain call's result bit for bit
 //   wrong          ranks that use one name for different operations, alone and in a group
 //   stall          rank 1 does not submit "x" for three seconds

@@ -53,7 +53,7 @@ TEST(Launchers, AreJoinedByTheWayThatTheyOffer) {
   const std::map<std::string, std::string> srun{{"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NUM_TASKS", "5"}};
   EXPECT_EQ(LauncherOf({{"OMPI_COMM_WORLD_SIZE", "4"}, {"PMIX_RANK", "1"}, {"SLURM_STEP_ID", "0"}}),
             BootstrapKind::kMpi);
-  EXPECT_EQ(LauncherOf(hydra), BootstrapKind::kSlurm);  // through PMI
+  EXPECT_EQ(LauncherOf(hydra), BootstrapKind::kSlurm);  // joins through hydra's PMI
   EXPECT_EQ(LauncherOf(hydra, MpiKind::kMpich), BootstrapKind::kMpi);
   EXPECT_EQ(LauncherOf({{"PMI_RANK", "0"}, {"PMI_SIZE", "3"}, {"PMI_PORT", "n1:7"}}), BootstrapKind::kMpi);
   EXPECT_EQ(LauncherOf(srun), BootstrapKind::kSlurm);

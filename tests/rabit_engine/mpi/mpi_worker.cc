@@ -1,8 +1,8 @@
 // The program that the process tests of this folder start under mpirun and srun: one rank that checks its own
-// results. If it finds no fault, its last line is "rank <r> of <w>: well".
+// results. If it finds no fault, its last line ends with ": well".
 //
 //   mpi_worker collectives [<bytes one MPI call may carry>]
-//   mpi_worker join              the same through Join, which obeys WARREN_ENGINE and WARREN_BOOTSTRAP
+//   mpi_worker join              the same checks through Join, which reads WARREN_ENGINE and WARREN_BOOTSTRAP
 //   mpi_worker bootstrap mpi|slurm
 //   mpi_worker print <text>      prints through TrackerPrint
 //   mpi_worker throw             a reduction function throws on every rank

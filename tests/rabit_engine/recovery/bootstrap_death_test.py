@@ -19,7 +19,7 @@ CALLS = {
     "epoll_create1": 1, "epoll_ctl": 6, "eventfd2": 1, "pidfd_open": 1, "getsockname": 9, "poll": 7,
 }
 TRANSPORTS = {"shared memory": {}, "TCP": {"WARREN_SHARED_MEMORY": "off"}}
-# DIE_<task> in the environment is the call at which the first process of that task dies.
+# DIE_<task> in the environment is the call at which the first process of that task dies, as NAME:NUMBER.
 DIE_ONCE = """
 point=$(eval echo "\\$DIE_$DMLC_TASK_ID")
 [ "$DMLC_NUM_ATTEMPT" = 0 ] && [ -n "$point" ] || exec "$@"

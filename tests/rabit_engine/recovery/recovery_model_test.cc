@@ -1,7 +1,7 @@
-// Explores every possible course of a small job: ranks compute, wait in calls, complete them in any order
-// that the calls allow, and die at any time, even while the other ranks meet. In every course the job must
-// end, and every result must be right. The bookkeeping and the plans are the engine's own; the network is
-// simulated.
+// Explores every course of a small job that a test's Rules allow: ranks compute, wait in calls, complete them
+// in any order that the calls allow, and die at any time, even while the other ranks meet. In every course
+// the job must be able to end, and every result must be right. The bookkeeping and the plans are the engine's
+// own; the network is simulated.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gmock/gmock.h>
@@ -266,8 +266,8 @@ class World {
             const Transfer& transfer = plan.transfers[i];
             if (has_followed(transfer.from) && has_followed(transfer.to)) world.Move(transfer);
           }
-          // A rank that has received all transfers has its state back, even if the other ranks do not know
-          // that.
+          // If all ranks have followed the plan and all transfers are done, some ranks (here, those with even
+          // numbers) may have completed the meeting before the death.
           for (int rank = 0; rank < rules_->ranks && moved == plan.transfers.size(); ++rank) {
             if (followed != (1U << rules_->ranks) - 1 || rank % 2 != 0) continue;
             world.ranks_[rank].state.Met();

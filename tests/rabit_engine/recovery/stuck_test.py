@@ -1,4 +1,4 @@
-"""A worker is stopped: the other workers name it once they have waited too long, and continue if it resumes."""
+"""A worker is stopped: the other workers name it once they have waited too long, and continue if it resumes in time."""
 
 import os
 import re

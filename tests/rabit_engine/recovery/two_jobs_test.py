@@ -121,7 +121,7 @@ class TwoJobs(unittest.TestCase):
               ", ".join(f"the first {fate}: {count}" for fate, count in sorted(played.items())))
 
     def test_two_launchers_at_once_begin_at_ports_of_their_own(self):
-        """Two jobs with default ports do not meet, either: each tracker starts at a random port of the range."""
+        """Trackers without --port begin at random ports of the default range, so that simultaneous jobs rarely compete for a port."""
         results = [training.train(RANKS, f"seed={seed}", versions=3) for seed in (0, 1)]
         self.assertEqual([result.code for result in results], [0, 0])
         ports = set()

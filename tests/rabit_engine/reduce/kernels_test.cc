@@ -12,7 +12,8 @@ using reference::Bytes;
 
 const std::byte kGuard{0xa5};
 
-/// A copy of some values that begins `misalignment` bytes after an aligned address, with guards around it.
+/// A copy of some values that begins `misalignment` bytes after a 64-byte boundary, with guard bytes around
+/// it.
 class Buffer {
  public:
   Buffer(const Bytes& values, std::size_t misalignment) : bytes_(values.size()) {

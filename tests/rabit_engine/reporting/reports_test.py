@@ -1,5 +1,5 @@
-"""The reports of workers under dmlc-submit: they have the right counts, during the job and at its end, over every kind of connection; if
-reports are off, there is no report, no thread and no connection."""
+"""The reports of workers under dmlc-submit: their counts, waits and progress, with and without TLS; trackers that are gone or do not
+respond; and neither reports nor a thread for them if reports are off."""
 import contextlib
 import json
 import os

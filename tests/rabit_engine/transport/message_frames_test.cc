@@ -113,7 +113,7 @@ TEST(MessageFrames, PackOnlyPiecesThatGetShorter) {
   const Bytes sent = Mixed(4 * 65'536, 5);
   Loop packed(0.9);
   SendAll(packed, sent);
-  EXPECT_LT(packed.stream.size(), sent.size() * 6 / 10);  // half of the pieces have a sixth of their length
+  EXPECT_LT(packed.stream.size(), sent.size() * 6 / 10);  // half of the pieces shrink to a twelfth
   EXPECT_GT(packed.stream.size(), sent.size() / 2);
   Loop choosy(0.01);  // no piece gets so short
   SendAll(choosy, sent);

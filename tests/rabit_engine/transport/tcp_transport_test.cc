@@ -33,7 +33,7 @@ using warren::testing::NoDescriptorLeft;
 
 constexpr tcp::LinkKey kKey = {1, 2, 3};
 
-/// Ranks with listeners on the loopback address and no links yet.
+/// Ranks that listen and are reached at the loopback address `host`. They have no links yet.
 class World {
  public:
   explicit World(int size, TcpOptions options = {}, const char* host = "127.0.0.1") : options_(options) {

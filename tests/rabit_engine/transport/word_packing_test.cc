@@ -22,10 +22,11 @@ Bytes BytesOf(const std::vector<T>& values) {
   return {bytes.begin(), bytes.end()};
 }
 
-/// The code of `data`, followed by bytes with which the result of UnpackWords must not change.
+/// The code of `data`, followed by kUnpackSlack bytes, whose values must not affect the result of
+/// UnpackWords.
 struct Code {
   explicit Code(const Bytes& data) {
-    // The address sanitizer finds what is written behind the capacity.
+    // The address sanitizer detects writes beyond the capacity.
     Bytes packed(PackingCapacity(data.size()));
     length = PackWords(data, packed.data());
     packed.resize(length);
@@ -45,7 +46,8 @@ void ExpectRoundTrip(const Bytes& data) {
   EXPECT_EQ(back, data);
 }
 
-/// Values of which a share is zero, and the others have `kept_bits` random bits at the high end.
+/// Random words. A word is zero with probability `zeros`; otherwise its high `kept_bits` bits are random, and
+/// the others are zero.
 std::vector<std::uint64_t> Words(std::size_t count, double zeros, int kept_bits, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   std::bernoulli_distribution is_zero(zeros);
@@ -127,12 +129,13 @@ TEST(WordPacking, RefusesWhatIsNoCode) {
 TEST(WordPacking, NeverReadsOrWritesOutsideWhateverTheCode) {
   std::mt19937_64 random(11);
   for (int round = 0; round < 20'000; ++round) {
-    // The address sanitizer checks the ends of both.
+    // The address sanitizer detects accesses beyond the ends of `code` and `data`.
     Bytes code(random() % 700 + kUnpackSlack, std::byte{0xff});
     const std::size_t length = code.size() - kUnpackSlack;
     for (std::size_t i = 0; i < length; ++i)
       code[i] = static_cast<std::byte>(random() % 3 == 0 ? random() : 0);
-    // The last block that fits claims that all its words are present.
+    // In half of the rounds, the last 8 bytes are all ones. If a block begins there, it claims that all its
+    // words are nonzero.
     if (round % 2 == 0 && length >= 8)
       std::fill_n(code.begin() + static_cast<std::ptrdiff_t>(length - 8), 8, std::byte{0xff});
     Bytes data(round % 4 == 0 ? (length / 8) * 512 : random() % 1500);

@@ -21,7 +21,7 @@ void ExpectCombined(int type, int operation, const std::vector<Element>& left,
   const auto reduction = ReductionOf(type, operation);
   ASSERT_TRUE(reduction) << type << " " << operation;
   ASSERT_EQ(reduction->element_bytes(), sizeof(Element));
-  // Misaligned by one byte, like the engine's copies.
+  // Misaligned by one byte, since operands may lie at any address.
   std::vector<char> memory(left.size() * sizeof(Element) + 1);
   std::memcpy(memory.data() + 1, left.data(), left.size() * sizeof(Element));
   reduction->Combine(memory.data() + 1, memory.data() + 1, right.data(), left.size());

@@ -16,7 +16,7 @@ struct ReadMessages {
   std::vector<std::string> messages;
 };
 
-/// Reads `bytes` in pieces of `size`.
+/// Reads `bytes` in pieces of `size` bytes.
 ReadMessages ReadInPieces(const std::string& bytes, std::size_t size) {
   AgentMessageReader reader("mark");
   ReadMessages read;

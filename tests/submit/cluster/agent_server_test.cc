@@ -1,4 +1,4 @@
-// The rendezvous port of a gang, to which its agents connect, and possibly strangers.
+// The rendezvous port of a gang, to which its agents connect, and to which strangers may connect.
 #include "submit/cluster/agent_server.h"
 
 #include <gmock/gmock.h>

@@ -53,7 +53,7 @@ class AgentWorld {
 
   struct Connection {
     std::string to_come;
-    std::size_t hello = 0;  ///< bytes of the hello still to be delivered
+    std::size_t hello = 0;  ///< bytes of the first line, the hello, that are still to be delivered
     bool closes = false;    ///< whether the connection closes after `to_come`
     std::optional<std::size_t> index = {};
     bool is_err = false;
@@ -166,7 +166,7 @@ class AgentWorld {
     if (one->second.index) {
       Agent& agent = agents_[*one->second.index];
       agent.breaks = true;
-      // If the error connection breaks before the end of its hello, there is no AgentArrived event.
+      // If the connection for stderr breaks before the end of its hello, there is no AgentArrived event.
       agent.over = agent.over || (one->second.is_err && one->second.hello > 0);
     }
     CloseNow(one->first);
@@ -196,14 +196,14 @@ class AgentWorld {
     sessions_.Received(id, piece, now_);
   }
 
-  /// Closes the agent's output connection, if there is one, once it has delivered its bytes.
+  /// Closes the agent's connection for stdout, if there is one, once it has delivered its bytes.
   void CloseOut(const Agent& agent) {
     const auto out = connections_.find(agent.out.value_or(0));
     if (out != connections_.end()) out->second.closes = true;
   }
 
-  /// Whether this is the error connection of an agent whose output connection has not identified itself yet.
-  /// Such a connection must not close.
+  /// Whether this is the connection for stderr of an agent whose connection for stdout has not identified
+  /// itself yet. If so, it must not close.
   bool IsAwaited(const Connection& connection) const {
     if (!connection.index || !connection.is_err) return false;
     const auto out = connections_.find(agents_[*connection.index].out.value_or(0));

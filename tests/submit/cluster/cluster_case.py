@@ -121,7 +121,7 @@ class ClusterCase(SubmitCase):
         self.temporary = pathlib.Path(directory.name)
 
     def enter(self, command):
-        """The command line that runs `command` in dmlc-submit's environment, e.g. in a network namespace or in an allocation."""
+        """The command line that runs `command` where dmlc-submit must run, e.g. in a network namespace or in an allocation."""
         return command
 
     def left(self):
@@ -145,7 +145,7 @@ class ClusterCase(SubmitCase):
         os.kill(pid, signal.SIGKILL)
 
     def submit_pid(self):
-        """The pid of dmlc-submit. It is not always that of the started process: `enter` may wrap the command in another program."""
+        """The pid of dmlc-submit, which may differ from the pid of the started process: `enter` may wrap the command in another program."""
         for pid in self.marked():
             if pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0] == PROGRAM.encode():
                 return pid

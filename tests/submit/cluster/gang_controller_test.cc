@@ -1,4 +1,5 @@
-// Cases of the gang's state machine that its simulation reaches only once in a million jobs.
+// Cases of the gang's state machine that its simulation does not check, or reaches only once in a million
+// jobs.
 #include "submit/cluster/gang_controller.h"
 
 #include <gmock/gmock.h>
@@ -101,7 +102,7 @@ TEST(GangController, SamplesOfARunningProcessAreHandedOn) {
   EXPECT_THAT(samples(), ElementsAre('T'));
 }
 
-/// The commands that the controller asks to run.
+/// The RunCommand actions among `actions`.
 std::vector<RunCommand> Commands(const std::vector<GangAction>& actions) {
   std::vector<RunCommand> commands;
   for (const GangAction& action : actions) {

@@ -83,7 +83,7 @@ class GangWorld : public SimulatedWorld<GangWorld, GangController> {
     std::string cleanup = {};  ///< the job to cancel if dmlc-submit dies
     int agents_to_come = 0;
     bool failed = false;  ///< whether one of its processes has failed
-    bool stays = false;   ///< whether canceling the job failed and the user was told
+    bool stays = false;   ///< whether canceling the job failed, so that it may stay in the queue
   };
   struct Agent {
     int number = 0;  ///< its number among the agents of this process, from 1
@@ -207,8 +207,8 @@ class GangWorld : public SimulatedWorld<GangWorld, GangController> {
   void Do(const RemoveFiles&) {}
   void Do(const SetKept& kept) { gangs_[kept.gang].cleanup = kept.job ? kept.job->cancel.back() : ""; }
 
-  /// Checks that no job is canceled while its processes are ending: anything they have yet to print or save
-  /// would be lost.
+  /// Checks that no job is canceled before its processes have ended or have had their grace time: anything
+  /// they have yet to print or save would be lost.
   void ExpectLastWordsAreWaitedFor(const std::string& job) {
     for (GangId id = 0; id < gangs_.size(); ++id) {
       if (gangs_[id].job != job || gangs_[id].state != InQueue::kRunning) continue;
@@ -367,7 +367,7 @@ class GangWorld : public SimulatedWorld<GangWorld, GangController> {
                      {static_cast<std::size_t>(index), kind, fmt::format("0 {}", code)}});
   }
 
-  /// Closes the agent's connection after `ms`.
+  /// Makes the agent leave after `ms` milliseconds.
   void Vanish(int index, int ms) {
     After(ms, [this, index, number = AgentOf(index).number] {
       Agent& agent = AgentOf(index);
@@ -449,7 +449,7 @@ TEST_P(GangSimulation, EveryProcessEndsOnceAndNothingIsLeftWhateverFails) {
   }
 }
 
-/// The seeds of jobs that once revealed bugs. Such a job is one in millions.
+/// Jobs that once revealed bugs, by their seeds. Random seeds produce one of them once in millions of jobs.
 TEST_P(GangSimulation, JobsThatOnceHadNoEndHaveOne) {
   for (const unsigned seed : {1'432'072'821U, 2'703'246'298U, 174'020'135U}) {
     SCOPED_TRACE(fmt::format("seed {}", seed));

@@ -67,7 +67,7 @@ class KubernetesCase(ClusterCase):
         return self.fail(f"worker {task} has no process {pid}")
 
     def pod_of(self, task):
-        """The name of a worker's pod that is pending or running, the last one that kubectl lists; None if there is none."""
+        """The name of a worker's pending or running pod, the last one in kubectl's list, or None."""
         done = self.kubernetes.run("get", "pods", "-o", "json", "-l", f"dmlc-submit/role=worker,batch.kubernetes.io/job-completion-index={task}",
                                    capture_output=True)  # fmt: skip
         pods = [item["metadata"] for item in json.loads(done.stdout)["items"] if item["status"]["phase"] in ("Pending", "Running")]
@@ -147,7 +147,7 @@ class KubernetesBehaviour(ClusterBehaviour, KubernetesCase):
                                        r".*was ended by Kubernetes \(Evicted.*on attempt 2 of 3; starting it again")  # fmt: skip
 
     def test_a_job_that_was_started_again_lives_on(self):
-        code = "[ $DMLC_NUM_ATTEMPT = 1 ] || exit 3; sleep 6; echo survived"  # longer than the wait for the end of the first attempt
+        code = "[ $DMLC_NUM_ATTEMPT = 1 ] || exit 3; sleep 6; echo survived"  # longer than the wait for the first attempt's end
         process = self.submit("--num-workers", 2, "--max-restarts", 1, "sh", "-c", code)
         self.assertEqual(process.returncode, 0, process.err)
         self.assertEqual(process.out.count("survived"), 2)

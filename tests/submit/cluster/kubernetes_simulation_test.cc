@@ -1,5 +1,5 @@
-// Thousands of simulated jobs run against the state machine of --cluster kubernetes. The pods of a simulated
-// API server start, fail, vanish and are replaced at random moments; logs break off, and answers are late or
+// Many simulated jobs run against the state machine of --cluster kubernetes. The pods of a simulated API
+// server start, fail, vanish and are replaced at random moments; logs break off, and answers are late or
 // missing. A simulated job restarts and stops its processes as JobRun does. In an elastic job, some pods
 // never start, the job goes on without processes that Kubernetes gives up on, and the tracker's pod reports
 // when the work is done. Failure messages include the seed.

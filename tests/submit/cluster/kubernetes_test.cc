@@ -97,7 +97,7 @@ TEST(Yaml, WhatIsNoManifestIsRefusedByName) {
   EXPECT_THAT(WhyNotRead("a: [1\nb: 2\n"), HasSubstr("line "));
   EXPECT_THAT(WhyNotRead("- a\n- b\n"), HasSubstr("expected an object"));
   EXPECT_THAT(WhyNotRead("a: 1\n---\nb: 2\n"), HasSubstr("line 2: a second document begins here"));
-  EXPECT_THAT(WhyNotRead(",\n"), HasSubstr("line 1: not valid YAML"));  // yaml-cpp sees endless documents
+  EXPECT_THAT(WhyNotRead(",\n"), HasSubstr("line 1: not valid YAML"));  // yaml-cpp finds endless documents
   EXPECT_THROW(ReadYamlFile("/nowhere/x.yaml"), std::runtime_error);
   EXPECT_THAT([] { ReadYamlFile("/etc"); }, testing::ThrowsMessage<std::runtime_error>(
                                                 testing::HasSubstr("cannot read '/etc': Is a directory")));
@@ -168,7 +168,7 @@ TEST(LogReader, LeavesOutWhatAnotherCommandHasBrought) {
     LogReader reader;
     std::string text = Log(reader, {whole.substr(0, broken)});
     reader.Reconnect();
-    // The log restarts at the second in which the last line was written.
+    // kubectl prints the log again from the second in which the last line was written.
     text += Log(reader, {reader.since() == "2026-01-02T15:04:06Z" ? std::string(kThird) + kFourth : whole});
     EXPECT_EQ(text, "one\ntwo 2026 \n\nalso\nfour") << broken;
   }

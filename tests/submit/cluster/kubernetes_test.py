@@ -30,7 +30,7 @@ def documented_role():
 
 
 class RealKubernetes:
-    """Offers the interface of StandInKubernetes. Tests may change `work` and `image_path`."""
+    """Offers the part of StandInKubernetes's interface that KubernetesBehaviour uses. Tests may change `work` and `image_path`."""
 
     def __init__(self, directory):
         self.directory, self.kubectl = directory, shutil.which("kubectl")

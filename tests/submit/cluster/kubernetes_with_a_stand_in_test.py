@@ -1,5 +1,5 @@
-"""dmlc-submit --cluster kubernetes with a stand-in for Kubernetes and kubectl (stand_in_kubernetes), and a check of its manifests against
-the schemas of the real API server."""
+"""dmlc-submit --cluster kubernetes with a stand-in for Kubernetes and kubectl (stand_in_kubernetes), and a check of dmlc-submit's manifests
+against the schemas of the real API server."""
 
 import base64
 import json
@@ -161,7 +161,7 @@ class ElasticWithAStandIn(StandInCase):
         said = self.wait_for_text(process.stderr, "its place is gone")
         self.assertRegex(said, r"worker 1 \(.*\) was .*, and Kubernetes does not replace its pod: too many have failed; "
                                r"the other one goes on without it: its place is gone")  # fmt: skip
-        # Three processes in the first pod, two in the second, one in the third.
+        # Three processes are killed in the first pod, two in the second, one in the third.
         self.assertEqual(said.count("(SIGKILL)"), 6, said)
         self.finish(process)
 

@@ -36,7 +36,7 @@ struct SomeGang {
   }
 };
 
-/// The word after `option`, or "(none)" if there is none.
+/// The word after `option`; "(none)" if there is no such word.
 std::string After(const std::vector<std::string>& words, const std::string& option) {
   const auto found = std::find(words.begin(), words.end(), option);
   return found == words.end() || found + 1 == words.end() ? "(none)" : *(found + 1);
@@ -271,7 +271,7 @@ TEST(Yarn, TheDistributedShellGetsEverythingInItsScript) {
   EXPECT_EQ(After(launch.words, "-container_vcores"), "2");
   EXPECT_EQ(After(launch.words, "-queue"), "prod");
   EXPECT_EQ(After(launch.words, "-timeout"),
-            "2147483647");  // by default, YARN ends every job after ten minutes
+            "2147483647");  // by default, the distributed shell ends every job after ten minutes
   EXPECT_EQ(After(launch.words, "-shell_script"), "FILE:worker.sh");
   EXPECT_THAT(launch.files.at(0).second, HasSubstr("run as $((YARN_SHELL_ID - 1))"));
   EXPECT_FALSE(launch.queue->returns);

@@ -167,7 +167,7 @@ class MpirunArguments(MpiCase):
 
     def test_output_that_is_taken_late_arrives_whole(self):
         process = self.start("--num-workers", 1, "--no-tracker", "--log-dir", "logs", "seq", 1, 620000)
-        time.sleep(3)  # longer than dmlc-submit waits for a silent agent
+        time.sleep(3)  # longer than the time without output after which the output of an ended process counts as complete
         out, err = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 0, err)
         self.assertEqual(out.count(b"\n"), 620000)

@@ -24,7 +24,7 @@ namespace warren::submit {
 /// Base class of `World`, which sets the members below and creates the controller (the state machine).
 /// `World` must define:
 /// - Do(action) for each action of the controller, and for each ClusterEvent without a Do() here;
-/// - StartProcess(index), which tells the controller to start a process;
+/// - StartProcess(index), which makes the controller start a process;
 /// - Describe(), the state as text for failure messages.
 /// `World` may replace PrepareStart, MayRestart, MayBeLeftOut, IsBusy, MayFollowTheEnd and the checks.
 template <typename World, typename Controller>
@@ -56,7 +56,7 @@ class SimulatedWorld {
 
   int Between(int least, int most) { return std::uniform_int_distribution<int>(least, most)(random_); }
   bool Chance(int percent) { return Between(1, 100) <= percent; }
-  /// Whether something goes wrong now; the probability differs from job to job.
+  /// Whether something goes wrong now; the probability differs from job to job, and is multiplied by `parts`.
   bool Trouble(int parts = 1) { return Chance(trouble_ * parts); }
   void After(int ms, std::function<void()> what) {
     coming_.emplace(now_ + std::chrono::milliseconds(ms), std::move(what));

@@ -237,7 +237,7 @@ class SshWorld : public SimulatedWorld<SshWorld, SshController> {
   void Do(const SendLine& send) {
     const auto found = sshs_.find(send.ssh);
     ASSERT_TRUE(found != sshs_.end()) << Describe();
-    // The script gets a sign of life at least every two intervals; after ten without one, it would end.
+    // The script gets a line at least every two intervals. After ten intervals without a line, it would end.
     EXPECT_LE(now_, found->second.heard_at + 2 * kBeatInterval) << Describe();
     if (send.line == "\n") found->second.heard_at = now_;
     if (send.line != "stacks\n") return;

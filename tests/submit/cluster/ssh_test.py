@@ -377,7 +377,7 @@ class ChangingHosts(SshCase):
         self.assertRegex(text, r"copied the current directory to \S+ on n2\n")
 
     def in_directory(self):
-        """MEMBER, changed so that the workers of all hosts write to the test's directory, including their local rank to the file local-TASK."""
+        """MEMBER, changed so that the workers of all hosts run in the test's directory and write their local rank to local-TASK."""
         here = f"import os; os.chdir({str(self.directory)!r}); open('local-' + os.environ['DMLC_TASK_ID'], 'w').write(os.environ['LOCAL_RANK'])\n"
         return [*MEMBER[:-1], here + MEMBER[-1]]
 

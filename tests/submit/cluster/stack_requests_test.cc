@@ -1,4 +1,5 @@
-// Stacks that agents send line by line reach every requester once.
+// Requests for stacks: agents send stacks line by line, and each requester receives them once. Only a few
+// processes are inspected at a time.
 #include "submit/cluster/stack_requests.h"
 
 #include <gmock/gmock.h>
@@ -52,7 +53,7 @@ TEST_F(StackRequestsTest, LinesNobodyWaitsForAreDroppedAndOtherMessagesLeft) {
   EXPECT_THAT(told_, IsEmpty());
 }
 
-/// Keeps requests until the test answers them.
+/// A cluster that keeps requests for stacks until the test answers them.
 class SlowCluster : public Cluster {
  public:
   Started Start(std::size_t, const PlannedProcess&, int) override { return {}; }

@@ -173,7 +173,7 @@ class Objects(StandInCase):
         self.assertEqual((self.stored("Job"), self.stored("Secret")), before)
         error = self.apply(job_of("it", "true", **indexed(3)), secret_of("t"), code=1)
         self.assertIn("the stand-in does not change what there is: job.batch/it: .spec.completions, .spec.parallelism", error)
-        self.assertIn(".data.a", self.apply(secret_of("s"), code=1))  # the manager that applied .data.a now removes it
+        self.assertIn(".data.a", self.apply(secret_of("s"), code=1))  # its manager now omits .data.a, which would remove it
         text = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "u"}, "stringData": {"a": "x"}}
         self.apply(text)
         self.apply(text)

@@ -10,7 +10,7 @@ import unittest
 from submit_case import AT_ONCE_S, LIMIT_S, PROGRAM, STOP_LIMIT_S, STOP_LIMIT_SLACK_S, TRIES, SubmitCase, kill_at_once, python
 from warren_testing import wait_for
 
-# A shell whose child ignores SIGTERM, as a worker script and its Python process might.
+# A shell and its child, which both ignore SIGTERM, as a worker script and its Python process might.
 FAMILY = r"""
 trap '' TERM
 python3 -c '
@@ -102,7 +102,7 @@ class Cleanup(SubmitCase):
     def test_nothing_is_left_when_dmlc_submit_is_killed_while_it_starts_workers(self):
         for delay_ms in (1, 3, 10, 20, 40, 80, 120):
             process = self.start("--num-workers", 100, "sh", "-c", "trap '' TERM; sleep 600 & sleep 601; sleep 602")
-            time.sleep(delay_ms / 1000)  # at any moment, whether the workers are up or not
+            time.sleep(delay_ms / 1000)  # dmlc-submit is killed at different moments of the start
             process.kill()
             process.wait()
             self.check_nothing_is_left(10)
@@ -127,7 +127,7 @@ class Cleanup(SubmitCase):
         self.check_nothing_is_left()
 
     def test_nothing_is_left_on_success(self):
-        # Workers leave a background process with its output redirected, and one that shares the worker's output.
+        # The workers leave a background process: in the first job with redirected output, in the second with the worker's output.
         for redirection in (">/dev/null 2>&1", ""):
             process = self.submit("--num-workers", 2, "sh", "-c", f"sleep 600 {redirection} & echo done")
             self.assertEqual(process.returncode, 0)

@@ -14,7 +14,7 @@ import unittest
 from submit_case import LIMIT_S, SubmitCase, python
 from warren_testing import free_ports, wait_for
 
-#: Prints a line and writes the file up-TASK at its start, and prints a line to each stream once there is a file "go".
+#: A Python program that prints a line, writes the file up-TASK, waits for a file "go", and then prints a line to each stream.
 WAIT_FOR_GO = r"""
 import os, sys, time
 task = os.environ["DMLC_TASK_ID"]

@@ -21,7 +21,7 @@ while len(list(pathlib.Path('.').glob(f'start-*-{starts}'))) < int(os.environ['D
 
 class Restart(SubmitCase):
     def attempts(self, workers):
-        """DMLC_NUM_ATTEMPT of each start, by worker."""
+        """For each worker, the value of DMLC_NUM_ATTEMPT at each of its starts."""
         found = []
         for task in range(workers):
             count = len(list(self.directory.glob(f"start-{task}-*")))
@@ -48,7 +48,7 @@ class Restart(SubmitCase):
         code = ("import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + TOGETHER +
                 "if attempt == 0: sys.exit(7) if task == '1' else time.sleep(600)\ntime.sleep(1.5)")
         process = self.submit("--num-workers", 2, "--max-restarts", 1, *python(code))
-        # The second start outlives the grace time that began when the first start was stopped.
+        # The workers of the second start run for longer than the grace time that began when the first start was stopped.
         self.assertEqual(process.returncode, 0, process.err)
         self.assertEqual(self.attempts(2), [[0, 1]] * 2)
 

@@ -1,5 +1,5 @@
-// Thousands of elastic jobs whose hosts come, go, and lose workers at random moments. Failure messages
-// include the seed.
+// Simulates thousands of elastic jobs whose hosts come, go, and lose workers at random moments. Failure
+// messages include the seed.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -223,7 +223,7 @@ class SeatedWorld : public JobView {
     Tell([this] { supervisor_.HostsChanged(hosts_, now_); });
     EndThoseThatLeave();
     Advance(20 * 60'000);
-    // A worker that has the state may have stayed on a host that has been removed.
+    // A worker that has the training's state may have stayed on a removed host until another worker joins.
     for (std::size_t i = 0; i < tasks_.size(); ++i) {
       if (tasks_[i].running) Tell([&] { supervisor_.Assigned(std::to_string(i), 0, now_); });
     }

@@ -29,7 +29,7 @@ using Milliseconds = std::chrono::milliseconds;
 /// fail while it stops the job, which is then stopped again.
 constexpr auto kLongestEnd = 2 * (10s + kClusterPatience);
 
-/// Number of jobs that each test simulates.
+/// Number of seeds that each test tries.
 constexpr unsigned kJobs = 5000;
 
 enum class TrackerKind { kNone, kRabit, kCollective };
@@ -68,8 +68,8 @@ ExitStatus KilledBy(int signal) {
   return status;
 }
 
-/// A job with no events except those that a derived class schedules. Checks the rules that hold for every
-/// job.
+/// A simulated job. Derived classes schedule the events of its processes; this class checks the rules that
+/// hold for every job.
 class SimulatedJob : public JobView {
  public:
   SimulatedJob(const Scenario& scenario, unsigned seed)
@@ -519,7 +519,7 @@ class Chaos : public SimulatedJob {
   }
 
   double trouble_ = 0;
-  bool broken_ = false;  ///< whether a failure was reported since all workers were linked
+  bool broken_ = false;  ///< whether a failure has been reported since all workers were linked
 };
 
 class SupervisorSimulation : public testing::Test {

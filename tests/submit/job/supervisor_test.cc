@@ -66,7 +66,8 @@ class SupervisorTest : public testing::Test {
     supervisor_->Exited(index, status, now_);
   }
 
-  /// Takes the pending actions. Returns them in short form, without those that only display something.
+  /// Takes the pending actions. Returns those that the tests compare, in short form. said_ becomes the last
+  /// log line that is not a debug message.
   std::vector<std::string> Settle() {
     std::vector<std::string> wanted;
     while (const auto action = supervisor_->NextAction()) {
@@ -290,7 +291,7 @@ class SeatedJobTest : public SupervisorTest {
   /// started processes.
   std::vector<std::string> Run() {
     std::vector<std::string> wanted;
-    for (int quiet = 0; quiet < 2; ++quiet) {  // an event may have made Resume necessary
+    for (int quiet = 0; quiet < 2; ++quiet) {  // until Resume leads to no further action
       for (std::string& one : Settle()) {
         if (one.starts_with("start ")) {
           const std::size_t index = last_start_.index;

@@ -72,7 +72,7 @@ TEST(WaitingTime, IsThatOfTheRankThatCameLast) {
   times.Add(1, {{1, 0.25}}, 2);
   EXPECT_EQ(times.Waited(0), 0) << "rank 2 may have been in them";
   times.Add(2, {{2, 0.5}}, 2);
-  // Rank 2 spent too little time in call 1 to report that call, and so did rank 1 in call 2.
+  // Rank 2 spent too little time in call 1 to report it, and rank 1 too little in call 2.
   EXPECT_DOUBLE_EQ(times.Waited(0), 0.75);
   EXPECT_DOUBLE_EQ(times.Waited(1), 0.25);
   EXPECT_DOUBLE_EQ(times.MadeWait(2), 0.5);
@@ -167,7 +167,7 @@ class Hangs : public testing::Test {
   }
 
   /// Lets `how_long` seconds pass and collects the findings. Workers in `silent` provide neither samples nor
-  /// reports, workers in `untold` provide samples only. Workers in `idle` use only idle_cores_ cores, and
+  /// reports; workers in `untold` provide samples only. Workers in `idle` use only idle_cores_ cores, and
   /// workers in printing_ print lines.
   using Some = std::vector<std::size_t>;
   void Pass(int how_long, const Some& silent = {}, const Some& idle = {}, const Some& untold = {}) {
@@ -283,7 +283,7 @@ TEST_F(Hangs, WhatAWorkerDidBeforeTheOthersWaitedIsNotWhatItDoes) {
   watch_ = HangWatch(seconds(4), kInterval);
   Pass(10);
   BeginWait(8);
-  now_ += seconds(3);  // the latest sample is older than the wait
+  now_ += seconds(3);  // no sample has been taken since the wait began
   for (auto& worker : workers_) worker->reported = now_;
   const auto found = watch_.Look(workers_, {}, now_);
   ASSERT_THAT(found, SizeIs(1));
@@ -358,7 +358,7 @@ TEST_F(Hangs, ARoundThatHasEndedIsNoHangInTheSameSecond) {
   Pass(55, {}, {0, 1, 2});
   now_ += seconds(4);
   for (auto& worker : workers_) worker->reported = now_;
-  round_ended_ = now_;  // after the reported calls began
+  round_ended_ = now_;  // the round ended after the reported calls began
   EXPECT_THAT(watch_.Look(workers_, round_ended_, now_), IsEmpty());
   // A round that ended shortly after the call began is the previous round, so this is a hang.
   round_ended_ = workers_[0]->call_since + std::chrono::milliseconds(300);
@@ -546,7 +546,7 @@ TEST_F(Monitored, AWorkerIsNotSaidToBeStoppedByTheDebuggerThatShowsItsStack) {
   const auto found = pass(300);
   ASSERT_THAT(found, SizeIs(1));
   EXPECT_THAT(found[0].text, HasSubstr("worker 1 (rank 2, host n1, pid 101) has been stopped by a debugger"));
-  // A worker that was stopped by a signal stays stopped while its stack is read.
+  // A worker that was stopped by a signal stays stopped while its stack is read, and is not reported again.
   EXPECT_THAT(pass(300, 'T'), SizeIs(testing::Ge(1)));
   monitor_->Dumped(1, true);
   EXPECT_THAT(pass(30), IsEmpty());
@@ -614,7 +614,7 @@ TEST_F(Monitored, ReportedRoundsWithoutMetricsGoWithPrintedEvaluations) {
   for (int round = 0; round < 10; ++round) {
     now_ += seconds(2);
     monitor_->Printed(fmt::format("[{}]\ttrain-auc:0.9", round), now_);
-    // Reports count rounds from 1 and follow the printed lines.
+    // Reports count rounds from 1. Here, the report of a round follows the printed line of the next round.
     if (round == 0) continue;
     report.progress = wire::ReportedProgress{round, 50, {}};
     monitor_->Reported(report, now_);

@@ -1,4 +1,4 @@
-// The latest lines of each process.
+// The latest output lines of each process.
 #include "submit/monitor/output_history.h"
 
 #include <gtest/gtest.h>

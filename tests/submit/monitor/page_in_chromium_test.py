@@ -21,7 +21,7 @@ from watching_test import JOB, Served, keep_job
 DESKTOP = (1280, 1000)
 PHONE = (360, 740)
 RUNNING = "document.querySelectorAll('.cell.running').length >= {}"
-# A script that returns the elements that extend beyond the page's right edge, except those in scrollable parts.
+# A script that returns the elements that extend beyond the page's right edge, except those that are hidden or in scrollable parts.
 TOO_WIDE = ("[...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > innerWidth + 1 &&"
             " !e.closest('#command, .scroll, #topology, .unseen, .skip')).map(e => e.tagName + ' ' + e.id + ' ' + e.className)")
 # A script that returns the lowest contrast ratio (as in WCAG) between text and its background, and the element with that text.
@@ -73,7 +73,8 @@ class PageTest(unittest.TestCase):
         cls.context.__exit__(None, None, None)
 
     def open(self, *arguments, size=DESKTOP, dark=False, at=62, **settings):
-        """Opens the page of a job that began `at` seconds ago and waits until its workers are drawn. Returns the server and the page."""
+        """Opens the page of a job that began `at` seconds ago and waits until at least 6 running workers are drawn. Returns the server and
+        the page."""
         served = Served("--at", str(at), *arguments, **settings)
         self.addCleanup(served.close)
         page = self.browser.new_page()
@@ -134,7 +135,7 @@ class PageTest(unittest.TestCase):
         page.value("document.querySelector('.cell[data-i=\"2\"]').click()")
         page.wait_for("asked.includes('worker=2')")
         self.assertGreater(page.value("document.querySelectorAll('.line').length"), 20, "what was read stays")
-        served.end()  # the server sends the latest state at the end
+        served.end()  # the last event from the server contains the latest lines
         page.wait_for("document.querySelector('.line') && [...document.querySelectorAll('.line .who')].every(who => who.textContent === '2')")
 
     def test_it_opens_from_a_link_on_another_site(self):
@@ -191,7 +192,7 @@ class PageTest(unittest.TestCase):
         viewer.value("document.querySelector('.cell[data-i=\"2\"]').click()")
         for name in ("cancel", "view-link", "jobs", "stack", "compare-label"):
             self.assertFalse(viewer.value(f"document.getElementById('{name}').checkVisibility()"), name)
-        complaints = [one for one in viewer.complaints if "/jobs" not in one]  # the browser reports the refused request
+        complaints = [one for one in viewer.complaints if "/jobs" not in one]  # the browser reports that /jobs was refused
         self.assertEqual(complaints, [])
 
     def test_other_jobs_are_listed_opened_and_compared(self):

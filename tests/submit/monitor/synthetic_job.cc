@@ -14,7 +14,7 @@ constexpr double kReadingSeconds = 6;
 constexpr double kStuckFrom = 60;
 constexpr double kStuckUntil = 90;
 
-/// A pseudo-random number from 0 to 1, determined by `seed`.
+/// A pseudo-random number in [0, 1), determined by `seed`.
 double Noise(std::uint64_t seed) {
   seed = (seed + 0x9e3779b97f4a7c15U) * 0xbf58476d1ce4e5b9U;
   seed = (seed ^ (seed >> 27)) * 0x94d049bb133111ebU;

@@ -1,5 +1,5 @@
-"""Monitoring of real jobs, whose workers use Warren's engine or stock XGBoost: the live line, hanging workers, ranks that make the others
-wait, the timeline, metrics, the kept page, the history."""
+"""Monitoring of real jobs, whose workers use Warren's engine, stock XGBoost, or neither: the live line, hanging workers, ranks that make
+the others wait, the timeline, metrics, the kept page, the history."""
 
 import fcntl
 import json
@@ -43,7 +43,7 @@ class Watched(SubmitCase):
 
 class Terminal(Watched):
     def on_terminal(self, *words, columns=150):
-        """Returns everything that dmlc-submit draws, split into redrawn lines, and its exit code."""
+        """Runs dmlc-submit on a terminal. Returns its output, split at newlines and where the live line is erased, and its exit code."""
         leader, follower = pty.openpty()
         fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 30, columns, 0, 0))
         process = self.start(*words, environment={"TERM": "xterm"}, stdout=follower, stderr=follower)
@@ -297,7 +297,7 @@ class Afterwards(Watched):
         calls = {rank: sorted((event["ts"], event["dur"]) for event in events if event["ph"] == "X" and event["pid"] == rank)
                  for rank in range(3)}
         self.assertEqual([len(calls[rank]) for rank in range(3)], [21] * 3, "no call is lost at the end")
-        # No rank leaves a call before the last one has entered it, within the error of the clocks.
+        # No rank leaves a call before the last rank has entered it, within the error of the clocks.
         for number in range(21):
             came = max(calls[rank][number][0] for rank in range(3))
             left = min(sum(calls[rank][number]) for rank in range(3))

@@ -1,4 +1,4 @@
-"""A worker with Warren's engine for watched_job_test.py. Usage: python watched_worker.py WHAT ..."""
+"""A worker with Warren's engine for watched_job_test.py and traces_test.py. Usage: python watched_worker.py WHAT ..."""
 
 import os
 import pathlib

@@ -195,7 +195,7 @@ class WatchingTest(unittest.TestCase):
             slow.connect(("127.0.0.1", served.port))
             slow.sendall(f"GET /events HTTP/1.1\r\nHost: localhost\r\nCookie: {served.cookie['Cookie']}\r\n\r\n".encode())
             others = served.events()
-            seen = [next(others)[1]["job"]["seconds"] for _ in range(4)]  # the others still get each second's state
+            seen = [next(others)[1]["job"]["seconds"] for _ in range(4)]  # another reader still gets each change
             slow.settimeout(LIMIT_S)
             stream = slow.makefile("rb")
             ages = []
@@ -209,7 +209,7 @@ class WatchingTest(unittest.TestCase):
         self.assertGreaterEqual(ages[1], seen[3])
 
     def silent(self, served, count, sent=b""):
-        """Opens `count` connections, all of which are accepted. They send `sent` and nothing more."""
+        """Opens `count` connections, which send `sent` and nothing more."""
         many = [socket.create_connection(("127.0.0.1", served.port), LIMIT_S) for _ in range(count)]
         for one in many:
             self.addCleanup(one.close)
@@ -355,7 +355,7 @@ class WatchingTest(unittest.TestCase):
                 process.wait()
 
     def query(self, port, expression):
-        """Waits until the expression has a value. Returns the value."""
+        """Waits until Prometheus has a result for the expression. Returns the result."""
         end = time.monotonic() + LIMIT_S
         found = None
         while time.monotonic() < end:

@@ -1,5 +1,5 @@
-// The job's web server, in cases that are hard to test from its clients.
-// tests/submit/monitor/watching_test.py tests the rest.
+// The job's web server, with its file reader and its choice of connections to close, in cases that are hard
+// to test from clients. watching_test.py tests the rest.
 #include "submit/monitor/web_server.h"
 
 #include <fmt/format.h>

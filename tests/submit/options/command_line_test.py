@@ -44,7 +44,7 @@ class CommandLine(SubmitCase):
         self.assertEqual(self.submit("--num-workers", 1, "true", environment={"DMLC_SUBMIT_CLUSTER": ""}).err, "")
 
     def test_workers_share_the_cores_and_that_is_said_in_one_line(self):
-        cores = len(os.sched_getaffinity(0))  # this test ignores container quotas
+        cores = len(os.sched_getaffinity(0))  # assumes that no CPU quota of a container allows fewer
         share = max(1, cores // 3)
         show = ["sh", "-c", "echo threads=$OMP_NUM_THREADS"]
         process = self.submit("--num-workers", 3, *show)

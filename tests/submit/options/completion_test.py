@@ -64,7 +64,7 @@ class Completion(unittest.TestCase):
                                                                                                              ["hosts.txt"])):
             with self.subTest(line=line):
                 found = shell_completion.bash(script, "_dmlc_submit", line, self.directory)
-                if line.endswith(("hostnam", "-- hos")):  # other programs are on PATH, too
+                if line.endswith(("hostnam", "-- hos")):  # programs on PATH may match, too
                     self.assertTrue(set(found) & set(expected), found)
                 else:
                     self.assertEqual(found, expected)

@@ -1,5 +1,5 @@
-// Job files: their contents, their combination with the command line, and that a saved job file yields the
-// same options again.
+// Job files: their contents, their combination with the command line, and their schema. A saved job file
+// must yield the same options again.
 #include "submit/options/job_file.h"
 
 #include <gmock/gmock.h>
@@ -34,7 +34,7 @@ class JobFileTest : public testing::Test {
   }
   ~JobFileTest() override { unsetenv("DMLC_SUBMIT_CLUSTER"); }
 
-  /// The options of a command line with `--job job.yaml` before `words`.
+  /// The options of a command line with `--job job.yaml` before `words`. `file`: the contents of job.yaml.
   static Options With(const std::string& file, std::vector<std::string> words = {}) {
     words.insert(words.begin(), {"--job", "job.yaml"});
     return ParseOptions(AllOptions(), words, [&](const std::string& path) {
@@ -47,7 +47,7 @@ class JobFileTest : public testing::Test {
     return ParseOptions(AllOptions(), words, nullptr);
   }
 
-  /// The error message for this job file; empty if it is valid.
+  /// The error message for a job file with these contents; empty if it is valid.
   static std::string Error(const std::string& file, const std::vector<std::string>& words = {}) {
     try {
       With(file, words);
@@ -399,7 +399,7 @@ TEST_F(JobFileTest, SchemaOfTheDocumentationIsWhatTheTableSays) {
 
 TEST_F(JobFileTest, SchemaHasTheOptionsThatJobFilesMayContain) {
   const auto properties = nlohmann::json::parse(HelpSchema(AllOptions())).at("properties");
-  std::size_t count = 1;  // the command
+  std::size_t count = 1;  // for the command
   for (const Option& option : AllOptions().rows()) {
     EXPECT_NE(properties.contains(option.name.substr(2)), option.only_on_command_line) << option.name;
     count += option.only_on_command_line ? 0 : 1;

@@ -38,7 +38,7 @@ command: [echo, 1, true, a b]
     "lists": "num-workers: 1\ndashboard: true\nenv: [A=1, PATH]\nfiles: [hosts]\ncommand: sh -c 'echo $A'\n",
     "an anchor": "num-workers: &n 1\nworker-cores: *n\ncommand: 'true'\n",
 }
-#: Invalid job files, each with its position (line and column) and the beginning of its error message.
+#: Invalid job files, each with the position of the error (line and column) and the beginning of the error message.
 INVALID = {
     "num_worker: 1\ncommand: 'true'\n": ":1:1: num_worker: there is no such option; did you mean num-workers?",
     "num-workers: four\ncommand: 'true'\n": ":1:14: num-workers: 'four' is not a whole number",

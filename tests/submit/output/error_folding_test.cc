@@ -154,7 +154,7 @@ TEST(ErrorFolding, WhoeverIsFoundToBeTheFirstInTheEndIsShown) {
 TEST(ErrorFolding, AFirstWithoutWordsIsKnownAllTheSame) {
   Folding job;
   job.Say(0, kEcho);
-  const FoldedErrors folded = job.folding.Fold(1);  // worker 1 ended without output, e.g. by a signal
+  const FoldedErrors folded = job.folding.Fold(1);  // worker 1 ended without output, e.g. because of a signal
   EXPECT_FALSE(folded.has_words);
   EXPECT_EQ(Describe(folded, 4, "workers", Label),
             "[0] failed as a consequence (--show-all-errors shows their output)");

@@ -1,4 +1,4 @@
-// Log folders: creating them, locking them, and moving away the logs of an earlier job.
+// Log folders: creating them, locking them, moving away the logs of an earlier job, and links named by rank.
 #include "submit/output/log_folder.h"
 
 #include <gmock/gmock.h>
@@ -59,7 +59,7 @@ TEST_F(LogFolder, KeepsTheFilesOfTheJobBeforeAndOfNoOther) {
   (void)BeginLogFolder(folder_);
   EXPECT_THAT(Names(), ElementsAre("earlier"));
   EXPECT_THAT(Names("earlier"), ElementsAre("tracker.log", "worker-0.log", "worker-1.log", "worker-1.stack"));
-  (void)BeginLogFolder(folder_);  // a job that wrote no logs does not replace them
+  (void)BeginLogFolder(folder_);  // the last job wrote no logs, so the earlier ones stay
   EXPECT_EQ(Names("earlier").size(), 4U);
   Make("worker-0.log");
   Make("earlier/mine");

@@ -1,4 +1,4 @@
-"""The output of the processes: prefixes, pieces, logs, terminals, slow and vanished readers."""
+"""The output of the processes: prefixes, lines in pieces, logs, terminals, and readers that are slow or gone."""
 
 import fcntl
 import os
@@ -32,7 +32,7 @@ class Output(SubmitCase):
         code = f"import sys; sys.stdout.buffer.write({data!r})"
         process = self.start("--num-workers", 1, *python(code))
         out, _ = process.communicate(timeout=LIMIT_S)
-        drawn = re.sub(rb"\r(?!\n)", b"\r[0] ", data)  # a carriage return begins a new drawing, which has the prefix again
+        drawn = re.sub(rb"\r(?!\n)", b"\r[0] ", data)  # after a carriage return, the line is drawn again, with the prefix
         self.assertEqual(out, b"".join(b"[0] " + line + b"\n" for line in drawn.split(b"\n")[:-1]))
 
     #: Defines step(), which prints `text` and waits until the file `name` exists.
@@ -42,7 +42,7 @@ class Output(SubmitCase):
              "    while not pathlib.Path(name).exists(): time.sleep(0.01)\n")
 
     def job_in_steps(self, code, *options, **settings):
-        """Starts a job that runs a Python program, without PYTHONUNBUFFERED, which the environment of tests has but that of users does not."""
+        """Starts a job that runs STEPS and `code` in Python. Leaves out PYTHONUNBUFFERED, which users usually do not set."""
         self.file("steps.py").write_text(self.STEPS + code)
         environment = {name: value for name, value in self.environment().items() if name != b"PYTHONUNBUFFERED"}
         process = subprocess.Popen([PROGRAM, "--cluster", "local", "--num-workers", "1", *options, "/usr/bin/python3", "steps.py"],
@@ -139,7 +139,7 @@ class Output(SubmitCase):
         self.assertEqual(rest.count(b"\n[0] "), rest.count(b"\n") - 1)
 
     def blocked(self, process):
-        """Whether a worker of this dmlc-submit is blocked in a write to its pipe."""
+        """Whether a worker of this dmlc-submit seems to be blocked in a write to its pipe."""
         children = [p for p in self.marked() if p != process.pid]
         states = [pathlib.Path(f"/proc/{pid}/wchan").read_text() for pid in children]
         if any("pipe_write" in state for state in states):
@@ -275,7 +275,7 @@ class Output(SubmitCase):
         """Runs dmlc-submit on a terminal. Returns all output to the terminal, and the exit code."""
         master, slave = os.openpty()
         attributes = termios.tcgetattr(slave)
-        attributes[1] &= ~termios.OPOST  # newlines are not translated
+        attributes[1] &= ~termios.OPOST  # newlines stay untranslated
         termios.tcsetattr(slave, termios.TCSANOW, attributes)
         process = self.start(*words, stdout=slave, stderr=slave, environment={"TERM": "xterm", **(environment or {})})
         os.close(slave)
@@ -312,7 +312,7 @@ class Output(SubmitCase):
         self.assertEqual(code, 0, shown)
         self.assertRegex(shown, r"dmlc-submit: \[=+ +\] 1 of 3 workers connected\r")
         self.assertRegex(shown, r"(?:\n|\x1b\[J)dmlc-submit: all 3 workers are up \(\d+\.\d s\)\n")
-        # Once the control sequences that redraw the bar are removed, every line stands alone.
+        # If newlines replace the control sequences that redraw the bar, every line of output stands alone.
         bare = shown.replace("\r\x1b[J", "\n")
         self.assertEqual(sum(line.endswith("] before") or line.endswith("m before") for line in bare.splitlines()), 3)
         process = self.submit("--num-workers", 3, "/usr/bin/python3", "worker.py")

@@ -1,4 +1,4 @@
-// The line below the output on a terminal: what is written, and when.
+// The status line below the output on a terminal: the characters written for it, and when they are written.
 #include "submit/output/status_line.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The cores that processes are bound to, on simulated machines.
+// The choice of cores for processes on simulated machines, and reading the cores of a host.
 #include "submit/process/binding.h"
 
 #include <gmock/gmock.h>
@@ -108,7 +108,7 @@ TEST(BindToCores, OnlyWhatIsAllowedIsGivenAway) {
   host.allowed = {1, 3, 4, 6, 7};
   EXPECT_THAT(Cores(host, {.workers = 2, .threads = 2}), ElementsAre("1,3", "4,6"));
   host = Machine(1, 4, 2);
-  host.allowed = {1, 4, 5};  // half of the first physical core, the whole second
+  host.allowed = {1, 4, 5};  // one thread of the first physical core, both threads of the second
   EXPECT_THAT(Cores(host, {.workers = 1, .threads = 3}), ElementsAre("1,4-5"));
 }
 

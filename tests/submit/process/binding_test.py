@@ -14,7 +14,7 @@ TOO_FEW = "fewer workers or fewer threads (--worker-cores) would fit"
 
 
 def one_numa_node():
-    """Whether this machine has a single NUMA node."""
+    """Whether this machine lists at most one NUMA node."""
     nodes = [name for name in os.listdir("/sys/devices/system/node") if re.fullmatch(r"node\d+", name)] \
         if os.path.isdir("/sys/devices/system/node") else []  # fmt: skip
     return len(nodes) < 2
@@ -34,7 +34,7 @@ class Binding(SubmitCase):
         self.assertFalse(cores[0] & cores[1], found)
         self.assertLessEqual(cores[0] | cores[1], set(ALLOWED))
         for _, one, threads in found:
-            self.assertGreaterEqual(len(one), int(threads))  # more if whole physical cores require it
+            self.assertGreaterEqual(len(one), int(threads))  # more if the worker gets whole physical cores
             self.assertEqual(int(threads), len(ALLOWED) // 2)
 
     @unittest.skipIf(len(ALLOWED) < 2, "needs two cores")
@@ -119,7 +119,7 @@ class Binding(SubmitCase):
 
 
 class ScriptOfAnotherHost(SubmitCase):
-    """The script that dmlc-submit would give to ssh, run by a shell on this machine. The test plays the part of dmlc-submit."""
+    """The script that dmlc-submit would give to ssh, run by a shell on this machine. The test acts as dmlc-submit."""
 
     def script(self, *words):
         """The script that --dry-run shows for the only worker."""
@@ -133,7 +133,8 @@ class ScriptOfAnotherHost(SubmitCase):
         self.file("hosts").write_text("n0\n")
 
     def begin(self, shell, script, **environment):
-        """Starts the script and waits for its message, which lists the host's cores. Returns the process and its standard error so far."""
+        """Starts the script and waits for its first message, which lists the host's cores if the process is to be bound. Returns the
+        process and its standard error so far."""
         process = self.note(subprocess.Popen([shell], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                              cwd=self.directory, env=self.environment(environment)))  # fmt: skip
         self.addCleanup(process.stdin.close)
@@ -142,7 +143,7 @@ class ScriptOfAnotherHost(SubmitCase):
         return process, self.wait_for_text(process.stderr, "\036\n")
 
     def end_of(self, process, answer):
-        """Answers the script's message and waits for the script to exit. Returns its standard output and standard error."""
+        """Answers the script's message and waits for the script to exit. Returns its standard output and the rest of its standard error."""
         process.stdin.write(answer.encode())
         process.stdin.flush()
         process.wait(timeout=LIMIT_S)

@@ -1,4 +1,4 @@
-// Finding the command's file, and quoting for a shell.
+// Finding a command's file, quoting and splitting words for a shell, and naming commands.
 #include "submit/process/command.h"
 
 #include <gmock/gmock.h>

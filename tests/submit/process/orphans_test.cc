@@ -1,4 +1,4 @@
-// Finding processes that have left their process group, while others start and end.
+// Finding processes that have left their process group but not their session, while others start and end.
 #include "submit/process/orphans.h"
 
 #include <gtest/gtest.h>

@@ -38,7 +38,7 @@ class Samples(SubmitCase):
 
 class Stacks(SubmitCase):
     def stacks(self, command, text, **settings):
-        """Starts a job of one worker and requests its stacks. Returns dmlc-submit's process and its output up to `text`."""
+        """Starts a job of one worker and requests its stacks. Returns dmlc-submit's process and its standard error up to `text`."""
         process = self.start("--num-workers", 1, "--no-tracker", *command, **settings)
         self.wait_for_files("ready")
         process.send_signal(signal.SIGUSR2)

@@ -29,7 +29,7 @@ class JobTraceTest : public testing::Test {
   static TracedProcess Worker(std::size_t index) {
     return {index, fmt::format("worker {}", index), static_cast<int>(index), "n1"};
   }
-  /// Takes the spans that have ended. Returns their names in order.
+  /// Moves the spans that have ended to all_. Returns their names in order.
   std::vector<std::string> Take() {
     std::vector<std::string> names;
     for (Span& span : trace_.TakeEnded()) {
@@ -114,7 +114,7 @@ TEST_F(JobTraceTest, MetricsOfARoundThatComeOneByOneAreOfOneSpan) {
   trace_.Evaluated(1, 0, {{"a", 1.0}}, true, now_);
   Pass(1);
   trace_.Evaluated(1, 0, {{"a", 1.0}, {"b", 2.0}}, false, now_);
-  trace_.Evaluated(1, 0, {{"a", 3.0}}, true, now_);  // training that begins again
+  trace_.Evaluated(1, 0, {{"a", 3.0}}, true, now_);  // another training begins
   trace_.Finished(0, "", std::nullopt, now_);
   EXPECT_THAT(Take(), ElementsAre("start", "join", "round", "round", "attempt", "train.py"));
   EXPECT_EQ(ValueOf(all_[2].attributes, "warren.metric.b"), AttributeValue(2.0));

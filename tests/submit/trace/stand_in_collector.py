@@ -121,8 +121,8 @@ print(sum(len(some.spans) for all in request.resource_spans for some in all.scop
 
 
 def python_with_opentelemetry():
-    """Returns the Python interpreter of a virtual environment with opentelemetry-proto. Creates it in the build directory if needed. Returns None if
-    that fails."""
+    """Returns the Python interpreter of a virtual environment with opentelemetry-proto. Creates the environment in the build directory if
+    needed. Returns None if that fails."""
     place = BIN.parent / "interop" / "opentelemetry"
     if not (place / "ready").exists():
         for command in ([sys.executable, "-m", "venv", place], [place / "bin/pip", "install", "--quiet", "opentelemetry-proto"]):
@@ -133,8 +133,8 @@ def python_with_opentelemetry():
 
 
 def number_of_spans(python, body):
-    """Parses a request by OTLP's own definitions, which allow no unknown fields. Returns the number of spans. Raises AssertionError if the
-    request or a span is invalid."""
+    """Parses a request according to OTLP's own definitions; unknown fields are errors. Returns the number of spans. Raises AssertionError
+    if the request or a span is invalid."""
     request = json.loads(body)
     # IDs are hexadecimal in OTLP's JSON, but base64 in protobuf's JSON.
     for span in (span for all in request["resourceSpans"] for some in all["scopeSpans"] for span in some["spans"]):

@@ -46,7 +46,7 @@ class Traced(SubmitCase):
         return self.submit(*words, environment={"OTEL_EXPORTER_OTLP_ENDPOINT": url, **(environment or {})})
 
     def one(self, spans, name, **wanted):
-        """The only span with this name and these attributes."""
+        """The only span with this name and these attributes, which are given by the last component of their names."""
         found = [span for span in spans if span.name == name and wanted.items() <= {k.rpartition(".")[2]: v for k, v in span.attributes.items()}.items()]
         self.assertEqual(len(found), 1, (name, wanted, spans))
         return found[0]
@@ -83,7 +83,7 @@ class Jobs(Traced):
         rounds = [span for span in spans if span.name == "round" and span.parent == second.id]
         self.assertEqual([span.attributes["warren.round"] for span in rounds], [0, 1, 2])
         self.assertEqual(rounds[1].attributes["warren.metric.train-rmse"], 0.5)
-        # Programs can make their own spans children of the span of their attempt.
+        # With these variables, programs can make their own spans children of their attempt's span.
         said = {tuple(line.split(" ")[-4:]) for line in job.out.splitlines() if "traceparent" in line}
         self.assertEqual(said, {("traceparent", str(i), f"00-{root.trace}-{span.id}-01", "vendor=1") for i, span in enumerate((first, second))})
         path, headers, _ = collector.requests[0]
@@ -193,7 +193,7 @@ class Failures(Traced):
     def test_an_endpoint_that_refuses_connections(self):
         with silent_server() as url:
             pass
-        # At the end of the job, there is no second try, which would follow only a second later.
+        # After the end of the job, a refused connection is not tried again. A second try would come a second later, after this limit.
         job = self.traced(url, "--num-workers", 2, "true", environment={"OTEL_BSP_EXPORT_TIMEOUT": "900"})
         self.check(job, url, "Connection refused")
 
@@ -221,7 +221,8 @@ class Failures(Traced):
             took = time.monotonic() - began
             self.check(job, url, "within 0.7 s after the end of the job")
             self.assertGreater(took, 0.7)
-            # Without the bound, the request would take its 10 s. (Starting and ending a job may take seconds on a busy machine.)
+            # Without the bound, the wait would last for the request's own limit, 10 s. (Starting and ending a job may take seconds on a
+            # busy machine.)
             self.assertLess(took, 9)
 
     def test_a_request_has_a_limit_of_its_own(self):

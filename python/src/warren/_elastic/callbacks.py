@@ -6,8 +6,8 @@ import numpy as np
 
 
 class Stateful:
-    """A callback whose state is passed on to other workers: the ElasticCallback of warren.lightgbm, and a base of the one of
-    warren.xgboost."""
+    """A callback whose state is passed on to other workers. It is warren.lightgbm.ElasticCallback, and a base of
+    warren.xgboost.ElasticCallback."""
 
     def save(self) -> Any:
         """Returns the state."""
@@ -33,12 +33,12 @@ class Callbacks:
         self.parameters: Dict[str, Any] = {}
 
     def state(self) -> State:
-        """The current state."""
+        """Returns the current states of the callbacks."""
         return [(name_of(one), _state(one)) for one in self.with_states()], dict(self.parameters)
 
     def restore(self, state: State) -> None:
-        """Sets the state. A checkpoint may come from a run with different callbacks, if these only display something: a callback without a
-        saved state keeps its own, and a saved state without a callback is ignored."""
+        """Sets the states of the callbacks. A checkpoint may come from a run with different callbacks, if these only display something: a
+        callback without a saved state keeps its own, and a saved state without a callback is ignored."""
         states, self.parameters = [tuple(one) for one in state[0]], dict(state[1])
         for one in self.with_states():
             place = next((number for number, (name, _) in enumerate(states) if name == name_of(one)), None)

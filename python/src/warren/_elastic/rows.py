@@ -12,7 +12,8 @@ from warren.data._columnar.source import Source
 from warren.data._peers import Peers
 from warren.data._table import Table
 
-#: The number of shares of a data set for each worker that the job may have, so that a lost worker's rows can be distributed evenly.
+#: The number of shares of a data set for each of the job's maximum number of workers. With several shares, a lost worker's rows can be
+#: distributed evenly.
 _SHARES_PER_WORKER = 16
 
 
@@ -43,7 +44,7 @@ class Files:
             self._converter = _converter.Converter(self._source, categories)
 
     def files(self) -> List[Tuple[str, int, int]]:
-        """The files' names, sizes and modification times (in ns; 0 for files in object stores)."""
+        """Returns the files' names, sizes and modification times (in ns; 0 for files that are not on a disk of this host)."""
         if self._source is not None:
             found = self._source.files
         else:
@@ -54,8 +55,8 @@ class Files:
         return [(one.uri, one.size, _changed(one.uri)) for one in found]
 
     def require_unchanged(self, files: Sequence[Tuple[str, int, int]], of_this_host: bool) -> None:
-        """Raises ValueError if the files have changed since `files` was listed: old and new rows would be mixed. `of_this_host`: whether
-        `files` was listed on this host; otherwise, modification times are not compared."""
+        """Raises ValueError if the files have changed since `files` was listed, since old and new rows would be mixed. `of_this_host`:
+        whether `files` was listed on this host; otherwise, modification times are not compared."""
         for (name, size, changed), (_, other_size, other_changed) in zip(self.files(), files):
             if size != other_size or (of_this_host and changed != other_changed):
                 raise ValueError(f"{name} has changed since the training began, and a worker was to read it anew: start the job again")
@@ -88,7 +89,7 @@ class Files:
 def _changed(name: str) -> int:
     try:
         return os.stat(_files.on_disk(name) or name).st_mtime_ns
-    except OSError:  # in a store
+    except OSError:  # the file is in a store
         return 0
 
 

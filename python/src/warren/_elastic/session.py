@@ -12,7 +12,7 @@ from warren.data._peers import Peers
 
 #: The time to wait for the tracker's report that another worker was lost: after a failed collective call, and after another error.
 _PATIENCE_S, _SHORT_PATIENCE_S = 5.0, 0.5
-#: The beginning of the error message of a collective call of Warren's engine.
+#: Matches the beginning of the error message of a collective call of Warren's engine.
 _OF_ENGINE = re.compile(r"rank \d+: Warren\w+: ")
 #: Matches the messages of the libraries and of Warren's engine about a broken connection between workers, or a host that does not answer.
 _OF_LINKS = re.compile(r"loop\.cc|channel|Encountered EOF|[Ss]ocket|Connection (reset|refused|timed out)|Broken pipe|closed the connection|"
@@ -41,7 +41,8 @@ class Library(NamedTuple):
 
 
 class Change(Exception):
-    """Raised on all members of the generation, which leave it together: another worker is waiting, or a member has been asked to end."""
+    """Raised on all members of a generation, which then leave it together, because another worker is waiting, or a member was lost or has
+    been requested to end."""
 
 
 class Session:
@@ -51,7 +52,7 @@ class Session:
         self._library = library
         self._end = EndRequest()
         self._end.may_wait = True
-        self._broken_links = 0  # since the last round
+        self._broken_links = 0  # the number of broken connections since the last round
         self._end.begin()
         self._membership = Membership(library.package)
         #: The results of the job's training runs, as far as this process has them: tuples returned by `run` (see `trained`).
@@ -93,7 +94,7 @@ class Session:
             raise SystemExit(0) from None
 
     def _next_generation(self) -> None:
-        """Joins the next generation. Raises JobIsOver, or SystemExit if this process has been asked to end."""
+        """Joins the next generation. Raises JobIsOver, or SystemExit if this process has been requested to end."""
         while True:
             generation = self._membership.next_generation(lambda: not self._end.is_there)
             if self._end.is_there:
@@ -122,8 +123,8 @@ class Session:
         sys.stderr.write(f"warren: a connection between workers broke, so they meet again ({words[-1] if words else ''})\n")
 
     def at_boundary(self, peers: Peers, stops: bool) -> bool:
-        """A collective call between two rounds. Returns whether any member stops the training. If none does, raises Change on all members if
-        another worker is waiting, or a member has been asked to end."""
+        """A collective call between two rounds. Returns whether any member stops the training. If none does, raises Change on all members
+        if another worker is waiting, or if a member was lost or has been requested to end."""
         wants = self._membership.wants_change() or self._end.is_there
         one_wants, one_stops = peers.greatest(np.array([wants, stops], np.uint64))
         if one_wants and not one_stops:
@@ -136,7 +137,7 @@ class Session:
 
     def _recovering(self, work: Callable[[], Any]) -> Any:
         """Returns the result of `work`, which is called again in the next generation after a loss or a change. Other errors are raised. If
-        this process is asked to end, it does so at the next change."""
+        this process is requested to end, it ends at the next change."""
         self._end.may_wait = True
         while True:
             try:
@@ -210,7 +211,8 @@ class Session:
                 self._broken_links += 1
                 if self._has_finished or self._broken_links > _MOST_BROKEN_LINKS:
                     raise
-                # Another worker may already know that all workers got here before this one was lost. Give it time to report that the job is done.
+                # All workers, including the lost one, may have reached this point. This waits for another worker to report that the job is
+                # done.
                 self._membership.is_known_to_end(_PATIENCE_S)
                 with contextlib.suppress(Exception):
                     self._library.leave(True)
@@ -235,8 +237,8 @@ class Session:
         self._end.close()
 
 
-_current: Optional[Session] = None  # while the program is in the communicator
-_resting: Optional[Session] = None  # when it has left it
+_current: Optional[Session] = None  # the session of a program that is in the communicator
+_resting: Optional[Session] = None  # the session of a program that has left the communicator
 
 
 def current(library: str) -> Optional[Session]:

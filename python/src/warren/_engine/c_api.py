@@ -28,7 +28,7 @@ class EnqueueOptions(ctypes.Structure):
                 ("group_size", ctypes.c_size_t)]
 
 
-#: The type of the function to which a rendezvous's `allgather` passes the records of all ranks.
+#: The type of the function that a rendezvous's `allgather` calls with the record of each rank.
 GIVE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t)
 ALLGATHER = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, GIVE, ctypes.c_void_p, ctypes.c_void_p,
                              ctypes.c_size_t, ctypes.c_void_p)
@@ -132,7 +132,8 @@ def check(result: int) -> None:
 
 
 def handle(make: Callable[..., int], *arguments: Any) -> int:
-    """Calls `make`, and returns the value that it stores through its last argument: a communicator, a handle or a coordinator."""
+    """Calls `make`, and returns the pointer that it stores through its last argument, such as a communicator or a handle. Raises
+    RuntimeError if the call fails."""
     out = ctypes.c_void_p()
     check(make(*arguments, ctypes.byref(out)))
     return out.value or 0

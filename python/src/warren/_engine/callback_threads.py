@@ -19,7 +19,7 @@ _LOOK_AGAIN_S = 0.01
 
 def _patience_s(num_running: int) -> float:
     """Returns the time that the running functions may take before another thread calls the next one. It doubles with each running function,
-    so that a program that is merely slow does not get a thread for each function."""
+    up to 64 ms, so that a program that is merely slow does not get a thread for each function."""
     return 0.001 * float(1 << min(num_running - 1, 6))
 
 
@@ -109,5 +109,5 @@ def _begin_anew() -> None:
 
 
 os.register_at_fork(after_in_child=_begin_anew)
-# A thread that is inside a C++ library when the interpreter exits would abort the process.
+# A thread that is inside a C++ library when the interpreter exits could abort the process.
 atexit.register(lambda: _threads.wait(_AT_EXIT_S))

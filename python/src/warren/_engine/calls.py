@@ -114,7 +114,8 @@ def c_sizes(counts: Sequence[int]) -> Any:
     return (ctypes.c_size_t * len(counts))(*counts)
 
 
-#: Handles that were dropped, with the arrays of their calls, until the calls have ended.
+#: Handles that the program dropped before it waited for them, with the objects that their operations use. `free_dropped` removes those that
+#: have ended.
 _dropped: List[Tuple[int, Any]] = []
 _DROPPED_LOCK = threading.Lock()
 
@@ -136,13 +137,13 @@ def _call_back(error: Optional[bytes], number: int) -> None:
     _callback_threads.call(call)
 
 
-#: The time that the interpreter waits at exit for callbacks: some belong to operations that may never end.
+#: The maximum time that the interpreter waits at exit for callbacks, since an operation may never end.
 _LAST_CALLS_S = 1.0
 
 
 def _let_callbacks_end() -> None:
-    """Waits for pending callbacks at exit. Otherwise the interpreter would terminate a thread inside a callback, and the process with it:
-    some C++ functions, such as PyTorch's, cannot be interrupted in this way."""
+    """Waits for pending callbacks at exit. Otherwise the interpreter could terminate a thread inside a callback. This would abort the
+    process if the thread is in a C++ function, such as PyTorch's, that cannot be interrupted in this way."""
     end = time.monotonic() + _LAST_CALLS_S
     while _callbacks and time.monotonic() < end:
         time.sleep(0.001)
@@ -183,7 +184,8 @@ class Handle(Generic[T]):
         self._lock = threading.Lock()
 
     def wait(self) -> T:
-        """Returns the result once the operation has ended. Raises RuntimeError if it failed."""
+        """Returns the result once the operation has ended. Raises RuntimeError if it failed, or the error raised in a user-defined
+        reduction."""
         with self._lock:
             handle, self._handle = self._handle, None
             if handle is not None:
@@ -203,7 +205,7 @@ class Handle(Generic[T]):
     def done(self) -> bool:
         """Whether the operation has ended, successfully or not."""
         if not self._lock.acquire(blocking=False):
-            return False  # another thread is waiting for the operation
+            return False  # another thread is using the handle, probably to wait for the operation
         try:
             return self._handle is None or _has_ended(self._handle)
         finally:
@@ -212,8 +214,8 @@ class Handle(Generic[T]):
     def when_done(self, function: Callable[[Optional[str]], None]) -> None:
         """Calls function(error) once the operation has ended; `error` is the operation's error message or None. The function runs on a
         thread that carries out no operations, so it may start operations and wait for them. Functions are called in the order in which
-        their operations end, unless one of them takes long or waits. A handle takes at most one function, and only before `wait`. Raises
-        ValueError if `wait` was called before."""
+        their operations end, unless one of them takes long or waits. Raises ValueError if `wait` was called before, and RuntimeError if the
+        handle already has a function."""
         with self._lock:
             if self._handle is None:
                 raise ValueError("wait was already called on this handle")
@@ -233,7 +235,8 @@ class Handle(Generic[T]):
 
 
 def wait_all(handles: Iterable[Handle[Any]]) -> List[Any]:
-    """Waits for all operations and returns their results. Raises the first error, once all have ended."""
+    """Waits for all operations and returns their results. If some failed, raises the error of the first of these handles, once all have
+    ended."""
     results, first = [], None
     for handle in handles:
         try:
@@ -299,8 +302,8 @@ class DeviceCall(Call[T]):
         raise TypeError(f"'{name}' is an array on a GPU; named operations take arrays in host memory")
 
 
-#: The types of warren/c_api.h that correspond to the element types of rabit/device.h, in their order. The last of those, the 8-bit floats,
-#: have no counterpart.
+#: The type in warren/c_api.h for each RabitDeviceType (rabit/device.h), by its number. The last of those, the 8-bit floats, have no
+#: counterpart.
 _DEVICE_TYPES = (*range(6), _c.TYPES["float16"], _c.TYPES["float32"], _c.TYPES["float64"], _c.TYPES["bfloat16"])
 
 
@@ -314,7 +317,8 @@ def on_device(data: Any, stream: Any, what: str) -> bool:
 
 
 def device_arrays(what: str, stream: Any, *arrays: Any) -> Tuple[List[Any], int, Any]:
-    """Returns the arrays, their common type, and the stream's address."""
+    """Returns the arrays, the number of their common type in warren/c_api.h, and the stream's address. Raises TypeError if the types differ
+    or are not supported."""
     on = stream_address(stream)
     found = [array_of(array, on) for array in arrays]
     if any(array.type != found[0].type for array in found):

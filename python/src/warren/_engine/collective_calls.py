@@ -21,7 +21,7 @@ class CollectiveCalls:
         self.comm, self.rank, self.size = comm, rank, size
 
     def end(self) -> None:
-        """To be called when the communicator is freed: later calls are refused."""
+        """To be called when the communicator is freed; later calls fail."""
         self.comm, self.size = None, 0
 
     def allreduce(self, data: ArrayLike, op: Union[int, Combine], out: Optional[Array], stream: Any = None) -> Call[Array]:

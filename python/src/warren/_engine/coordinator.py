@@ -14,16 +14,16 @@ Group = Optional[Tuple[str, int]]
 
 class Coordinator:
     """Operations that each rank submits by name, in any order and from any thread. They run, in the same order on all ranks, once all ranks
-    have submitted them. Small allreduces are fused into larger ones, with the same sums, bit for bit. Made by `Communicator.coordinator`;
-    ended, for all ranks, by `close`, by the end of a `with` block, or when no longer referenced.
+    have submitted them. Small allreduces are fused into larger ones; by default, this does not change a bit of the results. Made by
+    `Communicator.coordinator`; ended, for all ranks, by `close`, by the end of a `with` block, or when no longer referenced.
 
         with world.coordinator() as named:
             handles = [named.allreduce(name, gradient, Op.AVG, out=gradient) for name, gradient in gradients]
             collectives.wait_all(handles)
 
-    A name may be reused once its operation has ended. The operations submitted under one name must match on all ranks; a mismatch is an
-    error of that operation alone. `priority`: among ready operations, those with a larger priority run first. `group` is a name and a
-    number of operations: the operations of a group run together or, if one of them is invalid, not at all."""
+    A name may be reused once its operation has ended. The operations submitted under one name must match on all ranks; if they do not, only
+    these operations fail. `priority`: among ready operations, those with a larger priority run first. `group` is a name and a number of
+    operations: the operations of a group run together or, if one of them is invalid, not at all."""
 
     def __init__(self, calls: CollectiveCalls, handle: int) -> None:
         """The rank and size of `calls` must not change, even if the communicator is freed."""

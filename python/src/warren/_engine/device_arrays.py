@@ -22,7 +22,7 @@ class _DLTensor(ctypes.Structure):
 
 
 class DeviceArray(NamedTuple):
-    """An array on a GPU, as the functions of warren/c_api.h and rabit/device.h take it."""
+    """The address, size and type of an array on a GPU."""
 
     pointer: int
     size: int  # in elements
@@ -98,5 +98,5 @@ def stream_address(stream: Any) -> Optional[int]:
     for name in ("cuda_stream", "ptr", "handle"):
         if hasattr(stream, name):
             value = getattr(stream, name)
-            return int(getattr(value, "value", value) or 0)  # numba's is a ctypes pointer
+            return int(getattr(value, "value", value) or 0)  # numba's `handle` is a ctypes pointer
     raise TypeError(f"a CUDA stream, or its address, is expected, not {type(stream).__name__}")

@@ -29,11 +29,11 @@ class Mailbox:
         return self.send_bytes(array.ctypes.data, array.nbytes, to, tag, timeout, array)
 
     def recv(self, out: Array, source: int = ANY_RANK, tag: int = 0, timeout: Optional[float] = None) -> Handle[Array]:
-        """Receives a message from a rank, or from any rank. A message of another length is an error of this receive alone."""
+        """Receives a message from a rank, or from any rank. If the message does not have the length of `out`, only this receive fails."""
         result_array(out, np.shape(out), getattr(out, "dtype", None), "recv")
         return self.recv_bytes(out.ctypes.data, out.nbytes, source, tag, timeout, out)
 
-    # The same calls for raw memory. Its `owner` is kept alive until the operation has ended.
+    # Sending and receiving `count` bytes of memory at address `at`. Its `owner` is kept alive until the operation has ended.
 
     def send_bytes(self, at: int, count: int, to: int, tag: int, timeout: Optional[float], owner: Any) -> Handle[None]:
         free_dropped()

@@ -33,8 +33,8 @@ def run(name: str, arguments: Sequence[str]) -> NoReturn:
 
 
 def library_file(name: str) -> pathlib.Path:
-    """Returns the path of a library. `name` is its name in a build on Linux, such as librabit.so. In a wheel the file is librabit.so.0.1,
-    since librabit.so there is a linker script; on macOS it is librabit.dylib."""
+    """Returns the path of a library. `name` is its name in a build on Linux, such as librabit.so. A file with a version, such as
+    librabit.so.0.1, is preferred, since librabit.so is a linker script in a wheel. On macOS, .dylib replaces .so."""
     with_version = f"{name}.*"
     if sys.platform == "darwin":
         name, with_version = name.replace(".so", ".dylib"), name.replace(".so", ".*.dylib")

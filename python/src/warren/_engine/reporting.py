@@ -45,7 +45,8 @@ def progress(number: int, of: Optional[int], metrics: Mapping[str, SupportsFloat
 
 
 def reading(what: str, rows: int, size: int, total_bytes: int, seconds: float) -> None:
-    """Reports how much of `what` has been read; an empty `what` means that reading has ended."""
+    """Reports that `rows` rows and `size` bytes of the data set `what` have been read in `seconds`. total_bytes: the bytes at the end, 0 if
+    unknown. An empty `what` means that reading has ended."""
     library = _library() if wanted() else None
     if library is not None:
         library.WarrenReportReading(what.encode("utf-8", "replace"), rows, size, total_bytes, seconds)

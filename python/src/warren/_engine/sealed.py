@@ -1,9 +1,9 @@
 """Converts Python objects to bytes for other processes of the job, and back.
 
-Unpickling runs whatever code the bytes ask for, so bytes from another process are unpickled only if that process has the job's token
-(`DMLC_JOB_TOKEN`): a pickle carries an HMAC-SHA-256, with a key derived from the token, over the name of the call, the sender's rank and the
-body. The HMAC is verified first. Without a token (Dask, Spark, torchrun, a third-party tracker) plain data are sent as JSON; a call that must
-send other objects passes `objects`, and then trusts every peer of the communicator.
+Unpickling can run arbitrary code, so a job with a token (`DMLC_JOB_TOKEN`) unpickles only bytes from processes that have the token: a
+pickle carries an HMAC-SHA-256, with a key derived from the token, over the message's kind, the name of the call, the sender's rank and the
+body. The HMAC is verified first. Without a token (Dask, Spark, a third-party tracker), a call with `objects` sends pickles and trusts every
+peer of the communicator; a call without `objects` sends only plain data, as JSON.
 
 The key is derived as in wire/job_token.h, with its own purpose string. A message consists of one byte for its kind (pickle, JSON or
 refusal, with or without a seal), the seal (32 bytes, if there is a token), and the body."""
@@ -61,8 +61,8 @@ def seal(value: Any, call: str, source: int, *, objects: bool = True, write: Cal
          secret: Optional[bytes] = None) -> memoryview:
     """Returns the message from which `loads` restores `value`, sent by rank `source` in the call named `call`. Raises any exception of
     `write`, which pickles the value into a file. `secret`: the token to use in place of this process's. Without a token and without
-    `objects`, raises TypeError for anything but None, bool, int, float, str, bytes, tuple, list, dict, and NumPy's numbers, dtypes and arrays
-    without objects."""
+    `objects`, raises TypeError for anything but None, bool, int, float, str, bytes, tuple, list, dict, and NumPy's scalars, dtypes and
+    arrays without objects and fields."""
     secret = secret or token()
     buffer = io.BytesIO()
     if secret is None and not objects:
@@ -104,8 +104,8 @@ def is_refusal(message: Bytes) -> bool:
 
 def loads(message: Bytes, call: str, source: int, *, objects: bool = True, secret: Optional[bytes] = None) -> Any:
     """Returns the value that rank `source` passed to `seal` for this call, with the same `secret`. Raises RuntimeError, without unpickling
-    anything, for a message that is not sealed with this process's token, and, without a token, for a pickle if the call does not allow
-    `objects`. Raises TypeError if the object could not be sent."""
+    anything, unless the message is sealed with the token of this process; in a process without a token, unless the message is unsealed and,
+    without `objects`, not a pickle. Raises TypeError if the object could not be sent."""
     view = memoryview(message)
     form, secret = bytes(view[:1]), secret or token()
     refused = f"{call}: the message of rank {source} was refused and not unpickled: "
@@ -143,7 +143,7 @@ def to_text(value: Any) -> str:
 
 
 def from_text(text: Union[str, bytes]) -> Any:
-    """Returns the data that were passed to `to_text`. Raises ValueError for any other text."""
+    """Returns the data that were passed to `to_text`. Raises ValueError for malformed text."""
     try:
         return _restored(json.loads(text))
     except (ValueError, TypeError, IndexError, KeyError, RecursionError) as error:
@@ -151,8 +151,8 @@ def from_text(text: Union[str, bytes]) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Returns the value in a form that JSON can represent: containers become lists whose first element names their type. Raises TypeError for
-    data that are not plain."""
+    """Returns the value in a form that JSON can represent: None, bool, int, float and str are unchanged, and other data become lists whose
+    first element names their type. Raises TypeError for data that are not plain."""
     kind = type(value)
     if value is None or kind in (bool, int, float, str):
         return value
@@ -197,9 +197,9 @@ def _restored(value: Any) -> Any:
 
 def prove_to_each_other(rank: int, size: int, greatest: Callable[[NDArray[Any]], NDArray[Any]]) -> None:
     """Makes all ranks prove to each other that they know the job's token. A collective call, for a communicator whose ranks have not been
-    verified. `greatest` returns the elementwise maximum over all ranks of an array of uint8 or uint64. Does nothing if no rank has a token.
-    Raises RuntimeError, before any other data of the ranks are read, unless all of them have the token: the error names one rank that lacks
-    it, or the ranks whose proofs are wrong.
+    verified. `greatest` returns the elementwise maximum over all ranks of an array of uint8 or uint64. Needs no proofs if no rank has a
+    token. Raises RuntimeError, before any other data of the ranks are read, unless all of them have the token: the error names one rank
+    that lacks it, or the ranks whose proofs are wrong.
 
     Each rank sends 32 random bytes, and then an HMAC-SHA-256 over its own rank and the random bytes of all ranks."""
     secret = token()

@@ -1,7 +1,7 @@
 """Keeps TorchDynamo out of this package.
 
-While torch.compile traces running frames, DistributedDataParallel, autograd's hooks and user code call functions of this package. These
-call into the engine, so Dynamo cannot trace them, just as it cannot trace PyTorch's own backends, which are C++."""
+Programs that torch.compile traces call functions of this package, for example in DistributedDataParallel and in autograd's hooks. These
+functions call the engine through ctypes, so Dynamo cannot trace them. (PyTorch's own backends are C++, which it does not trace either.)"""
 import functools
 import sys
 import types
@@ -44,7 +44,7 @@ def _function_in(value: Any) -> Any:
 
 
 def _functions_of(namespace: Any, module: types.ModuleType) -> Iterator[types.FunctionType]:
-    """The functions and methods that are defined in `module`."""
+    """Yields the functions and methods in `namespace`, a module or class, that are defined in `module`."""
     for value in map(_function_in, list(vars(namespace).values())):
         if isinstance(value, types.FunctionType) and value.__code__.co_filename == module.__file__:
             yield value

@@ -1,4 +1,4 @@
-"""Replaces functions and methods of other libraries, for one thread and temporarily."""
+"""Temporarily replaces functions and methods of other libraries. Each thread can have its own replacement."""
 import contextlib
 import functools
 import threading
@@ -14,7 +14,7 @@ class _Replaced:
     def __init__(self, original: _Function) -> None:
         self.original = original
         self.by_thread: Dict[int, List[_Function]] = {}
-        self.elsewhere: List[_Function] = []  #: for threads without a replacement, which call the newest, or else the original
+        self.elsewhere: List[_Function] = []  #: for threads without a replacement of their own; the newest one is used
 
         @functools.wraps(original)
         def chosen(*arguments: Any, **named: Any) -> Any:
@@ -36,9 +36,9 @@ _all: Dict[Tuple[int, str], _Replaced] = {}
 def replaced(name: str, make: Callable[[_Function], _Function], *owners: Any,
              elsewhere: Optional[Callable[[_Function], _Function]] = None) -> Iterator[None]:
     """Replaces the function `name` of all `owners` (classes or modules) within the block. This thread then calls the result of
-    make(original), where `original` is the function that it called before for the first owner. Other threads call their own replacement, if
-    they have one, else the result of elsewhere(original), if `elsewhere` is given, else the original. Blocks of several threads may begin and
-    end in any order."""
+    make(previous), where `previous` is this thread's previous replacement for the first owner or, if it has none, the original. Other
+    threads call their own replacement or, if they have none, the result of elsewhere(original) if `elsewhere` is given, and otherwise the
+    original. Blocks of several threads may begin and end in any order."""
     with _lock:
         places = [_place(owner, name) for owner in owners]
         thread = threading.get_ident()
@@ -59,8 +59,8 @@ def replaced(name: str, make: Callable[[_Function], _Function], *owners: Any,
 
 
 def warns_once(is_due: Callable[..., bool], text: Callable[[], str]) -> Callable[[_Function], _Function]:
-    """For replaced(elsewhere=...): a function that calls the original, and warns with text() before the first call for which
-    is_due(its arguments) is true."""
+    """Returns a value for the argument `elsewhere` of `replaced`. The replacement calls the original, and warns with text() before the
+    first call for which is_due(its arguments) is true."""
     def make(original: _Function) -> _Function:
         due = [True]
 

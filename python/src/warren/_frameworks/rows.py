@@ -6,8 +6,8 @@ from numpy.typing import NDArray
 
 
 def in_known_form(rows: Any) -> Any:
-    """Returns rows as an array, a CSR matrix or a pandas DataFrame. Converts polars and Arrow tables, other sparse matrices, lists, and objects with
-    `__array__`; returns anything else unchanged."""
+    """Returns rows as an array, a CSR matrix or a pandas DataFrame. Converts polars and Arrow tables, other sparse matrices, lists, tuples,
+    and objects that have `__array__` but no shape; returns anything else unchanged."""
     module = type(rows).__module__.partition(".")[0]
     if module == "polars" and hasattr(rows, "collect"):
         rows = rows.collect()
@@ -35,7 +35,7 @@ def _frame_of(table: Any) -> Any:
 def split_arguments(given: Mapping[str, Any]) -> Tuple[Any, float, Dict[str, Any], Dict[str, Any]]:
     """Splits the arguments of XGBoost's matrices that are not None into the rows, the value that marks missing values, the fields of the
     rows, and the other arguments. Groups become queries, and the weight of a query becomes the weight of each of its rows. Raises ValueError
-    for queries and weights that do not fit."""
+    if weights are given and their number differs from the number of queries, or if the rows of a query are not together."""
     options = {name: value for name, value in given.items() if value is not None}
     rows, missing, group = options.pop("data"), options.pop("missing", np.nan), options.pop("group", None)
     fields = {name: options.pop(name) for name in ("label", "weight", "qid", "base_margin") if name in options}

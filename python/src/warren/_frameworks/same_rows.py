@@ -14,7 +14,7 @@ from warren._system import callers as _callers
 _LEAST_ROWS = 10
 #: The maximum number of rows examined, spread over the whole data set.
 _MOST_ROWS = 64
-#: The maximum number of labels examined. They are enough to tell data sets apart only if more than _FEW_LABELS of them are distinct.
+#: The maximum number of labels examined. They suffice to tell data sets apart only if more than _FEW_LABELS of them are distinct.
 _MOST_LABELS = 4096
 _FEW_LABELS = 16
 #: Packages whose frames are not part of the user's program.
@@ -70,7 +70,8 @@ def check(greatest: Callable[[NDArray[Any]], NDArray[Any]], rank: int, world: in
 
 
 def sample(rows: Any) -> List[Any]:
-    """Returns a few rows of a NumPy, SciPy, pandas, polars or Arrow table; an empty list if they cannot be extracted."""
+    """Returns the contents of at most _MOST_ROWS rows of a NumPy, SciPy, pandas, polars or Arrow table, for `digest`; an empty list if they
+    cannot be extracted."""
     try:
         at = sampled_rows(len(rows) if not hasattr(rows, "shape") else rows.shape[0])
         if hasattr(rows, "iloc"):

@@ -36,7 +36,7 @@ def _joined() -> Communicator:
 
 
 def _leave() -> None:
-    # The other ranks must not take a failed process for a finished one. An error here means that the job has been left already.
+    # The other ranks must not take a failed process for a finished one. An error here usually means that the job has been left already.
     if not hasattr(sys, "last_type"):
         with contextlib.suppress(RuntimeError):
             collectives.finalize()

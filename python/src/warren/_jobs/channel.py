@@ -1,8 +1,9 @@
 """The connection between the driver and a process of its job.
 
-Both prove that they know the job's token (warren._engine.sealed): every message is sealed with it, for a call that names the connection's
-two random numbers, its direction and its place in the sequence, so that no message can be replayed, moved or left out. Nothing is unpickled
-before its seal has been verified. A message is its length, 8 bytes in little-endian order, and the sealed bytes. They are not encrypted."""
+Both prove that they know the job's token (warren._engine.sealed): every message is sealed with it. The seal also covers the connection's
+two random numbers, the message's direction and its place in the sequence, so that no message can be replayed, moved or left out. Nothing is
+unpickled before its seal has been verified. A message consists of its length, 8 bytes in little-endian order, and the sealed bytes, which
+are not encrypted."""
 import os
 import socket
 import time
@@ -21,7 +22,7 @@ _KEEP_ALIVE = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4))
 
 
 class Refused(RuntimeError):
-    """Raised if the other end has not proved the job's token."""
+    """Raised if the other end has not proved that it has the job's token."""
 
 
 class Channel:

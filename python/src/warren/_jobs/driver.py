@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict, List, Optional
 from warren._jobs.channel import Channel, Refused
 
 _FIRST_PORT, _LAST_PORT = 9091, 9999
-#: The maximum number of connections that have not proved the token yet. The job's own processes need few of them, and only briefly.
+#: The maximum number of connections that have not proved the token yet. The job's own processes prove it at once.
 _MOST_UNPROVED = 256
 #: The pause after a connection could not be accepted.
 _PAUSE_S = 0.1
@@ -38,7 +38,7 @@ class Outcome:
         return self.task if rank is None else int(rank)
 
 
-#: Answers a request that a process makes while its function runs. Takes the request, and the channel for the answer.
+#: A function that answers a request of a process whose function is running. Takes the request, and the channel for the answer.
 Serve = Callable[[Any, Channel], None]
 
 
@@ -84,7 +84,7 @@ class Driver:
                 time.sleep(_PAUSE_S)  # no descriptor or memory is left, or the peer has gone
                 continue
             with self._lock:
-                # A process that is refused tries again.
+                # A process whose connection is closed here connects again.
                 is_refused = self._num_unproved >= _MOST_UNPROVED
                 self._num_unproved += 0 if is_refused else 1
             if is_refused:
@@ -167,8 +167,8 @@ def ports_of(options: Dict[str, Any], is_local: bool) -> Optional[range]:
 
 
 def host_for(cluster: str, options: Dict[str, Any]) -> str:
-    """The address at which the job's processes reach this process, on clusters where the tracker does not run on this machine; elsewhere "",
-    for the tracker's address."""
+    """Returns the address at which the job's processes reach this process, on clusters where the tracker does not run on this machine; ""
+    on other clusters, where the tracker's address is used."""
     if cluster not in ("kubernetes", "yarn"):
         return ""
     given = str(options.get("host_ip", "auto"))
@@ -176,7 +176,7 @@ def host_for(cluster: str, options: Dict[str, Any]) -> str:
         return given
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:  # sends nothing
         try:
-            probe.connect(("192.0.2.1", 9))  # a documentation address, which has the default route
+            probe.connect(("192.0.2.1", 9))  # an address reserved for documentation: packets to it would take the default route
             return str(probe.getsockname()[0])
         except OSError:
             return socket.getfqdn()
@@ -187,12 +187,13 @@ def path_here() -> List[str]:
     return [place or os.getcwd() for place in sys.path]
 
 
-#: The maximum size of the source code that is sent to the processes.
+#: The maximum size of the source code that is sent to the processes, in characters.
 _MOST_SOURCE_BYTES = 1 << 20
 
 
 def sources_here() -> Dict[str, List[str]]:
-    """The lines of source code that is not in a file, such as a notebook's, for tracebacks."""
+    """Returns the lines of source code that is not in files, such as a notebook's, by name, for tracebacks: the newest ones, up to a
+    limit."""
     found: Dict[str, List[str]] = {}
     size = 0
     entries: List[Any] = list(linecache.cache.items())

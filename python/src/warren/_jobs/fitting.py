@@ -13,10 +13,10 @@ from warren.data._peers import Peers
 ARGUMENTS = ("num_workers", "cluster", "host_file", "reproducible", "job_options")
 
 
-#: Labels with more values than this are taken for a mistake.
+#: The maximum number of distinct labels that are accepted as classes.
 _MOST_CLASSES = 10_000
 
-#: Stands in for the labels of files in a library's `fit`, which looks for the classes in them.
+#: Labels that are passed to a library's `fit` in place of the labels in files. `fit` derives the classes from them.
 CLASSES = np.array([0, 1])
 
 

@@ -29,7 +29,7 @@ _USAGE = 2
 _POLL_S = 0.1
 #: The log of a job whose output is not shown, in the folder with the logs of its processes.
 _LOG = "job.log"
-#: The story of a job that was interrupted so early that dmlc-submit has no record of it.
+#: JobStatus.story for a job that was interrupted so early that dmlc-submit has no record of it.
 _NOT_BEGUN = "the job was interrupted before it had begun"
 #: The job's page, which dmlc-submit leaves in the same folder.
 _PAGE = "job.html"
@@ -81,7 +81,7 @@ class Page(str):
         if self._kept:
             return f'{frame} srcdoc="{html.escape(self._kept)}"></iframe>'
         place, _, token = self.partition("?token=")
-        # A frame has no cookies, with which the page otherwise recognizes its viewer.
+        # The token is part of the path, because the page cannot set a cookie for its viewer inside a frame.
         return f'{frame} src="{html.escape(place)}in/{html.escape(token)}/"></iframe><a href="{html.escape(self)}" target="_blank">open</a>'
 
 
@@ -124,7 +124,7 @@ class Job:
         if "WARREN_NATIVE" in os.environ:
             environment.setdefault("WARREN_NATIVE", os.environ["WARREN_NATIVE"])
         if options.get("timeout") is None:
-            words += ["--timeout", "0"]  # a function may never join the job
+            words += ["--timeout", "0"]  # without a timeout, since a function may never join the job
         if options.get("log_dir") is None:
             words += [f"--log-dir={self._folder}"]
         command = [_native.program("dmlc-submit"), *words, *_options.passing(environment), "--until-stdin-closes", "--", *_command()]
@@ -144,8 +144,8 @@ class Job:
             if stream is not None:
                 stream.flush()
         try:
-            # A terminal sends the signal of Ctrl-C to a whole process group. dmlc-submit receives it from `show` instead, so it runs in
-            # another group.
+            # A terminal sends the signal of Ctrl-C to a whole process group. dmlc-submit runs in another group, because `show` sends it the
+            # signal.
             self._process = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True, **streams,
                                              env={**variables, **more})
         finally:
@@ -295,7 +295,7 @@ class Job:
         return {}
 
     def _last_words(self) -> str:
-        """The last lines of the output for an error message; if the output was shown, a reference to it."""
+        """Returns the last lines of the output, for an error message, or a reference to the output if it was shown."""
         path = self._folder / _LOG
         words = "\n".join(path.read_text(encoding="utf-8", errors="replace").splitlines()[-5:]) if path.exists() else ""
         return f": {words}" if words else "; its message is above"
@@ -314,15 +314,15 @@ def _command() -> List[str]:
     """The command that runs warren._jobs.worker with this interpreter, and this package."""
     place = str(pathlib.Path(__file__).resolve().parents[2])
     installed = {*site.getsitepackages(), site.getusersitepackages()} if hasattr(site, "getsitepackages") else set()
-    # With -c, modules are first searched in the current directory, which need not be in the caller's path.
+    # With -c, modules are first searched for in the current directory, which may not be in the driver's path.
     here = f"sys.path[:] = {[] if place in installed else [place]!r} + [place for place in sys.path if place]"
     flags: List[str] = getattr(subprocess, "_args_from_interpreter_flags", list)()
     return [sys.executable, *flags, "-c", f"import sys; {here}; import importlib; importlib.import_module('warren._jobs.worker').main()"]
 
 
 def _first_failed(outcomes: Sequence[_driver.Outcome], record: Dict[str, Any]) -> Optional[_driver.Outcome]:
-    """Returns the outcome with the exception to raise. None if there is none, or if the process that failed first, according to dmlc-submit,
-    raised none: then the others failed as a consequence."""
+    """Returns the outcome whose exception is to be raised; None if there is no exception, or if the process that failed first, according to
+    dmlc-submit, raised none, since the other processes then failed as a consequence."""
     raised = [one for one in outcomes if one.kind == "raised"]
     worker = str((record.get("failed_by") or {}).get("worker", ""))
     task = worker.rpartition(" ")[2]
@@ -338,7 +338,7 @@ def _exception_of(failed: _driver.Outcome) -> BaseException:
     if said["exception"] is not None:
         try:
             error = pickle.loads(said["exception"])
-        except Exception:  # pylint: disable=broad-except  # its class may be unknown here
+        except Exception:  # pylint: disable=broad-except  # its class may not exist here
             error = None
     found = error if isinstance(error, BaseException) else RuntimeError(f"{said['type']} on {where}: {said['text']}")
     found.__cause__ = _Remote(f"\nTraceback of {where}:\n{said['traceback']}")
@@ -346,7 +346,8 @@ def _exception_of(failed: _driver.Outcome) -> BaseException:
 
 
 def _say_what_was_separate(outcomes: Sequence[_driver.Outcome]) -> None:
-    """Prints a message if all of several processes have used a library that can train together, without joining their job."""
+    """Prints a message if there are several processes, and all of them have used a library for distributed training without joining their
+    job."""
     separate = [one for one in outcomes if one.said.get("separate")]
     if len(outcomes) > 1 and len(separate) == len(outcomes):
         library = separate[0].said["separate"]
@@ -354,7 +355,7 @@ def _say_what_was_separate(outcomes: Sequence[_driver.Outcome]) -> None:
               f"training into `with warren.{library}.communicator():`", file=sys.stderr, flush=True)
 
 
-#: The jobs that are not known to have ended. This keeps a job running even if the program drops its object.
+#: The jobs that are not known to have ended. Because of this reference, a job continues even if the program drops its object.
 _running: Set[Job] = set()
 #: The objects that keep jobs alive and their folders locked; closed in forked processes.
 _closed_in_forks: "weakref.WeakSet[Any]" = weakref.WeakSet()

@@ -1,5 +1,5 @@
-"""The folder of a job's logs. A temporary folder is removed with its job, or, if the program was killed, when the same user's next job makes
-its own: the program holds a lock on a file in the folder, which is released when the program ends."""
+"""The folder with a job's logs. A temporary folder is removed with its job, or, if the program was killed, when the same user's next job
+makes its own: the program holds a lock on a file in the folder, which is released when the program ends."""
 import contextlib
 import fcntl
 import os

@@ -3,7 +3,7 @@ import operator
 import os
 from typing import Any, Dict, Iterable, List, Mapping, Tuple
 
-#: Options that a function's job cannot have, each with the reason.
+#: The options that a job started from Python cannot have, with the reasons.
 _REFUSED = {
     "no_tracker": "the processes find this one at the tracker's address",
     "num_servers": "parameter servers run no function",
@@ -35,7 +35,7 @@ def words_of(num_workers: Any, options: Mapping[str, Any]) -> Tuple[List[str], D
             for one in value:
                 words += [option, _text(name, one)]
         else:
-            # As a separate word, a value that begins with a dash would be an option.
+            # As a separate word, a value that begins with a dash would be taken for an option.
             words += [f"{option}={_text(name, value)}"]
     return words, environment
 

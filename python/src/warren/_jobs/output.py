@@ -23,7 +23,7 @@ def is_terminals() -> bool:
         except (OSError, ValueError, AttributeError):
             return False
     if sys.stdout is None and sys.stderr is None:
-        return True  # such as a daemon: there is nothing to copy to
+        return True  # for example in a daemon: there is no stream to which output could be copied
     return sys.stdout is sys.__stdout__ and sys.stderr is sys.__stderr__ and is_own(sys.stdout, 1) and is_own(sys.stderr, 2)
 
 
@@ -67,8 +67,8 @@ class Pump:
         os.close(self._error_write)
 
     def copy(self, process: "subprocess.Popen[bytes]") -> None:
-        """Copies until all processes have closed the streams, or until the child has ended and no more output is available. A
-        KeyboardInterrupt may leave this function, which can be called again."""
+        """Copies output until all processes have closed the streams, or until the child has ended and no more output is available. After a
+        KeyboardInterrupt, this method can be called again."""
         with selectors.DefaultSelector() as selector:
             for descriptor in self._decoders:
                 selector.register(descriptor, selectors.EVENT_READ, sys.stdout if descriptor == self._out_read else sys.stderr)
@@ -90,7 +90,7 @@ class Pump:
         try:
             piece = os.read(descriptor, 1 << 16)
         except OSError:
-            piece = b""  # the terminal of a child that has ended
+            piece = b""  # reading from the terminal of a child that has ended fails
         text = self._decoders[descriptor].decode(piece, final=not piece)
         if descriptor == self._error_read and self._is_live:
             text = text.replace(_ERASE, " " * (self._columns - 1) + "\r")

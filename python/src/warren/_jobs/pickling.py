@@ -43,8 +43,8 @@ def dumps(value: Any, what: str) -> bytes:
 
 
 def exception(error: BaseException) -> bytes:
-    """Pickles an exception. If unpickling fails, because its class cannot be called with its `args`, it is pickled so that unpickling does
-    not call `__init__`. Raises TypeError if it cannot be pickled."""
+    """Pickles an exception. If unpickling fails, for example because its class cannot be called with its `args`, it is pickled so that
+    unpickling does not call `__init__`. Raises TypeError if it cannot be pickled."""
     what = "the exception"
     pickled = dumps(error, what)
     try:

@@ -1,9 +1,9 @@
 """Rows in the driver's memory, for the processes of its job: each receives its share.
 
-On the driver's machine, the rows are written once into files that exist in memory only (memfd_create), which all processes map. The kernel
-frees them when the last process that has them ends, however it ends. Otherwise, a process requests its rows from the driver over their
-connection, and receives them in pieces. They are never pickled as a whole. The other columns of a table (labels, weights, queries, ...),
-which have one value per row, are sent in the same way."""
+If all processes are on the driver's machine and there is enough memory, the rows are written once into files that exist in memory only
+(memfd_create), which all processes map. The kernel frees them when the last process that has them ends, however it ends. Otherwise, a
+process requests its rows from the driver over their connection, and receives the features in pieces, which are never pickled as a whole.
+The other columns of a table (labels, weights, queries, ...), which have one value per row, are mapped as well, or sent in one message."""
 import dataclasses
 import os
 from typing import IO, Any, Callable, Dict, List, Optional, Tuple
@@ -15,9 +15,9 @@ from warren._jobs.channel import Channel
 from warren.data import _memory
 from warren.data._table import OF_ROWS, Table
 
-#: The fraction of the available memory that the rows of a job may take.
+#: The fraction of the available memory that the features of a set of rows may take to be mapped.
 _MOST_OF_MEMORY = 0.5
-#: The size of a piece.
+#: The approximate maximum size of a piece of rows.
 _PIECE_BYTES = 32 << 20
 #: The size of a NumPy file of an empty array.
 _HEADER_BYTES = 128
@@ -95,7 +95,7 @@ class Rows:
             for number, piece in enumerate(pieces):
                 features[place:place + len(piece)] = piece
                 place += len(piece)
-                pieces[number] = None  # frees it
+                pieces[number] = None  # frees the piece
         else:
             import scipy.sparse  # pylint: disable=import-outside-toplevel
             features = scipy.sparse.vstack(pieces, format="csr")
@@ -129,7 +129,7 @@ class RowsForJob:
         channel.send(None)
 
     def close(self) -> None:
-        """Frees the memory of the rows. Processes that have mapped them keep it until they end."""
+        """Frees the memory into which the rows were written. Processes that have mapped it keep it until they end."""
         for file in self._open:
             file.close()
 
@@ -148,7 +148,7 @@ class RowsForJob:
         try:
             _write(rows, file_for)
         except OSError:
-            return None  # memory was taken in the meantime; the driver still has the rows
+            return None  # there is not enough memory after all; the processes request the rows
         return files
 
 

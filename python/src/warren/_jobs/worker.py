@@ -51,7 +51,7 @@ def main() -> NoReturn:
         sys.exit(code)  # the function has forked, and this is the child
     try:
         _channel.send(outcome)
-        _channel.receive()  # the driver has received it
+        _channel.receive()  # the driver's acknowledgement
     except (OSError, EOFError) as error:
         sys.exit(f"warren: the program that started the job is gone, and does not get this process's result: {error}")
     sys.exit(code)
@@ -68,7 +68,7 @@ def _connected() -> Channel:
         why: Exception
         try:
             return Channel(socket.create_connection(address, _CONNECT_S), secret, is_driver=False)
-        except (EOFError, ConnectionResetError) as error:  # the driver has too many connections just now
+        except (EOFError, ConnectionResetError) as error:  # for example, the driver has too many connections at the moment
             why = error
         except OSError as error:
             raise _unreachable(address, error) from None
@@ -84,7 +84,7 @@ def _unreachable(address: Tuple[str, int], error: Exception) -> RuntimeError:
 
 def _outcome(call: Dict[str, Any]) -> Tuple[Dict[str, Any], Any]:
     """Calls the function. Returns the message for the driver, and the exit code."""
-    # The driver's module path, in its order, and then the rest of this interpreter's own.
+    # The search path for modules becomes the driver's, in its order, followed by the rest of this interpreter's own.
     there = [place for place in call["path"] if os.path.exists(place)]
     sys.path[:] = [*there, *(place for place in sys.path if place not in there)]
     _mlflow_runs.tell(call["mlflow"])
@@ -118,7 +118,7 @@ def _raised(error: BaseException) -> Dict[str, Any]:
         pickled = None
     try:
         text = str(error)
-    except Exception:  # pylint: disable=broad-except  # the class may do anything
+    except Exception:  # pylint: disable=broad-except  # the class's own method may raise anything
         text = "its text cannot be shown"
     return {"kind": "raised", "exception": pickled, "type": type(error).__qualname__, "text": text, "traceback": shown}
 

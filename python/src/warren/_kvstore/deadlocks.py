@@ -13,21 +13,21 @@ import numpy as np
 
 from warren.collectives import Communicator
 
-#: The time between two checks. Calls that end sooner only cost an entry in a table.
+#: The time between two checks. Calls that end before the next check cost only an entry in a table.
 _LOOK_S = 1.0
 #: The size of a worker's message. A worker whose names do not fit sends nothing; deadlocks are then not detected.
 _MESSAGE_BYTES = 2048
 
 
 class Waiting:
-    """The calls of a store in which this worker waits. Thread-safe. All workers create it, and call `close`."""
+    """The calls of a store in which this worker waits. Creating it and `close` are collective calls. Thread-safe."""
 
     def __init__(self, communicator: Communicator) -> None:
         self._communicator = communicator
         # Without stall warnings: an exchange may take long, since a worker answers only when it is stuck itself.
         self._exchange = communicator.coordinator(stall_warning=1e9)
         self._lock = threading.Lock()
-        self._calls: Dict[int, Sequence[str]] = {}  # by thread
+        self._calls: Dict[int, Sequence[str]] = {}  # the names in each thread's current call, by thread id
         self._users: Set[threading.Thread] = set()
         self._num_calls = 0
         self._closed = threading.Event()
@@ -89,7 +89,7 @@ class Waiting:
                 names = [set(one["names"]) for one in now]
                 if now == before and all(any(own - others for others in names) for own in names):
                     self._story = _story(self._communicator.rank, names)
-                    self._exchange.barrier("all know").wait()  # all workers must know of the deadlock before one ends the calls of all
+                    self._exchange.barrier("all know").wait()  # each worker must have set its _story before one of them ends all calls
                     end()
                     return
                 before = now

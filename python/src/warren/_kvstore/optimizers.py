@@ -1,4 +1,4 @@
-"""Optimizers on the servers of a key-value store: their interface, MXNet's own, and one optimizer for all keys."""
+"""Optimizers on the servers of a key-value store: their interface, a wrapper for MXNet's, and an updater that applies one to all keys."""
 import sys
 from typing import Any, Callable, Dict, Protocol, Tuple
 
@@ -7,8 +7,8 @@ from warren._parameter_server.shards import Array
 
 
 class Optimizer(Protocol):
-    """MXNet's optimizer interface. Arrays are NumPy arrays: the whole value of a key, or a server's flat part of it if the value is
-    spread."""
+    """MXNet's optimizer interface. Arrays are NumPy arrays: the whole value of a key or, if the value is spread over several servers, one
+    server's flat part."""
 
     def create_state(self, index: Any, weight: Any) -> Any:
         ...

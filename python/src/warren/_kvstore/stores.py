@@ -84,7 +84,7 @@ class AllreduceStore(_Store):
 
     @staticmethod
     def is_capable(capability: str) -> bool:
-        """Whether the store has a capability of MXNet's stores; the only known one is "optimizer"."""
+        """Whether the store has a capability of MXNet's stores. The only known one is "optimizer"; raises ValueError for others."""
         _check_capability(capability)
         return False
 
@@ -148,7 +148,7 @@ class _KeyedStore(_Store):
 
     @staticmethod
     def is_capable(capability: str) -> bool:
-        """Whether the store has a capability of MXNet's stores; the only known one is "optimizer"."""
+        """Whether the store has a capability of MXNet's stores. The only known one is "optimizer"; raises ValueError for others."""
         _check_capability(capability)
         return True
 
@@ -212,7 +212,7 @@ class _KeyedStore(_Store):
         return array
 
     def _targets(self, key: Any, out: Any) -> Iterator[Tuple[Key, Any, List[Any]]]:
-        """Yields the key, its stored value and its target arrays, for each key of a `pull`."""
+        """Yields each key of a `pull` with its stored value and its target arrays."""
         if out is None:
             raise ValueError("pull needs an `out`, which it fills")
         for name, targets in pairs(key, out, "pull"):
@@ -269,7 +269,8 @@ class _Value:
         self.pushes.append(self.array.send(flat))
 
     def settle(self) -> None:
-        """Raises the first error of the pushes. To be called after a later pull has ended: by then the pushes have ended, too."""
+        """Raises the error of the first push that failed. To be called when a pull that was made after the pushes has ended: the pushes
+        have then ended, too."""
         pushes, self.pushes = self.pushes, []
         for push in pushes:
             push.wait()

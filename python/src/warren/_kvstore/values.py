@@ -79,7 +79,7 @@ def summed(values: Sequence[Any], what: str) -> Array:
 
 
 def shared(values: Sequence[Any], what: str) -> Any:
-    """Returns the memory of a single value if a result can be received into it, else None."""
+    """If there is only one value, and a result can be received into its memory, returns that memory as an array, else None."""
     if len(values) != 1 or not (isinstance(values[0], np.ndarray) or (_is_tensor(values[0]) and values[0].device.type == "cpu")):
         return None
     array = read(values[0], what)

@@ -1,4 +1,4 @@
-"""Detects a thread that hangs in a library call: it is waiting for another thread of the process, which will never wake it."""
+"""Detects a thread that hangs in a library call because it is waiting for another thread of the process that never wakes it."""
 import platform
 import sys
 import threading
@@ -33,12 +33,12 @@ class Observation(NamedTuple):
 
     at_s: float
     used_s: float  #: the processor time that the process has used
-    call: Any  #: identifies the library call in which the thread is waiting for another thread; None if it is not
+    call: Any  #: identifies the library call in which the thread is waiting for another thread; None if it is not waiting in one
 
 
 def observe(thread: Thread, packages: Sequence[str]) -> Observation:
-    """Observes a thread. The thread counts as in a call of one of the packages if its innermost Python function belongs to that package and
-    it is waiting for another thread."""
+    """Observes a thread. The thread is considered to be in a call of one of the packages if its innermost Python function belongs to that
+    package and it is waiting for another thread."""
     frame = sys._current_frames().get(thread.ident)  # pylint: disable=protected-access
     name = str(frame.f_globals.get("__name__", "")) if frame is not None else ""
     is_inside = any(f"{name}.".startswith(f"{package}.") for package in packages) and _waits_for_thread(thread.native_id)

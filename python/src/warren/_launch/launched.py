@@ -18,7 +18,7 @@ class Launched(NamedTuple):
 
 
 def number(name: str) -> Optional[int]:
-    """Returns the number in an environment variable; None if the variable does not contain a number."""
+    """Returns the number in an environment variable; None if the variable is unset or not a non-negative integer."""
     text = os.environ.get(name, "")
     return int(text) if text.isdigit() else None
 
@@ -58,8 +58,8 @@ def launched() -> Optional[Launched]:
     if next(filter(None, (os.environ.get(f"{prefix}_BOOTSTRAP") for prefix in ("WARREN", "RABIT"))), "auto") in ("none", "tracker"):
         return None
     torch, launcher = _of_torch(), _of_launcher()
-    # If torchrun runs in each srun task, the world sizes differ, and torchrun's counts. If they are equal, a script has passed the
-    # launcher's rank and size on to PyTorch, and the launcher counts.
+    # If torchrun runs in each srun task, the world sizes differ, and torchrun's are the right ones. If they are equal, a script has passed
+    # the launcher's rank and size on to PyTorch, and the job is the launcher's.
     if torch is not None and torch.size > 1 and (launcher is None or launcher.size != torch.size):
         return torch
     return launcher if launcher is not None and launcher.size > 1 else None

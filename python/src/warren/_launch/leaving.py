@@ -1,11 +1,11 @@
-"""Leaves a job in such a way that the rank that caused an error reports it first."""
+"""Lets the rank that caused an error report it before the other ranks report that they cannot leave the job."""
 import contextlib
 import re
 import time
 from typing import Iterator
 
-#: The time that a rank that could not leave waits before it raises its error: long enough for the rank in another call to fail first, and for
-#: the launcher to stop this rank.
+#: The time for which a rank that could not leave waits before it raises its error: long enough for the rank in another call to fail first,
+#: and for the launcher to stop this rank.
 _OTHERS_FIRST_S = 5.0
 #: The engine's message if this rank leaves while another one makes a call.
 _IN_ANOTHER_CALL = re.compile(r"calls barrier .*where rank \d+ calls")
@@ -24,6 +24,6 @@ def others_report_first() -> Iterator[None]:
     except RuntimeError as error:
         if _IN_ANOTHER_CALL.search(str(error)):
             time.sleep(_OTHERS_FIRST_S)
-        elif _GAVE_UP in str(error):  # the failed rank may itself be in this pause
+        elif _GAVE_UP in str(error):  # the failed rank may itself be in the pause above
             time.sleep(2 * _OTHERS_FIRST_S)
         raise

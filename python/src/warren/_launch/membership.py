@@ -13,12 +13,12 @@ from warren._engine import native as _native
 from warren._launch import hang as _hang
 from warren._launch.preemption import EndRequest
 
-#: The maximum length of a wait, after which Python can handle signals.
+#: The maximum length of a wait, after which conditions are checked that change without a notification.
 _SLICE_S = 0.2
-#: The time after a loss in which a member is left alone: it usually detects the loss itself, in the call that it is in.
+#: The time after a loss before this member's sockets are shut down: its current call usually detects the loss itself.
 _GRACE_S = 1.0
-#: The time that this worker waits for another tracker to take over, once it needs one; and the time that this tracker may then need to detect
-#: members that were lost in the meantime (kLeavePatience in tracker/generations.h).
+#: The time that this worker waits for another tracker to take over, once it needs one; and the time that the new tracker may then need to
+#: detect members that were lost in the meantime (a little more than kLeavePatience in tracker/generations.h).
 _TRACKER_PATIENCE_S, _TRACKER_NOTICES_S = 30.0, 35.0
 #: The pause between two attempts to find the tracker.
 _SEARCH_PAUSE_S = 0.25
@@ -82,18 +82,18 @@ class _Connection:
             raise RuntimeError(self._library.WarrenGetLastError().decode(errors="replace"))
 
     def begin(self, word: int, generation: int) -> None:
-        """Sends the first word: this worker's state, and its generation."""
+        """Sends the first message: `word`, which is this worker's state, and its generation."""
         with self._lock:
             self._check(self._library.WarrenMembershipBegin(self._handle, word, generation))
 
     def tell(self, word: int) -> None:
-        """Sends a word. Does nothing after `close`."""
+        """Sends a later message, which consists of `word`. Does nothing after `close`."""
         with self._lock:
             if self._handle:
                 self._check(self._library.WarrenMembershipTell(self._handle, word))
 
     def heard(self) -> Iterator[Any]:
-        """Yields the messages received so far, without waiting: the word, the generation and the story of each."""
+        """Yields (word, generation, reason) for each message received so far, without waiting. The reason may be empty."""
         while True:
             word, number, size = ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
             story = ctypes.create_string_buffer(_STORY_BYTES)
@@ -114,7 +114,7 @@ class _Connection:
 
 
 class Membership:
-    """A connection to the tracker, which forms the generations, and a thread that listens to it.
+    """This worker's membership: a connection to the tracker, which forms the generations, and a thread that receives its messages.
 
     A member may be waiting in a call for a lost member, for example for its connection. So if a generation is broken and this member does not
     leave it within a second, the thread shuts down the sockets that this member opened to join the generation, which ends the call with an
@@ -258,9 +258,9 @@ class Membership:
     # --- the generations ------------------------------------------------------------------------------------------------------------
 
     def _wait(self, condition: Callable[[], Any], seconds: float, after_return_s: float = 0) -> None:
-        """Waits until the condition holds or `seconds` have passed. Time without a tracker does not count, and a tracker that takes over has
-        at least `after_return_s`. To be called with the lock held. Raises RuntimeError if the job has failed, or if no tracker has taken over
-        in time."""
+        """Waits until the condition holds or `seconds` have passed. If the tracker is lost, the time starts anew when another one has taken
+        over, and lasts until at least `after_return_s` after that. To be called with the lock held. Raises RuntimeError if the job has
+        failed, or if no tracker has taken over in time."""
         begun = time.monotonic()
         end = begun + seconds
         while not condition() and self._failure is None:
@@ -279,8 +279,8 @@ class Membership:
             raise RuntimeError(str(self._failure)) from self._failure
 
     def next_generation(self, may_wait: Callable[[], bool]) -> Generation:
-        """Waits until this worker is a member of a new generation, and returns it, for the caller to join. Returns the last generation,
-        early, if `may_wait()` becomes false. Raises JobIsOver if the work of the job is done."""
+        """Waits until this worker is a member of a new generation, and returns it, for the caller to join. Returns early, with a
+        meaningless value, if `may_wait()` becomes false. Raises JobIsOver if the work of the job is done."""
         with self._changed:
             self._wait(lambda: self._formed or self._is_over or not may_wait(), float("inf"))
             if self._is_over:
@@ -311,7 +311,8 @@ class Membership:
             self._tell(_COMES)
 
     def _tell(self, word: int) -> None:
-        """Sends a word to the tracker or, if the tracker is lost, leaves this to _return_over. To be called with the lock held."""
+        """Sends a word to the tracker. Does nothing if the tracker is lost: _return_over then reports this worker's state to the next one.
+        To be called with the lock held."""
         with contextlib.suppress(RuntimeError):
             self._connection.tell(word)
 

@@ -14,7 +14,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 #: The interval at which a file or URL is checked. AWS recommends 5 s, and gives two minutes' notice; Google Cloud and Azure give 30 s.
 EVERY_S = 5.0
 _LIMIT_S = 2.0
-#: The headers that the three clouds require in a request. Other servers ignore them.
+#: The headers that Azure and Google Cloud require in a request. Other servers ignore them.
 _HEADERS = {"Metadata": "true", "Metadata-Flavor": "Google"}
 _AWS_TOKEN = "X-aws-ec2-metadata-token"
 #: Responses of a URL that mean that there is no notice.
@@ -24,8 +24,8 @@ _ENDS = ("Preempt", "Terminate")
 
 
 def signals() -> List[int]:
-    """The signals that ask this process to end: SIGTERM, and the one named by WARREN_PREEMPTION_SIGNAL. Raises RuntimeError if the variable
-    does not name a signal that can be handled."""
+    """The signals that request this process to end: SIGTERM, and the one named by WARREN_PREEMPTION_SIGNAL. Raises RuntimeError if the
+    variable does not name a signal that can be handled."""
     name = os.environ.get("WARREN_PREEMPTION_SIGNAL", "")
     if not name:
         return [signal.SIGTERM]
@@ -55,9 +55,9 @@ def is_notice(status: int, body: str) -> bool:
 
 
 class EndRequest:
-    """Whether a notice has asked this worker of an elastic job to end. Between `begin` and `close`, the worker may postpone its end: while
-    `may_wait` is true, a notice only sets `is_there`, and the worker leaves its generation with the others; otherwise the notice raises
-    SystemExit. Signals are handled only if `begin` is called in the main thread."""
+    """Whether this worker of an elastic job has received a notice that it must end. Between `begin` and `close`, the worker may postpone
+    its end: while `may_wait` is true, a notice only sets `is_there`, and the worker leaves its generation with the others; otherwise the
+    notice raises SystemExit. Signals are handled only if `begin` is called in the main thread."""
 
     #: The exit status of a process that has ended because of SIGTERM, as shells give it.
     STATUS = 128 + signal.SIGTERM
@@ -141,8 +141,8 @@ class Watch:
 
 
 def _ask(url: str, headers: Dict[str, str], method: str = "GET") -> Tuple[int, str]:
-    """Returns the status and the body of the response; the body is empty for an error status. Requests to metadata servers never go through a
-    proxy."""
+    """Returns the status and the body of the response; the body is empty for an error status. Ignores proxies: a metadata server can only
+    be reached directly."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(urllib.request.Request(url, headers=headers, method=method), timeout=_LIMIT_S) as response:

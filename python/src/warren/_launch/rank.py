@@ -1,4 +1,4 @@
-"""The rank that this process has had in its job, whichever library has joined it."""
+"""This process's rank in its job, whichever library joined the job. It is still available after the process has left the job."""
 from typing import Optional
 
 _rank: Optional[int] = None

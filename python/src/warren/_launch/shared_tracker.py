@@ -93,9 +93,10 @@ def has_left(tracker: Optional[_Address] = None) -> bool:
 
 
 def before_init(args: Iterable[Union[str, bytes]]) -> None:
-    """To be called before librabit's Init with these arguments: provides a tracker for torchrun's ranks, since librabit does not use PyTorch.
-    Does nothing for other launchers, or if an argument sets the tracker or the bootstrap method. Raises RuntimeError if no tracker can be
-    provided, or if this process has left its job: the tracker would take it for a failed process that has restarted."""
+    """To be called before librabit's Init with these arguments: provides a tracker for torchrun's ranks (only for these, since librabit
+    finds the ranks of the other launchers, but does not use PyTorch). Does nothing if an argument sets the tracker or the bootstrap method.
+    Raises RuntimeError if no tracker can be provided, or if this process has left its job: the tracker would take it for a failed process
+    that has restarted."""
     words = [os.fsdecode(word).partition("=")[0].lower() for word in args]
     if any(word in (*_TRACKER_NAMES, "warren_bootstrap", "rabit_bootstrap") for word in words):
         return

@@ -1,4 +1,4 @@
-"""Replaces the LightGBM functions whose results would otherwise differ between the workers of a job."""
+"""Replaces LightGBM functions whose results would otherwise differ between the workers of a job, and reports the rounds of training."""
 import contextlib
 import functools
 import hashlib
@@ -43,7 +43,7 @@ def _summed(values: List[float]) -> List[float]:
 
 
 def _number_of(what: Any) -> float:
-    """A 32-bit hash of a value, as a float: sums of such hashes over all workers are exact."""
+    """A 32-bit hash of a value, as a float, so that the sum over all workers is exact."""
     return float(int.from_bytes(hashlib.sha256(repr(what).encode()).digest()[:4], "big"))
 
 
@@ -104,8 +104,9 @@ def _compare_rows(rows: "lightgbm.Dataset") -> None:
 
 
 def _beginning(inner: Callable[..., Any]) -> Callable[..., Any]:
-    """Wraps Booster.update: the first round starts from the score that one process would compute from all rows, and the ranks' rows are
-    compared after it. All ranks call `update` for each round, and `update` makes collective calls anyway."""
+    """Wraps Booster.update: the first round starts from the score that one process would compute from all rows, if Warren has loaded this
+    worker's share and the objective is one of LightGBM's, and the ranks' rows are compared after it. All ranks call `update` for each
+    round, and `update` makes collective calls anyway."""
     def beginning(self: Any, train_set: Any = None, fobj: Any = None) -> Any:
         rows = self.train_set if train_set is None else train_set
         if self.current_iteration() > 0 or rows is None or _number_of_machines(self.params or {}) <= 1:
@@ -134,7 +135,7 @@ class ReportRounds:
     before_iteration = False
 
     def __init__(self, before: Callable[[], List[List[Any]]] = list) -> None:
-        """`before` returns the evaluations of the rounds that other processes have reported."""
+        """`before` returns the evaluations of the rounds before the first one that this callback reports."""
         self._own: Optional[_rounds.Training] = None
         self._before = before
 
@@ -159,7 +160,7 @@ def _reporting_rounds(train: Callable[..., Any]) -> Callable[..., Any]:
         try:
             given = signature.bind(*arguments, **named)
         except TypeError:
-            return train(*arguments, **named)  # raises the proper error
+            return train(*arguments, **named)  # raises the TypeError for wrong arguments
         callbacks = list(given.arguments.get("callbacks") or ())
         if not any(isinstance(one, ReportRounds) for one in callbacks):
             given.arguments["callbacks"] = [*callbacks, ReportRounds()]
@@ -180,9 +181,9 @@ def reporting_rounds() -> Iterator[None]:
 
 @contextlib.contextmanager
 def for_all_workers() -> Iterator[None]:
-    """Gives every worker the same metrics: LightGBM computes them over a worker's own rows, so early stopping could end the training of one
-    worker while the others wait for it. Also warns about, or refuses, features that would train on one worker's rows only, and refuses
-    classifiers if the workers have different classes."""
+    """Within the block, all workers get the same metrics: LightGBM computes them over a worker's own rows, so early stopping could end the
+    training of one worker while the others wait for it. Also warns about, or refuses, features that would train on one worker's rows only,
+    and refuses classifiers if the workers have different classes."""
     def evaluation(inner: Callable[..., List[Any]]) -> Callable[..., List[Any]]:
         def of_all(self: Any, data_name: str, data_idx: int, feval: Any = None) -> List[Any]:
             found = inner(self, data_name=data_name, data_idx=data_idx, feval=feval)

@@ -47,7 +47,7 @@ class _Dataset:
         found = {"label": table.label, "weight": table.weight, "group": table.group_sizes, "init_score": table.base_margin}
         dataset = lightgbm.Dataset(features, **{name: value for name, value in found.items() if value is not None},
                                    **{**self.options, "params": params})
-        dataset.warren_is_share = True  # its rows are not compared with the other workers'
+        dataset.warren_is_share = True  # the workers' rows are not compared
         return dataset
 
     def set_has_names(self, has_names: bool) -> None:
@@ -157,7 +157,7 @@ class _Fit(_fitting.Fitting):
             more = [_one_of(given.get(f"eval_{name}"), number) for name in ("sample_weight", "init_score", "group")]
             of_training = list(map(given.get, ("sample_weight", "init_score", "group")))
             if _fitting.named(X) == self._files[0].files and y == given["y"] and (more == of_training or not any(more)):
-                evals.append((rows, _fitting.CLASSES))  # the training rows
+                evals.append((rows, _fitting.CLASSES))  # the evaluation set is the training rows
                 continue
             self._files.append(_Files(X, _columns(y, *more)))
             evals.append((rows[:], _fitting.CLASSES))
@@ -179,7 +179,7 @@ class _Fit(_fitting.Fitting):
         fields = {name: _numbers(value) for name, value in fields.items()}
         margin = fields.get("base_margin")
         if margin is not None and margin.ndim == 1 and rows.shape[0] and len(margin) != rows.shape[0] and len(margin) % rows.shape[0] == 0:
-            fields["base_margin"] = margin.reshape(-1, rows.shape[0]).T  # LightGBM's own order: class by class
+            fields["base_margin"] = margin.reshape(-1, rows.shape[0]).T  # LightGBM orders the scores class by class
         wrong = next((name for name, value in fields.items() if len(value) != rows.shape[0]), None)
         if wrong is not None:
             wrong_name = {"base_margin": "init_score"}.get(wrong, wrong)
@@ -363,6 +363,6 @@ def estimator(name: str, train: Callable[[_Training], Any]) -> Any:
                 return super().fit(X, y, *more, **named)
 
     OnWorkers.__name__ = OnWorkers.__qualname__ = base.__name__
-    OnWorkers.__module__ = "warren.lightgbm"  # where pickle looks for it
+    OnWorkers.__module__ = "warren.lightgbm"  # the module from which pickle imports the class
     OnWorkers.__doc__ = _DOCUMENTATION.format(name=base.__name__)
     return OnWorkers

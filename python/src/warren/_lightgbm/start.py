@@ -1,4 +1,4 @@
-"""The score that LightGBM's workers start from.
+"""The score from which LightGBM's workers start.
 
 Each worker computes a score from its own rows, and all workers use the mean of these scores (LightGBM's GlobalSyncUpByMean), which depends on
 how the rows are divided. This module replaces it with the score that one process would compute from all rows, for the objectives whose score
@@ -52,8 +52,9 @@ def _engine() -> ctypes.CDLL:
 
 def from_all_rows(booster: "lightgbm.Booster", rows: "lightgbm.Dataset", summed: Callable[[List[float]], List[float]],
                   update: Callable[[], Any]) -> Any:
-    """Calls `update`, the first update of `booster`, so that it starts from the score of all workers' rows, and returns its result. `summed`
-    adds up lists over the workers. A collective call."""
+    """Calls `update`, the first update of `booster`, so that it starts from the score of all workers' rows, and returns its result. Has no
+    effect on the score for objectives outside of _SCORES, or if the rows have initial scores. `summed` adds up lists over the workers. A
+    collective call."""
     objective, starts = _objective_of(booster)
     score = _SCORES.get(objective[0]) if objective else None
     if score is None or rows.get_init_score() is not None:
@@ -68,7 +69,7 @@ def from_all_rows(booster: "lightgbm.Booster", rows: "lightgbm.Dataset", summed:
     total, total_weight = summed([own, weight])
     with np.errstate(all="ignore"):
         mine, of_all = (score(float(np.divide(*sums))) for sums in ((own, weight), (total, total_weight)))
-        # LightGBM sums in another order.
+        # LightGBM adds in another order, so its score differs in the last digits.
         tolerance = 1e-9 * (abs(mine) + float(np.divide(size, weight)) if weight else 1)
     _engine().WarrenLightGBMCorrect(mine, tolerance, of_all)
     try:

@@ -2,11 +2,11 @@
 
 Data flow: a client numbers its requests. It sends the server a header (HEADER: the array, the action, the number) and then, for a send, the
 elements directly from the caller's memory, with a tag that is unique to this request. The server's thread waits for headers from any rank,
-and handles them one after the other: it receives the elements into a reusable buffer, and the shard (warren._parameter_server.shards) decides
-which requests are answered. The answer to a send is a number, the length of the error text (0 for success), followed by that text; the answer
-to a receive is the elements. The client posts its receives before it sends the header, and the server does not wait for its answers to be
-received. So neither depends on the other's threads, and long messages of many clients cannot deadlock. A shard of the same process is called
-directly in the client's thread, under the shard's lock.
+and handles them one after the other: it receives the elements into a reusable buffer, and the shard (warren._parameter_server.shards)
+decides which requests are answered. The answer to a send is a number, the length of the error text (0 for success), followed by that text;
+the answer to a receive is the elements. The client posts the receive of the number or the elements before it sends the header, and the
+server does not wait for its answers to be received. So neither depends on the other's threads, and long messages of many clients cannot
+deadlock. A shard of the same process is called directly in the client's thread, under the shard's lock.
 
 Headers between two processes keep their order, and requests are handled one at a time: this defines the order of a client's requests to a
 shard, and makes each request atomic."""
@@ -28,8 +28,7 @@ HEADER = np.dtype([("array", "i8"), ("action", "i8"), ("number", "i8"), ("count"
 _SEND, _RECEIVE = range(2)
 _HEADERS = 0  # the tag of headers
 
-#: The timeout of a server that waits for requests: in effect the end of the job, even if rabit_timeout=1 ends other operations that wait for
-#: too long.
+#: The timeout of a server that waits for requests: in effect infinite, even if rabit_timeout=1 limits the time of other operations.
 _FOR_EVER_S = 1e8
 
 
@@ -42,7 +41,7 @@ def _reply_tag(number: int) -> int:
 
 
 def scaled(incoming: Array, scale: float) -> Array:
-    """Multiplies the array by `scale`, in place."""
+    """Multiplies the array by `scale`, in place, and returns it."""
     if scale != 1:
         incoming *= incoming.dtype.type(scale)
     return incoming
@@ -59,7 +58,7 @@ class Pending(Protocol):
 
 
 class _Here:
-    """A request to a shard of this process."""
+    """A request of this process to one of its own shards."""
 
     def __init__(self, out: Optional[Array]) -> None:
         self._out, self._ended = out, threading.Event()
@@ -129,7 +128,7 @@ class _Asked:
 
 
 class _Guarded:
-    """A shard and the lock that its callers take."""
+    """A shard, and the lock that must be held while it is used."""
 
     def __init__(self, shard: Shard) -> None:
         self.shard, self.lock = shard, threading.Lock()
@@ -143,11 +142,11 @@ class ShardService:
         self.rank, self.size = communicator.rank, communicator.size
         self._arrays: Dict[int, _Guarded] = {}
         self._numbers = itertools.count()
-        self._here: Dict[int, _Here] = {}  # unanswered requests to this process
-        self._replies: List["Operation[None]"] = []  # pending
+        self._here: Dict[int, _Here] = {}  # this process's unanswered requests to its own shards, by number
+        self._replies: List["Operation[None]"] = []  # the sends of replies that have not been waited for
         self._replies_lock = threading.Lock()
         self._buffer = np.empty(0, np.uint8)
-        self._order = threading.Lock()  # held while the messages of a request are sent, which several threads may do
+        self._order = threading.Lock()  # held while the messages of a request are submitted
         self._end: Optional[str] = None
         self._mailbox: Optional[Mailbox] = None
         self._thread: Optional[threading.Thread] = None
@@ -267,7 +266,7 @@ class ShardService:
         for reply in replies:
             if reply.request.client == self.rank:
                 pending = self._here.pop(reply.request.number, None)
-                if pending is not None:  # the service has not ended in the meantime
+                if pending is not None:  # it is None if the service has ended in the meantime
                     pending.answer(reply)
             else:
                 self._tell(reply)
@@ -293,7 +292,7 @@ class ShardService:
             reply.wait()  # frees its memory
 
     def _fail_here(self, error: str) -> None:
-        """Fails all requests to this process, which would otherwise wait forever."""
+        """Fails this process's requests to its own shards, which would otherwise wait forever."""
         self._end = error
         for number in list(self._here):
             pending = self._here.pop(number, None)

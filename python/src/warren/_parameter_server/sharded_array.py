@@ -137,7 +137,7 @@ class ShardedArray:
 
 def slice_of(communicator: Communicator, flat: Array, parts: Sequence[Part], root: Optional[int]) -> Optional[Array]:
     """Returns a copy of this rank's part, or None if it has no part. The values come from this rank's `flat` or, with a `root`, from the
-    root's."""
+    root's `flat`; this makes it a collective call."""
     own = next((part for part in parts if part.rank == communicator.rank), None)
     values = None if own is None else flat[own.begin:own.end].copy()
     if root is not None:

@@ -67,7 +67,8 @@ _rules: Dict[str, Rule] = {"add": _add, "copy": _copy, "zero": _zero}
 
 def register_rule(name: str, rule: Rule) -> None:
     """Registers a rule; to be called on all ranks, before any of them uses it in a send. `rule(shard, incoming)` changes the flat array
-    `shard` in place. It may run in another thread, and may change `incoming`, which nothing else uses until it returns."""
+    `shard` in place. It may run in another thread, and may change `incoming`, which nothing else uses until it returns. Raises ValueError
+    for an invalid name or one that another rule has, and TypeError if `rule` cannot be called."""
     if not isinstance(name, str) or not 0 < len(name.encode()) <= RULE_NAME_BYTES or "\0" in name:
         raise ValueError(f"the name of a rule must be a str of 1 to {RULE_NAME_BYTES} bytes, not {name!r}")
     if not callable(rule):

@@ -1,2 +1,2 @@
-"""Reports the rounds of training: rank 0 passes them on to the displays of dmlc-submit, to Kubeflow's TrainJob and to MLflow
+"""Reports the rounds of training: rank 0 passes them on to dmlc-submit's displays, to Kubeflow's TrainJob and to MLflow
 (training.SINKS)."""

@@ -1,8 +1,8 @@
 """Reports the progress of a Kubeflow TrainJob, as KEP-2779 describes it (kubeflow/trainer, docs/proposals/2779-trainjob-progress): with the
 feature gate TrainJobStatus, the controller names an HTTPS endpoint, its certificate authority and a token in the environment of the pods.
 
-A thread sends the newest status, at most one every 5 seconds, as the documentation of Kubeflow Trainer asks. Training never waits for this,
-and never fails because of it."""
+A thread sends the newest status, at most one every 5 seconds, as the documentation of Kubeflow Trainer recommends; only the last status of
+a training run is sent immediately. Training never waits for this, and never fails because of it."""
 import atexit
 import datetime
 import functools
@@ -56,7 +56,7 @@ class Poster:
     def __init__(self, url: str, ca_file: str, token_file: str) -> None:
         self._url, self._ca_file, self._token_file, self._process = url, ca_file, token_file, os.getpid()
         self._changed = threading.Condition()
-        self._newest: Optional[Dict[str, Any]] = None  # not sent yet
+        self._newest: Optional[Dict[str, Any]] = None  # the next status to send
         self._is_last = self._is_sending = self._has_failed = False
         self._first: Optional[Tuple[float, int]] = None  # the time and the number of the training's first report
         threading.Thread(target=self._send_all, name="warren-kubeflow", daemon=True).start()
@@ -97,7 +97,7 @@ class Poster:
             context = ssl.create_default_context(cafile=self._ca_file or None)
             with urllib.request.build_opener(_NoRedirects, urllib.request.HTTPSHandler(context=context)).open(request, timeout=_TIMEOUT_S):
                 pass
-        except Exception as error:  # pylint: disable=broad-except  # a training does not end for a report
+        except Exception as error:  # pylint: disable=broad-except  # a report must not end the training
             if not self._has_failed:
                 self._has_failed = True
                 say(f"the progress of this TrainJob could not be reported to {self._url} ({_URL}): {_words(error)}; the training continues, and "

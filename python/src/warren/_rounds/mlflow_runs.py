@@ -20,7 +20,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Seque
 from warren._launch import membership as _membership
 from warren._rounds.sinks import About, Sink, say
 
-#: MLflow's module with the settings of all autologging.
+#: MLflow's module that contains the settings of autologging for all libraries.
 _AUTOLOGGING = "mlflow.utils.autologging_utils"
 _LIBRARIES = ("xgboost", "lightgbm")
 #: The settings of autolog() that also apply in a job.
@@ -39,7 +39,7 @@ _told: Optional[Dict[str, Any]] = None
 def of_driver(is_local: bool, is_fit: bool, given: Mapping[str, str]) -> Optional[Dict[str, Any]]:
     """Returns this process's MLflow variables and settings, for the processes of a job; None if it does not use MLflow, or (after a message)
     if they cannot be read. `is_local`: whether all processes are on this machine. `is_fit`: whether this process logs the model itself.
-    `given`: the variables that the caller sets for the job."""
+    `given`: the environment variables that the caller sets for the job; they are omitted from the result."""
     if _AUTOLOGGING not in sys.modules:
         return None
     import mlflow  # pylint: disable=import-outside-toplevel
@@ -50,7 +50,7 @@ def of_driver(is_local: bool, is_fit: bool, given: Mapping[str, str]) -> Optiona
         if run is not None:
             variables.update({_RUN_ID: run.info.run_id, "MLFLOW_EXPERIMENT_ID": run.info.experiment_id})
         settings = {library: found for library in _LIBRARIES if (found := _settings_here(library)) is not None}
-    except Exception as error:  # pylint: disable=broad-except  # a job runs without MLflow, too
+    except Exception as error:  # pylint: disable=broad-except  # the job can run without MLflow
         say(f"the processes of the job are not told of this program's MLflow: {error}")
         return None
     if not is_local and (run is not None or settings) and place.partition("://")[0] in ("file", "sqlite", place):
@@ -90,7 +90,7 @@ class _AfterImport(importlib.abc.MetaPathFinder):
         self._module, self._function = module, function
 
     def find_spec(self, fullname: str, path: Optional[Sequence[str]], target: Any = None) -> Any:
-        """Finds the module as if this finder were not there."""
+        """Finds the module by means of the other finders, and makes its loader call the function."""
         del path, target
         if fullname != self._module or self not in sys.meta_path:
             return None
@@ -125,7 +125,7 @@ def resting(world: int) -> Iterator[None]:
         try:
             yield
         finally:
-            if finder in (sys.meta_path or ()):  # None while the interpreter ends
+            if finder in (sys.meta_path or ()):  # sys.meta_path is None while the interpreter shuts down
                 sys.meta_path.remove(finder)
 
 
@@ -138,7 +138,7 @@ def run_for(about: About) -> Optional[Sink]:
         return None
     try:
         return _Run.begun(about, settings)
-    except Exception as error:  # pylint: disable=broad-except  # a training does not end for its log
+    except Exception as error:  # pylint: disable=broad-except  # a log must not end the training
         say(f"MLflow does not log this training, which continues: {error}")
         return None
 
@@ -151,7 +151,8 @@ class _Run(Sink):
     """An MLflow run, active on rank 0 during a training run."""
 
     def __init__(self, about: About, settings: Mapping[str, Any], is_ours: bool, status: str = "") -> None:
-        """`is_ours`: whether it was made active here. `status`: its status until now, if the program that started the job ends it."""
+        """`is_ours`: whether this class made the run active, and so must end it. `status`: the run's status when it was made active, if it
+        is the run of the program that started the job; otherwise empty."""
         import mlflow  # pylint: disable=import-outside-toplevel
 
         self._mlflow, self._about, self._settings = mlflow, about, settings
@@ -164,8 +165,8 @@ class _Run(Sink):
 
     @staticmethod
     def begun(about: About, settings: Mapping[str, Any]) -> Optional["_Run"]:
-        """Uses the run that is active here, or else that of the program that started the job, or else that of an earlier attempt, or else a
-        new one. Returns None if an earlier attempt has finished the run."""
+        """Uses this process's active run or, if there is none, the run of the program that started the job, the run of an earlier attempt,
+        or a new one, in this order. Returns None if an earlier attempt has finished the run."""
         import mlflow  # pylint: disable=import-outside-toplevel
 
         told = {} if _told is None else _told["variables"]
@@ -232,8 +233,8 @@ class _Run(Sink):
             batch = self._waiting[:_MOST_METRICS]
             if not self._try("metrics", lambda batch=batch: self._client.log_batch(self._run_id, metrics=batch)):  # type: ignore[misc]
                 if not self._has_been_refused:
-                    return  # these metrics are sent again with the next ones
-                for name in {one.key for one in batch}:  # one of the names may be the reason
+                    return  # perhaps a temporary failure: these metrics are sent again with the next ones
+                for name in {one.key for one in batch}:  # one of the names may be invalid: send the metrics of each name separately
                     of_name = [one for one in batch if one.key == name]
                     self._try(f"the metric {name!r}", lambda of_name=of_name: self._client.log_batch(self._run_id, metrics=of_name))  # type: ignore[misc]
             del self._waiting[:len(batch)]
@@ -250,7 +251,7 @@ class _Run(Sink):
         try:
             work()
             return True
-        except Exception as error:  # pylint: disable=broad-except  # a training does not end for its log
+        except Exception as error:  # pylint: disable=broad-except  # a log must not end the training
             self._has_been_refused = getattr(error, "error_code", "") == "INVALID_PARAMETER_VALUE"
             if not self._has_failed:
                 say(f"MLflow's run {self._run_id} does not get {what} of this training, which continues: {error}")
@@ -264,8 +265,8 @@ def metric_name(name: str) -> str:
 
 
 def _tag(about: About) -> str:
-    """Identifies a training run in all attempts of its job, by its number and its parameters: a later attempt may skip training runs. Empty
-    without a job's token."""
+    """Returns a tag that identifies a training run in all attempts of its job, by its number and its parameters (the number alone does not
+    suffice, because a later attempt may skip training runs). Empty without a job's token."""
     token = os.environ.get("DMLC_JOB_TOKEN", "")
     if not token:
         return ""

@@ -11,7 +11,7 @@ class About(NamedTuple):
     library: str  #: "xgboost" or "lightgbm"
     params: Mapping[str, Any]
     rounds: Optional[int]  #: the total number of rounds; None if unknown
-    begun: int  #: the number of rounds that an earlier attempt has made
+    begun: int  #: the number of rounds that were finished before this training run began
     number: int  #: the number of earlier training runs in this process; the same on all ranks
     world: int = 1
 

@@ -42,7 +42,7 @@ class _TrainJob(Sink):
 def _poster() -> "Optional[Poster]":
     if not os.environ.get("KUBEFLOW_TRAINER_SERVER_URL"):
         return None
-    from warren._rounds import kubeflow  # pylint: disable=import-outside-toplevel  # takes time that other programs do not need
+    from warren._rounds import kubeflow  # pylint: disable=import-outside-toplevel  # importing it takes time
 
     return kubeflow.poster()
 
@@ -76,7 +76,8 @@ class Training:
         self._sinks: Optional[List[Sink]] = None
 
     def round(self, number: int, metrics: Mapping[str, float], before: Callable[[], Iterable[Tuple[int, Mapping[str, float]]]] = tuple) -> None:
-        """Reports the end of a round, counted from 1, with its metrics. `before` returns the rounds that other processes have reported."""
+        """Reports the end of a round, counted from 1, with its metrics. `before`, called for the first report of this process, returns the
+        earlier rounds and their metrics, which other processes may have reported."""
         if self._place.rank() != 0:
             return
         is_first, sinks = self._sinks is None, self._begun()
@@ -136,7 +137,7 @@ def reported(library: str, params: Mapping[str, Any], rounds: Optional[int], pla
 
 
 def begun(library: str, params: Mapping[str, Any], rounds: Optional[int], place: Place, before: int = 0) -> Training:
-    """Returns a training run that begins now, after `before` rounds of an earlier one."""
+    """Returns a training run that begins now, after `before` rounds have already been finished."""
     return Training(About(library, params, rounds, before, next(_numbers)), place)
 
 

@@ -68,7 +68,7 @@ class Lock:
             os.pwrite(self._fd, owner.encode(), 0)
 
     def release(self) -> None:
-        """Releases the lock. Called once."""
+        """Releases the lock. To be called only once."""
         with contextlib.suppress(OSError):
             os.unlink(self.path)
         os.close(self._fd)
@@ -84,7 +84,7 @@ def boot() -> str:
 
 
 def is_held(path: "str | os.PathLike[str]") -> Optional[bool]:
-    """Whether a process holds a lock on the file; None if unknown."""
+    """Whether a process holds an exclusive lock on the file; None if unknown."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
@@ -109,7 +109,7 @@ def wait_for_release(path: "str | os.PathLike[str]") -> None:
 
 
 def has_open(pid: int, path: "str | os.PathLike[str]") -> bool:
-    """Whether the process has opened the file. Raises PermissionError if the process belongs to another user, and FileNotFoundError if there
+    """Whether the process has the file open. Raises PermissionError if the process belongs to another user, and FileNotFoundError if there
     is no such process or file, or no /proc."""
     wanted = os.stat(path)
     folder = f"/proc/{pid}/fd"
@@ -121,9 +121,10 @@ def has_open(pid: int, path: "str | os.PathLike[str]") -> bool:
 
 
 class LockedFolder:
-    """A new folder `path` in `place`, whose name is `prefix` and random characters. It is removed with this object. Folders with that
-    prefix whose processes were killed are removed when the next one is made. A folder that may belong to a live process is never removed;
-    if that is unknown, a line on standard error says so. Raises FileNotFoundError if `place` is not a folder."""
+    """A new folder `path` in `place`, whose name is `prefix` and random characters. It is removed with this object. A folder with that
+    prefix whose process was killed on this machine, since the machine was started, is removed when the next folder is made. A folder that
+    may belong to a live process is never removed; a message on standard error names folders for which this is unknown. Raises
+    FileNotFoundError if `place` is not a folder."""
 
     def __init__(self, place: str, prefix: str) -> None:
         if not os.path.isdir(place):
@@ -138,7 +139,7 @@ class LockedFolder:
             self._lock = self._locked()
 
     def __del__(self) -> None:
-        # A forked process has a copy of this object, and a `path` without a lock belongs to another process.
+        # A forked process has a copy of this object and must not remove the folder. Without a lock, `path` may be another process's folder.
         if getattr(self, "_lock", -1) >= 0 and self._getpid() == self._owner:
             self._remove(self.path, ignore_errors=True)
             self._close(self._lock)

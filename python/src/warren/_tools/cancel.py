@@ -54,5 +54,5 @@ def _cancel_kept(one: _one_job.OneJob, kept: Sequence[_one_job.Kept]) -> int:
 
 
 def run(words: Sequence[str]) -> int:
-    """Runs `warren cancel ...`; returns the exit code: 0 if the job has ended or, with --no-wait, was asked to, else 1."""
+    """Runs `warren cancel ...`; returns the exit code: 0 if the job has ended or, with --no-wait, if the signal was sent, else 1."""
     return _one_job.run(parser(), words, _cancel)

@@ -8,8 +8,8 @@ from typing import Callable, Optional, Sequence
 @dataclasses.dataclass(frozen=True)
 class Command:
     """The command `warren <name>`. `run` takes the remaining words and returns the exit code. `parser` returns the command's parser,
-    importing it on demand; None if a separate program parses the words. `program`: the program whose manual page describes the options.
-    `words`: the choices for the first word."""
+    importing it on demand; None if `run` passes the words on to another parser. `program`: the program whose manual page describes the
+    options. `words`: the choices for the first word."""
     name: str
     summary: str
     run: Callable[[Sequence[str]], int]
@@ -43,7 +43,7 @@ def _data(words: Sequence[str]) -> int:
     return int(importlib.import_module("warren.data._commands").main(words))
 
 
-#: Command names of similar programs, each with a text about the command to use instead.
+#: Command names of similar programs, each with a text that names the command to use instead.
 ELSEWHERE = {
     "list": "warren jobs lists running and past jobs",
     "ps": "warren jobs lists running and past jobs",

@@ -19,7 +19,7 @@ from warren._system import locks as _locks
 from warren._system.printable import printable
 
 _FORMAT = 1
-#: Larger files are not read. The longest command line on Linux has 2 MiB.
+#: Larger files are not read. The longest field is the command line, which Linux limits to 2 MiB by default.
 _MOST_BYTES = 16 << 20
 _KINDS = ((stat.S_ISFIFO, "a pipe"), (stat.S_ISDIR, "a folder"), (stat.S_ISSOCK, "a socket"))
 _NAME = re.compile(r"\d{8}T\d{6}Z-\d+\.json")
@@ -45,7 +45,7 @@ _ENDS = ("succeeded", "failed", "interrupted")
 
 
 class BrokenRecord(ValueError):
-    """Raised for a file that dmlc-submit cannot have written."""
+    """Raised for a record that is malformed, or that a newer dmlc-submit has written."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -147,7 +147,7 @@ def name_of(job: Job) -> str:
     name = job.values.get("name")
     if isinstance(name, str) and name:
         return name
-    program = str(next(iter(job.values["command"]), "")).split()  # the record of an older dmlc-submit
+    program = str(next(iter(job.values["command"]), "")).split()  # an older dmlc-submit has recorded no name
     return os.path.basename(program[0]) if program else "job"
 
 
@@ -181,7 +181,7 @@ def table(jobs: Sequence[Job], now: datetime.datetime, width: int) -> str:
 
 
 def details(job: Job, now: datetime.datetime) -> str:
-    """Everything known about a job, one line for each field."""
+    """Returns the main fields of a job's record as text, one per line."""
     values = job.values
     rows = [("job", job.id), ("name", name_of(job)), ("command", _command(job)), ("directory", values["directory"]),
             ("workers", f"{values['workers']} on {values['cluster']}"), ("from", f"{values['host']}, pid {values['pid']}"),
@@ -263,9 +263,9 @@ def read_folder(folder: pathlib.Path, last: Optional[int] = None) -> Tuple[List[
 
 
 def find(jobs: Sequence[Job], words: str) -> Job:
-    """Returns the only job whose ID begins with `words`, or whose dmlc-submit had that pid. If there is none, returns the only running job
-    with that name or, if no such job is running, the newest of `jobs`, which begin with the newest. Raises ValueError if there is no such
-    job, or more than one."""
+    """Returns the job with the ID `words`, or else the only job whose ID begins with `words` or whose dmlc-submit had that pid. If there is
+    none, returns the only running job with that name or, if no such job is running, the newest one with that name (`jobs` begins with the
+    newest). Raises ValueError if there is no such job, or more than one."""
     found = [job for job in jobs if job.id.startswith(words) or job.id.endswith(f"-{words}")]
     if not found:
         named = [job for job in jobs if name_of(job) == words]

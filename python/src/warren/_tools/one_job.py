@@ -17,7 +17,7 @@ from warren._tools import jobs as _jobs
 
 _NAME = "the job: its ID, a prefix of it, the pid of its dmlc-submit, or the --jobname of the only running job, else of the newest"
 
-#: The time limit, in seconds, for a command that asks about or ends a Kept.
+#: The time limit, in seconds, for a command of a Kept.
 _ASK_S = 20
 
 
@@ -26,7 +26,7 @@ class OneJob:
     """A job and the file of its record."""
     job: _jobs.Job
     record: pathlib.Path
-    is_own: bool = False  # whether the record is in the user's own folder of jobs, not in that of a --log-dir
+    is_own: bool = False  # whether the record is in the user's own folder of jobs, not in a --log-dir
 
     def again(self) -> "OneJob":
         """Reads the record once more. Raises BrokenRecord or OSError."""
@@ -68,7 +68,7 @@ def outcome(job: _jobs.Job) -> str:
         return f"did not end by itself: {_jobs.lost(job)}"
     if job.state == "unknown":
         return f"is in an unknown state: {_why_unknown(job)}"
-    how = "ended" if job.state == "interrupted" else job.state  # the story says what interrupted it
+    how = "ended" if job.state == "interrupted" else job.state  # the story contains the cause of the interruption
     code = f" with exit code {values['exit_code']}" if values["exit_code"] else ""
     story = f": {values['story']}" if values["story"] else ""
     return f"{how}{code} after {_jobs.duration(values['seconds'])}{story}"
@@ -129,7 +129,8 @@ class Launcher:
     receives the signal."""
 
     def __init__(self, one: OneJob) -> None:
-        """Raises ValueError if the launcher cannot be identified from here; the message says why, and what to do instead if anything helps."""
+        """Raises ValueError if the launcher cannot be identified from here; the message contains the reason and, if there is one, a
+        remedy."""
         job, values = one.job, one.job.values
         here = values["host"] == socket.gethostname() or values.get("boot") == _locks.boot() != ""
         if not here:
@@ -190,8 +191,8 @@ def launcher_here(one: OneJob) -> Optional[Launcher]:
 
 
 def log_file(one: OneJob, rank: Optional[int]) -> pathlib.Path:
-    """Returns the file with the output of a rank or, for None, with the launcher's output, which combines that of all ranks. Raises ValueError
-    if this output was not kept, was replaced by that of later jobs, or is missing."""
+    """Returns the file with the output of a rank or, for None, with the launcher's output, which contains the output of all ranks. Raises
+    ValueError if this file was not kept, was replaced by a later job's, or is missing."""
     job, values = one.job, one.job.values
     if not values.get("log_dir"):
         raise ValueError(f"the output of job {job.id} was not kept: start jobs with --detach, or with --log-dir DIR")
@@ -212,7 +213,8 @@ def log_file(one: OneJob, rank: Optional[int]) -> pathlib.Path:
 
 
 def _folder_of_logs(job: _jobs.Job) -> pathlib.Path:
-    """The job's log folder, or the folder that its files were moved to by the next job. Raises ValueError if they were replaced."""
+    """The job's log folder or, if the next job in it has moved the files, the folder to which they were moved. Raises ValueError if they
+    were replaced by later jobs' files."""
     folder = pathlib.Path(job.values["log_dir"])
     try:
         newer = sorted(name for name in _jobs.names_in(folder / "jobs") if name > f"{job.id}.json")

@@ -33,8 +33,8 @@ def _last_output(one: _one_job.OneJob) -> Tuple[str, List[str]]:
 
 
 def _kept(one: _one_job.OneJob) -> List[Tuple[str, str]]:
-    """Returns the names of the parts that the cluster may keep of the job, each with the cluster's answer about it, or with the commands for the
-    user to type."""
+    """Returns the names of the parts of the job that the cluster may keep, each with the cluster's description of its state or, if Warren
+    must not run the commands in the record, with the commands that the user can type."""
     runs = _one_job.runs_kept(one)
     return [(kept.name, kept.how() if not runs else _one_job.run_kept(one, kept.ask)[1] if kept.ask else "it may still run")
             for kept in _one_job.kept_jobs(one)]

@@ -1,5 +1,5 @@
-"""Warren's engine in the communicators of XGBoost 2.1 and later. For earlier versions, whose communication cannot be replaced, there is
-nothing to turn on."""
+"""Warren's engine in the communicators of XGBoost 2.1 and later. The communication of earlier versions can be replaced only by preloading a
+library, so there is nothing to turn on for them."""
 import contextlib
 from typing import Any, Iterator, Mapping, Optional
 

@@ -67,12 +67,12 @@ class _Found(NamedTuple):
 
 
 class Checkpoint:
-    """A file that rank 0 writes, for one training run at a time: from __enter__ to __exit__ it is protected by a lock on `.NAME.lock` in the same
-    folder, which the kernel releases when the process ends. Object stores do not support locks: there, the last writer wins. All calls are
-    collective, except `save` and `remove`, which only rank 0 calls."""
+    """A file that rank 0 writes, for one training run at a time: from __enter__ to __exit__ it is protected by a lock on `.NAME.lock` in
+    the same folder, which the kernel releases when the process ends. Object stores do not support locks: there, the last writer wins.
+    __enter__ and `load` are collective calls; only rank 0 calls `save` and `remove`."""
 
     def __init__(self, path: Any, peers: Peers, *, storage_options: Optional[Mapping[str, Any]] = None, is_everywhere: bool = False) -> None:
-        """`is_everywhere`: whether all ranks look for the file, because another rank may have saved it on its own host's disk. Raises
+        """`is_everywhere`: whether all ranks read the file, because another rank may have saved it on its own host's disk. Raises
         ValueError for a name that does not end in .json or .ubj."""
         self._shown, self._peers, self._options = os.fspath(path), peers, storage_options
         place = _files.on_disk(self._shown)
@@ -86,9 +86,9 @@ class Checkpoint:
         self._reads = peers.rank == 0 or is_everywhere and not self._is_in_store
         self._run: Dict[str, Any] = {}
         self._lock: Optional[_locks.Lock] = None
-        self._saved: Optional[int] = None  # the number of rounds in the file
+        self._saved: Optional[int] = None  # the number of rounds of the saved model
         self._fails = False
-        self._next_attempt = 0.0  # when to save next, if saving fails
+        self._next_attempt = 0.0  # the time before which `save` does nothing, after a failed attempt
 
     def __enter__(self) -> "Checkpoint":
         """Raises RuntimeError on all ranks if another training run uses the file, and OSError if its folder is not writable."""
@@ -146,14 +146,14 @@ class Checkpoint:
         if why:
             return None
         self._saved = rounds
-        # All ranks load the same bytes, because querying a model may be a collective call.
+        # All ranks load the model from the same bytes, because querying a model may be a collective call.
         model, _ = self._opened(self._peers.broadcast(None if found is None else found.content, root))
         more = model.attr(_MORE)
         model.set_attr(**{_RUN: None, _MORE: None})
         return Saved(model, rounds, None if more is None else _sealed.from_text(more))
 
     def _look(self) -> Optional["_Found"]:
-        """Returns the checkpoint that this rank finds; None if there is no file, or if this rank does not look for it."""
+        """Returns the checkpoint that this rank has read; None if there is no file, or if this rank does not read it."""
         content = _files.read_whole(self._uri, storage_options=self._options) if self._reads else None
         if not content:
             return None

@@ -106,7 +106,7 @@ def _join_tracker(arguments: Dict[str, Any]) -> None:
 
 
 def _arguments() -> Dict[str, Any]:
-    """The arguments for XGBoost 2.1 and later, which ignore the environment."""
+    """Returns the arguments for XGBoost 2.1 and later, from the environment, which these versions ignore."""
     arguments: Dict[str, Any] = {"dmlc_task_id": os.environ.get("DMLC_TASK_ID", "")}
     if in_job():
         arguments.update(dmlc_tracker_uri=os.environ["DMLC_TRACKER_URI"], dmlc_tracker_port=int(os.environ["DMLC_TRACKER_PORT"]))
@@ -118,8 +118,8 @@ def _arguments() -> Dict[str, Any]:
 
 
 def _worker_port() -> Dict[str, Any]:
-    """The argument for the port of XGBoost's own links, from WARREN_WORKER_PORTS. The workers on a host try different ports. Raises
-    RuntimeError for a malformed value, and OSError if no port is free."""
+    """Returns the argument for the port of XGBoost's own links, from WARREN_WORKER_PORTS; empty before XGBoost 3.3. The workers on a host
+    try different ports. Raises RuntimeError for a malformed value, and OSError if no port is free."""
     text = os.environ.get("WARREN_WORKER_PORTS", "")
     if not text:
         return {}
@@ -149,7 +149,7 @@ def _check_open_files() -> None:
     import resource  # pylint: disable=import-outside-toplevel
 
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    used, needed = len(os.listdir("/proc/self/fd")) - 1, int(workers) + _FILES_TO_JOIN  # -1: the listing itself
+    used, needed = len(os.listdir("/proc/self/fd")) - 1, int(workers) + _FILES_TO_JOIN  # -1: os.listdir itself opens a file
     if limit != resource.RLIM_INFINITY and used + needed > limit:
         raise OSError(errno.EMFILE, f"{used} of the {limit} files that this process may open (ulimit -n) are open, and XGBoost needs about "
                                     f"{needed} to join a job of {workers} workers: raise the limit before the job, for example with "

@@ -16,7 +16,7 @@ from warren.data._table import Table
 
 #: The number of entries of a matrix that are read at a time.
 _ENTRIES_AT_A_TIME = 1 << 22
-#: For the digest, binned matrices with at most this many entries are converted back to values (12 bytes each).
+#: The maximum number of entries of a binned matrix that is converted back to values (12 bytes each) for the digest.
 _MOST_ENTRIES_OF_BINS = 1 << 24
 _FEW_ENTRIES = 1 << 16
 #: The number of rows of a dense array that are digested at a time: their words stay in the cache.
@@ -136,7 +136,7 @@ def _per_row(matrix: Any, name: str) -> Any:
 
 
 def _groups(matrix: Any) -> Any:
-    """The rows at which queries begin, and the end of the last; empty without queries."""
+    """Returns the rows at which queries begin, and the end of the last query; empty without queries."""
     return matrix.get_uint_info("group_ptr")
 
 
@@ -165,8 +165,8 @@ def of_table(table: Table) -> int:
 
 
 def _of_words(words: _Words, groups: Any, field: Callable[[str], Any]) -> int:
-    """Mixes the other fields into the rows' words, and returns the sum of these words, or that of the queries' words if there are queries.
-    `field` returns the values of a field; an empty sequence if the field is not set."""
+    """Mixes the other fields into the rows' words, and returns the sum of these words or, if there are queries, of the queries' words.
+    `field` returns the values of a field, or an empty sequence if the field is not set."""
     rows, of_queries = len(words), []
     for place, name in enumerate(_PER_ROW):
         values = field(name)
@@ -208,7 +208,7 @@ def of_matrices(matrices: Sequence[Any], peers: Peers) -> List[Dict[str, Any]]:
     most = [int(one) for one in told[:, :, 0].max(axis=0)]
     firsts = [int(one) for one in told[:peers.rank, :, 1].sum(axis=0, dtype=np.uint64)]
 
-    @functools.lru_cache(maxsize=None)  # usually, the training rows are also evaluated
+    @functools.lru_cache(maxsize=None)  # usually, the training rows are also an evaluation set
     def of_one(number: int, how: int, first: int) -> Tuple[int, int, int, int]:
         matrix = distinct[number]
         return (matrix.num_row(), matrix.num_nonmissing() if hasattr(matrix, "num_nonmissing") else 0,
@@ -284,7 +284,7 @@ class _Plain:
             return name if state is None else f"{name} {_hash(state):016x}"
         values = [getattr(function, "__defaults__", None), getattr(function, "__kwdefaults__", None), state]
         for cell in getattr(function, "__closure__", None) or ():
-            with contextlib.suppress(ValueError):  # not assigned yet
+            with contextlib.suppress(ValueError):  # the variable has no value yet
                 values.append(cell.cell_contents)
         return f"{name} {_hash(_of_code(code), self.of(values, depth + 1)):016x}"
 

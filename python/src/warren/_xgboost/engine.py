@@ -82,7 +82,7 @@ def begin(timeout: Any = None) -> bool:
     rank, size = xgb.collective.get_rank(), xgb.collective.get_world_size()
     if size < 2:
         if "librabit_xgboost" in os.environ.get("LD_PRELOAD", ""):
-            _objection("auto")  # informs the preloaded library that it is idle for a reason
+            _objection("auto")  # otherwise the preloaded library would print at exit that XGBoost did not use it
         return False
     try:
         choice = _choice()
@@ -95,7 +95,7 @@ def begin(timeout: Any = None) -> bool:
         try:
             code = _library().WarrenXGBoostBegin(_in_xgboost(), int(timeout or 0), why, _WHY_BYTES)
             _thread.serves = code > 0
-        except BaseException:  # such as KeyboardInterrupt: the other ranks must not wait
+        except BaseException:  # such as KeyboardInterrupt; ends the engine, so that the other ranks do not wait
             _library().WarrenXGBoostEnd(1, why, _WHY_BYTES)
             raise
         if code < 0:

@@ -21,8 +21,8 @@ _ADVICE = ("give each worker its own rows, with warren.xgboost.load_dmatrix for 
 
 def _digest_of_rows(matrix: Any, model: "xgb.Booster") -> Optional[int]:
     """Returns a digest of a matrix's labels and other fields, and of some of its rows; the order of rows matters. If rows cannot be
-    extracted, the model's predictions after its first round take the place of the features (XGBoost has computed them already). None if too
-    little of the matrix is accessible."""
+    extracted and the labels are not enough to tell data sets apart, the model's predictions after its first round take the place of the
+    rows (XGBoost has computed them already). None if too little of the matrix is accessible."""
     labels = matrix.get_label()
     pieces = [matrix.num_row(), matrix.num_col(), labels, matrix.get_weight(), matrix.get_base_margin()]
     rows = _digest.some_rows(matrix, _same_rows.sampled_rows(matrix.num_row()))
@@ -89,7 +89,7 @@ class Progress(xgb.callback.TrainingCallback if _HAS_CALLBACKS else object):  # 
         return model
 
     def after_iteration(self, model: "xgb.Booster", epoch: int, evals_log: Any) -> bool:
-        """Never stops the training."""
+        """Reports the round. Never stops the training."""
         del model
         training = self._own or _rounds.current()
         if training is not None:
@@ -122,7 +122,7 @@ def _reporting_rounds(train: Callable[..., Any]) -> Callable[..., Any]:
         try:
             given = signature.bind(*arguments, **named)
         except TypeError:
-            return train(*arguments, **named)  # raises the proper error
+            return train(*arguments, **named)  # raises the TypeError for wrong arguments
         callbacks = list(given.arguments.get("callbacks") or ())
         rounds = given.arguments.get("num_boost_round", signature.parameters["num_boost_round"].default)
         if not any(isinstance(one, Progress) for one in callbacks):

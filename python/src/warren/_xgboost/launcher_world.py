@@ -1,4 +1,4 @@
-"""Passes the tracker's address, which XGBoost's own communicator needs, between processes started by mpirun or srun."""
+"""Passes the tracker's address, which XGBoost's own communicator needs, between processes started by mpirun, srun or torchrun."""
 from typing import Callable, Optional
 
 import numpy as np
@@ -10,7 +10,7 @@ _MOST_ADDRESS_BYTES = 4096
 
 
 class LauncherWorld:
-    """The ranks of mpirun or srun, as found by librabit. `from_rank_zero` leaves their job if this object has joined it."""
+    """The ranks of mpirun or srun, connected by librabit. If this object had to join their job, `from_rank_zero` leaves it."""
 
     def __init__(self, found: Launched) -> None:
         from warren import collectives  # pylint: disable=import-outside-toplevel  # loads librabit, which other jobs do not need

@@ -23,9 +23,10 @@ from warren.data._columnar.pieces import Slice
 from warren.data._columnar.source import Source, shown_uri
 from warren.data._peers import Peers, same_on_all, together
 
-#: The size of a batch of rows passed to XGBoost if it only keeps bins.
+#: The size in bytes of the batches of rows passed to XGBoost, if it keeps only bins.
 _BATCH_BYTES = 64 << 20
-#: In external memory each batch becomes a page. XGBoost works better with few large pages, of which two or three are in memory.
+#: In external memory, each batch becomes a page. XGBoost works better with few large pages, so the four batches that are in memory at the
+#: same time (see _memory.Need) may take a worker's memory divided by this number.
 _PAGES_IN_MEMORY = 8
 DEFAULT_BINS = 256
 #: The number of pieces, spread over the share, that are read to estimate the number of rows if the files do not contain it.
@@ -34,15 +35,15 @@ _OF_BINS = ("ref", "max_bin", "max_quantile_batches")
 
 
 def arguments(table: _table.Table, options: Dict[str, Any]) -> Dict[str, Any]:
-    """The arguments for making a matrix, except the features."""
+    """Returns the arguments for making a matrix of a table, except the features."""
     found: Dict[str, Any] = {"label": table.label, "weight": table.weight if table.qid is None else table.query_weight,
                              "group": table.group_sizes, "base_margin": table.base_margin}
     return {**{name: value for name, value in found.items() if value is not None}, **described(table, options), **options}
 
 
 def of_table(kind: Callable[..., Any], table: _table.Table, given: Dict[str, Any]) -> Any:
-    """Makes a matrix of the rows. XGBoost forgets the names and types of features if there are no rows, so these are set again: rank 0, which
-    saves its own in the model, may have no rows."""
+    """Makes a matrix of the rows. XGBoost forgets the names and types of features if there are no rows, so these are set again: rank 0 may
+    have no rows, and saves its names and types in the model."""
     matrix = kind(table.features, **given)
     if len(table) == 0:
         for name in ("feature_names", "feature_types"):
@@ -60,8 +61,8 @@ def require_known(kind: Any, options: Mapping[str, Any], more: Sequence[str] = (
 
 
 def described(table: _table.Table, options: Dict[str, Any]) -> Dict[str, Any]:
-    """The DMatrix options that describe the features, if known: their names, types and `enable_categorical`. Numeric columns have the type "float",
-    which XGBoost itself gives to a table's columns and stores in models."""
+    """Returns the DMatrix options that describe the features, if known: their names, types and `enable_categorical`. Numeric columns have
+    the type "float", as in models that XGBoost trains on a table."""
     types = None if table.types is None else ["float" if letter == "q" else letter for letter in table.types]
     known = {"feature_names": table.names, "feature_types": types}
     found: Dict[str, Any] = {name: value for name, value in known.items() if value is not None}
@@ -271,9 +272,9 @@ def _batch_rows(source: Source, size: int) -> int:
 
 
 def _rows(source: Source) -> int:
-    """The approximate number of rows of this worker's share. If the files do not contain it, it is estimated from the rows per byte of a few
-    pieces, which are read completely. The rows of compressed text are counted, because the size of compressed text does not predict their
-    number."""
+    """Returns the approximate number of rows of this worker's share. If the files do not contain it, it is estimated from the rows per byte
+    of a few pieces, which are read completely. The rows of compressed text are counted, because the size of compressed text does not
+    predict their number."""
     if source.rows is not None:
         return source.rows
     columns = source.layout.request.others() or source.layout.read()[:1]
@@ -344,7 +345,7 @@ def _folder(cache_dir: "str | os.PathLike[str] | None") -> LockedFolder:
 
 
 def _made(pages: Pages, make: Callable[[], Any]) -> Any:
-    """Makes the matrix. If reading failed on a worker, its error is raised on all of them."""
+    """Returns the matrix from `make`. If reading failed on a worker, raises its error on all workers. A collective call."""
     def checked() -> Any:
         try:
             matrix = make()

@@ -59,12 +59,12 @@ class _Training:
 
     params: Dict[str, Any]
     sets: List[_Matrix]  #: the training rows first
-    evals: List[Tuple[int, str]]  #: indices into `sets`, and names
+    evals: List[Tuple[int, str]]  #: indices into `sets`, and the names of the evaluation sets
     num_boost_round: int
     options: Dict[str, Any]  #: the other arguments of xgboost.train
     reproducible: Any
     finds_classes: bool  #: whether the number of classes must be found in files
-    is_elastic: bool
+    is_elastic: bool  #: whether the job may lose workers
 
 
 class Ours(NamedTuple):
@@ -193,7 +193,8 @@ class _Fit(_fitting.Fitting):
 
 
 def _renumbered(rows: Any, like: Any) -> Any:
-    """Returns the rows of an evaluation set with the categories in the order of the training rows, as XGBoost 3.1 and later number them."""
+    """Returns the rows of an evaluation set with the categories in the order in which the training rows have them: XGBoost 3.1 and later
+    number categories in this way."""
     changed = {}
     for name in like.columns:
         if hasattr(like[name], "cat") and name in getattr(rows, "columns", ()) and hasattr(rows[name], "cat"):
@@ -219,9 +220,9 @@ def _frame_with(model: "xgb.Booster", categories: Mapping[str, Sequence[Any]]) -
 
 
 def _with_categories(model: "xgb.Booster", frame: Any) -> "xgb.Booster":
-    """Returns the model with the categories of a pandas DataFrame. Since version 3.1, XGBoost keeps categories in the model and uses them to number
-    the categories of other frames in predictions. The workers have only seen the codes, so the categories are taken from a small model that is
-    trained here. Before version 3.1, returns the model unchanged."""
+    """Returns the model with the categories of `frame`, a pandas DataFrame. Since version 3.1, XGBoost keeps categories in the model and
+    uses them to number the categories of other frames in predictions. The workers have only seen the codes, so the categories are taken
+    from a small model that is trained here. Before version 3.1, returns the model unchanged."""
     if VERSION < (3, 1):
         return model
     small = xgb.train({"max_depth": 1}, xgb.DMatrix(frame, np.zeros(1), enable_categorical=True), 1)
@@ -319,6 +320,6 @@ def estimator(name: str, train: Callable[[_Training], Any]) -> Any:
                 return super().fit(X, _fitting.CLASSES if is_stand_in else y, *more, **named)
 
     OnWorkers.__name__ = OnWorkers.__qualname__ = base.__name__
-    OnWorkers.__module__ = "warren.xgboost"  # where pickle looks for it
+    OnWorkers.__module__ = "warren.xgboost"  # the module from which pickle imports the class
     OnWorkers.__doc__ = _DOCUMENTATION.format(name=base.__name__)
     return OnWorkers

@@ -10,8 +10,8 @@ from warren.data._table import Table
 
 
 def table(rows: Any, *, label: Any = None, weight: Any = None, qid: Any = None, base_margin: Any = None, missing: float = np.nan) -> Table:
-    """Returns the rows of warren.xgboost.Data; a value equal to `missing` becomes NaN. Raises TypeError for rows of another kind, and
-    ValueError for columns and fields that cannot be used."""
+    """Returns rows as a table. `rows` are of any kind that warren.xgboost.Data takes; a value equal to `missing` becomes NaN. Raises
+    TypeError for rows of other kinds, and ValueError for columns and fields that cannot be used."""
     names: Optional[List[str]] = None
     types: Optional[List[str]] = None
     categories: Dict[str, List[Any]] = {}
@@ -26,7 +26,7 @@ def table(rows: Any, *, label: Any = None, weight: Any = None, qid: Any = None, 
         raise TypeError(f"Data: found a {type(rows).__name__}{_shape(rows)}, expected files, a NumPy array of numbers with two dimensions, a "
                         "sparse matrix of SciPy, or a table of pandas, polars or Arrow")
     if not np.isnan(missing):
-        features = features.copy()  # may be the caller's array
+        features = features.copy()  # the array may belong to the caller
         values = features if isinstance(features, np.ndarray) else features.data
         values[values == np.float32(missing)] = np.nan
     count = features.shape[0]
@@ -58,7 +58,7 @@ def _shape(rows: Any) -> str:
 
 
 def _of_pandas(frame: Any) -> Tuple[NDArray[Any], List[str], List[str], Dict[str, List[Any]]]:
-    # The names that XGBoost itself uses.
+    # XGBoost gives features the same names.
     names = [" ".join(map(str, name)) if isinstance(name, tuple) else str(name) for name in frame.columns]
     types: List[str] = []
     categories: Dict[str, List[Any]] = {}

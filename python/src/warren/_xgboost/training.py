@@ -9,12 +9,13 @@ from warren._xgboost.checkpoint import Checkpoint
 from warren._xgboost.hooks import PLACE, Progress
 from warren._xgboost.versions import VERSION, collective, peers_of_job
 
-#: The first version that draws all random numbers from one generator, which a new seed restarts (ranking pairs: only from 3.4 on).
+#: The first version that draws all random numbers from one generator, which a new seed restarts; pairs for ranking are drawn from it only
+#: from 3.4 on.
 _ONE_GENERATOR = (3, 3)
 
 
 class _Saver(xgb.callback.TrainingCallback if VERSION >= (1, 3) else object):  # type: ignore[misc]
-    """Saves the model on rank 0 every `every` rounds, and sets a separate seed for each round."""
+    """Calls `save` after every `every`-th round except the last one, and sets a separate seed for each round."""
 
     def __init__(self, save: Callable[["xgb.Booster"], None], every: int, last: int, seed: int) -> None:
         if VERSION >= (1, 3):
@@ -31,7 +32,7 @@ class _Saver(xgb.callback.TrainingCallback if VERSION >= (1, 3) else object):  #
         return False
 
     def after_iteration(self, model: "xgb.Booster", epoch: int, evals_log: Any) -> bool:
-        """Saves the model if it is due. Never stops the training."""
+        """Saves the model if a checkpoint is due. Never stops the training."""
         del epoch, evals_log
         rounds = model.num_boosted_rounds()
         if rounds % self._every == 0 and rounds < self._last:

@@ -38,8 +38,8 @@ _joins_quietly = False
 
 @contextlib.contextmanager
 def joining_quietly() -> Iterator[None]:
-    """Within the block, XGBoost's line "Task 0 got rank 0" is suppressed: a program that trains in hundreds of jobs would print hundreds of
-    them."""
+    """Within the block, joining does not print XGBoost's line "Task 0 got rank 0": a program that trains in hundreds of jobs would print
+    hundreds of them."""
     global _joins_quietly  # pylint: disable=global-statement
     before, _joins_quietly = _joins_quietly, True
     try:

@@ -8,7 +8,7 @@ import types
 from typing import Any, Callable, List, Optional, Sequence
 
 
-#: Horovod's submodules whose contents are in the enclosing module here: `horovod.torch.mpi_ops` becomes `horovod.torch`.
+#: Horovod's submodules whose contents warren.horovod has in the enclosing module: `horovod.torch.mpi_ops` becomes `horovod.torch`.
 _INSIDE = ("basics", "compression", "exceptions", "functions", "mpi_ops", "optimizer", "process_sets",
            "sampler", "state", "sync_batch_norm")
 
@@ -44,7 +44,7 @@ class _Renamed(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return sys.modules[self._our_name(spec.name)]
 
     def exec_module(self, module: types.ModuleType) -> None:
-        module.__spec__ = self._spec_before  # restores our spec: the import system has replaced it with the alias's
+        module.__spec__ = self._spec_before  # the import system has replaced it with the spec for the other name
 
 
 class _WhenImported(importlib.abc.MetaPathFinder):

@@ -19,7 +19,7 @@ _CV = ("params", "dtrain", "num_boost_round", "nfold", "stratified", "folds", "m
        "early_stopping_rounds", "fpreproc", "as_pandas", "verbose_eval", "show_stdv", "seed", "callbacks", "shuffle")
 _PREDICT = ("data", "output_margin", "ntree_limit", "pred_leaf", "pred_contribs", "approx_contribs",
             "pred_interactions", "validate_features", "training")
-#: The arguments of a scikit-learn model's methods, without the rows.
+#: The order of arguments of a scikit-learn model's methods, after the rows.
 _OF_A_MODEL = {"predict": ("output_margin", "ntree_limit", "validate_features", "base_margin"),
                "predict_proba": ("ntree_limit", "validate_features", "base_margin"),
                "apply": ("ntree_limit",)}
@@ -144,7 +144,7 @@ class _LearningRates(xgb.callback.TrainingCallback):  # type: ignore[misc]
 
 
 def _callbacks(given: Optional[Sequence[Any]], rounds: int) -> List[Any]:
-    """Converts callbacks to the current kind."""
+    """Returns the callbacks in the form of current versions: functions are wrapped in callback objects."""
     found = []
     for callback in given or []:
         if isinstance(callback, _LearningRates):
@@ -237,8 +237,8 @@ def _rounds_of(booster: Any, ntree_limit: int) -> Tuple[int, int]:
 
 @contextlib.contextmanager
 def _whole_map(booster: Any, fmap: Any) -> Iterator[str]:
-    """Yields the path of a complete feature map: the given one may lack the last features, as the map for the mushroom data in XGBoost's own
-    tutorial does."""
+    """Yields the path of the feature map, completed if necessary: a map may lack the last features, as does the one for the mushroom data
+    in XGBoost's own tutorial."""
     path = os.fspath(fmap)
     lines = []
     if path and os.path.exists(path):
@@ -294,7 +294,7 @@ def _booster() -> None:
 
     booster.predict = predict_1x
     best: Any = getattr(booster, "best_iteration", None)
-    if best is None:  # only trained boosters have this attribute
+    if best is None:  # in this version, training sets it on the booster, and the class lacks it
         return
 
     def best_iteration(self: Any) -> int:

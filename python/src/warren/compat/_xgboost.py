@@ -17,7 +17,7 @@ from warren import xgboost as wxgb
 from warren._system import callers as _callers
 from warren.compat import _training_1x
 
-#: From this version on, XGBoost reads text only if the format is given, or not at all.
+#: From this version on, XGBoost reads text files only if their format is given, or not at all.
 _TEXT_WAS_READ_BEFORE = (2, 0)
 #: From this version on, `xgboost.rabit` is a remnant over `xgboost.collective`, or missing.
 _COLLECTIVE_SINCE = (1, 7)
@@ -57,7 +57,7 @@ def _allreduce(data: NDArray[Any], op: int, prepare_fun: Optional[Callable[[NDAr
     if prepare_fun is not None:
         prepare_fun(data)
     operations = xgb.collective.Op
-    if int(op) == _Op.OR and not hasattr(operations, "BITWISE_OR"):  # 1.7 lacks it: take the maximum of each bit
+    if int(op) == _Op.OR and not hasattr(operations, "BITWISE_OR"):  # 1.7 lacks it: the maximum of each bit is the same
         bits = np.unpackbits(np.ascontiguousarray(data).view(np.uint8))
         whole: NDArray[Any] = np.packbits(xgb.collective.allreduce(bits, operations.MAX))
         return whole.view(data.dtype).reshape(data.shape)
@@ -97,8 +97,8 @@ def _rabit() -> types.ModuleType:
 
 
 def _text(data: Any) -> Any:
-    """Returns the name of the data set if `data`, the argument of DMatrix, is a name other than that of a matrix saved by XGBoost; else None. A
-    Path is one file, whatever characters its name contains."""
+    """Returns the name of the data set if `data`, the argument of DMatrix, names one; None if it is not a name, or names a matrix saved by
+    XGBoost. A Path is one file, whatever characters its name contains."""
     if not isinstance(data, (str, os.PathLike)):
         return None
     name, cache, file_name = data, "", os.fspath(data)

@@ -1,8 +1,8 @@
 """Data sets as arrays, divided among the workers of a job. See docs/how-to/data.md.
 
 `load` returns this worker's share of Parquet, Arrow, CSV, LibSVM or libfm files, wherever they are stored; `batches` yields the share some
-rows at a time. `read` is Warren's reader for text formats alone. `scatter` distributes rows that one worker has, and `gather` collects rows
-from all workers."""
+rows at a time. `read` reads text formats only. `scatter` distributes rows that one worker has, and `gather` collects rows from all
+workers."""
 import sys
 from typing import NoReturn
 
@@ -17,8 +17,8 @@ __all__ = ["Rows", "SameRowsWarning", "Table", "Wanted", "batches", "current_pee
 
 
 def main() -> NoReturn:
-    """The entry point of `rabit-data`. Handles files with named columns in this process, and exits; for text, the native program replaces this
-    process."""
+    """The entry point of `rabit-data`. Handles files with named columns in this process, and exits; for text, and for help, the native
+    program replaces this process."""
     from warren.data import _commands  # pylint: disable=import-outside-toplevel
 
     sys.exit(_commands.main(sys.argv[1:]))

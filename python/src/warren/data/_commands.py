@@ -62,8 +62,8 @@ def _wanted(given: argparse.Namespace, uri: str) -> _load.Wanted:
 
 
 def is_columns(words: Sequence[str]) -> bool:
-    """Whether a command with these arguments reads or writes files with named columns. May list the data set's files and read their first
-    bytes."""
+    """Whether this module runs a command with these arguments: it is for files with named columns, or its arguments are invalid. Otherwise
+    the native program runs it. May list the data set's files and read the first bytes of one."""
     paths = [word for word in words[1:] if not word.startswith("-")]
     if any(word.split("=")[0] in ("--label", "--format", "--features", "--exclude") for word in words):
         return True
@@ -78,7 +78,8 @@ def is_columns(words: Sequence[str]) -> bool:
 
 
 def run(words: Sequence[str]) -> int:
-    """Runs a command, and returns the exit code. Raises ValueError, OSError or ImportError if the command fails."""
+    """Runs a command, and returns the exit code. Raises ValueError, OSError or ImportError if the command fails, and SystemExit after
+    printing help or for an invalid option."""
     given = _parser().parse_args(list(words))
     wanted = _wanted(given, given.words[0])
     counts = {"inspect": 1, "validate": 1, "convert": 2, "shard": 3}
@@ -199,7 +200,8 @@ def _validate(given: argparse.Namespace, wanted: _load.Wanted) -> int:
 
 
 def _looked_through(source: Source, note: Callable[[Exception], None]) -> int:
-    """Reads all values, and reports every problem to `note`. Returns the number of rows."""
+    """Reads all values, and passes the first problem of each batch to `note`. After an error in reading a piece or its categories, the rest
+    of the piece is not read. Returns the number of rows."""
     found: Dict[str, Dict[Any, Any]] = {name: {} for name in _converter.categorical(source)}
     readable = []
     for one in source.slices:
@@ -241,7 +243,7 @@ def _rows(wanted: _load.Wanted, peers: _peers.Peers, kind: str) -> Iterator[Any]
     import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
     with contextlib.closing(wanted.source(peers, as_stored=True)) as source, contextlib.closing(_load.bar(source, True)) as shown:
-        # An Arrow file has one dictionary for each column, which must be known before the first row is written.
+        # An Arrow file has one dictionary for each dictionary column, which must be known before the first row is written.
         names = source.layout.read()
         dictionaries = _dictionaries(wanted, peers, source) if kind == "arrow" else {}
         given = False
@@ -334,8 +336,9 @@ def _written(path: str, kind: str, rows: Iterator[Any]) -> None:
 
 
 def _arrow(table: _table.Table) -> Any:
-    """Returns a pyarrow table. The columns `label`, `weight`, `qid` and `base_margin` come before the features, with `_of_row` appended to a
-    name that is also a feature's. Missing values are null, and categorical features become dictionary columns."""
+    """Returns a pyarrow table. The columns `label`, `weight`, `qid` and `base_margin` come before the features (`label_0`, `label_1`, ...
+    if there are several), with `_of_row` appended to a name that is also a feature's. Missing values are null, and categorical features
+    become dictionary columns."""
     import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
     columns: Dict[str, Any] = {}
@@ -367,8 +370,8 @@ def _arrow(table: _table.Table) -> Any:
 
 
 def _libsvm(table: _table.Table) -> str:
-    """Returns the rows as text. Categories are written as their codes, missing values are left out, and other values have as many digits as
-    float32 needs."""
+    """Returns the rows as text. Categories are written as their codes, missing values are left out, and other values have enough digits to
+    be read back exactly as float32."""
     import scipy.sparse  # pylint: disable=import-outside-toplevel
 
     if isinstance(table.features, np.ndarray):

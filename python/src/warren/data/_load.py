@@ -1,4 +1,4 @@
-"""The public functions, which read data sets of any format, from any store, as tables."""
+"""The public functions `load` and `batches`, which read data sets of any format, from any store, as tables."""
 import contextlib
 import operator
 import os
@@ -20,7 +20,7 @@ from warren.data._peers import Peers
 from warren.data._table import Table
 
 _TEXT = ("libsvm", "libfm")
-#: The options that the text reader takes after a "?"; see docs/how-to/data-text.md.
+#: Matches one option of the text reader, as it may follow a "?" in a URI; see docs/how-to/data-text.md.
 _TEXT_OPTION = ("(?:format|indexing_mode|label_column|weight_column|qid_column|delimiter|header|part|n|shuffle|bad_rows)"
                 "=(?:/|[^&/]*)")
 _PART_OPTION = re.compile(r"\?(?:.*&)?part=")
@@ -28,7 +28,8 @@ _TEXT_OPTIONS = re.compile(rf"\?({_TEXT_OPTION}(?:&{_TEXT_OPTION})*)$")
 
 
 def _paths(uri: Any) -> Union[str, List[str]]:
-    """Returns a str unchanged, and a list of names for a Path or a list; a leading ~ is expanded. Raises TypeError for anything else."""
+    """Returns a str for a str, and a list of names for a Path, a list or a tuple. A leading ~ is expanded, unless a file has that name.
+    Raises TypeError for anything else."""
     if isinstance(uri, str):
         return _in_full(uri)
     if isinstance(uri, os.PathLike):
@@ -46,7 +47,7 @@ def _in_full(name: str) -> str:
 
 class Wanted:
     """A checked request: the arguments that the functions of this module share. The constructor raises TypeError or ValueError for invalid
-    arguments. It may list the data set's files and read their first bytes, to detect the format."""
+    arguments. To detect the format, it may list the data set's files and read the first bytes of one."""
 
     #: The names of these arguments, except `uri`.
     ARGUMENTS = ("label", "weight", "qid", "base_margin", "features", "exclude", "categorical", "categories", "filters", "shuffle", "format",
@@ -78,7 +79,7 @@ class Wanted:
         self._shape: Optional[NDArray[Any]] = None  # the result of _text.shape, computed when first needed
 
     def _is_text(self) -> bool:
-        """Whether Warren's text reader reads the data set. The answer is the same on all workers."""
+        """Whether Warren's text reader reads the data set. The same on all workers, if they see the same files."""
         kind = self.options.format
         if kind is not None:
             if kind not in (*_TEXT, *_formats.FORMATS):
@@ -102,8 +103,8 @@ class Wanted:
         return self.options.format or (said[-1] if said else "libsvm")
 
     def _looks_like_columns(self) -> bool:
-        """Whether the first non-empty file of the data set has named columns, judging by that file's name or contents. Used if the data
-        set's own URI does not show this."""
+        """Whether the first non-empty file of the data set has named columns, judging by that file's name or contents. Used only if neither
+        the arguments nor the names in the URI determine the format."""
         try:
             files = _files.find(self.uri, storage_options=self.options.storage_options)
         except (OSError, ValueError):
@@ -117,8 +118,8 @@ class Wanted:
         return False
 
     def text(self, peers: Peers) -> Table:
-        """Returns this worker's share of a text data set. A collective call of `peers`. Raises ValueError with the file, line and column of the
-        problem, the same on all workers."""
+        """Returns this worker's share of a text data set. A collective call if `peers` are connected. Raises ValueError with the file, line
+        and column of the problem, and the errors of the store; the same error on all workers if they are connected."""
         if self.request != Request() or self.options.filters is not None or self.categories is not None:
             raise ValueError(f"{shown_uri(self.uri)}: LibSVM and libfm text contains its labels, weights and queries, and its features "
                              "have numbers: leave label, weight, qid, features, filters and categories out")
@@ -140,7 +141,7 @@ class Wanted:
             if rows.group_sizes is not None and not names_part:  # for a named part, the reader has checked all parts
                 _queries.require_together(peers, queries, refuse)
         else:
-            # Other workers cannot be asked about their shares, so the whole data set is read.
+            # This worker cannot communicate with the others, so it reads the whole data set to find the shape that all shares must have.
             if self._shape is None:
                 self._shape = _text.shape(self.uri, **how)
             shape = self._shape
@@ -170,8 +171,8 @@ class Wanted:
 
 
 def peers_of(rank: Optional[int], world: Optional[int]) -> Peers:
-    """Returns the job of this process, or the given rank of the given world. Raises ValueError if only one of the two is given, or if
-    `rank` is not a rank of `world`; TypeError if they are not whole numbers; and RuntimeError as `_peers.current` does."""
+    """Returns the ranks of this process's job, or rank `rank` of `world`, without communication. Raises ValueError if only one of the two
+    is given, or if `rank` is not a rank of `world`; TypeError if they are not whole numbers; and RuntimeError as `_peers.current` does."""
     if (rank is None) != (world is None):
         raise ValueError(f"rank and world are {rank!r} and {world!r}: expected both, or neither to use those of this process's job")
     if rank is None or world is None:
@@ -193,7 +194,7 @@ def load(uri: Uri, *, rank: Optional[int] = None, world: Optional[int] = None, c
          progress: bool = True, **wanted: Any) -> Table:
     """Returns this worker's share of a data set, in memory.
 
-    `uri`: a str is a file, a folder (with the files in it), a pattern, or several of them separated by ";": paths, or s3://, gs://,
+    `uri`: a str is a file, a folder (with all files below it), a pattern, or several of them separated by ";": paths, or s3://, gs://,
     abfs://, hdfs://, http(s):// and anything else that fsspec opens. A Path, and each element of a list, is one file or folder, whatever
     characters its name has. `format`: "parquet", "arrow" (Feather), "csv", "libsvm" or "libfm"; None detects it by names and contents. For
     LibSVM, libfm and CSV text as `read` takes it (with a "?"), only `shuffle`, `storage_options` and `nthread` of the next paragraph apply.
@@ -202,9 +203,9 @@ def load(uri: Uri, *, rank: Optional[int] = None, world: Optional[int] = None, c
     means all other columns; `exclude`: columns to leave out. `categorical`: columns of words or numbers that are categories; dictionary
     columns (pandas' categories) need not be named. `categories`: the values of each, such as those of the training data for predictions;
     None takes them from the rows of all workers. `filters`: [(column, operator, value), ...], which must all hold, or a list of such lists,
-    at least one of which must hold. `shuffle`: a seed for the order of the pieces (row groups) and of the rows in each. `delimiter`: for
-    CSV; None means a tab if the name ends in .tsv (or .tsv.gz, ...), else a comma. `storage_options`: for fsspec. `nthread`: the number of
-    threads that read text, 0 for one per core.
+    at least one of which must hold. `shuffle`: a seed for the order of the pieces (row groups) and of the rows in each piece; with `qid`,
+    for the order of the files alone. `delimiter`: for CSV; None means a tab if the name ends in .tsv (or .tsv.gz, ...), else a comma.
+    `storage_options`: for fsspec. `nthread`: the number of threads that read text, 0 for one per core.
 
     `rank`, `world`: the number of the share, and the number of shares; None means those of the job that this process has joined (XGBoost's
     communicator, Warren's, torch.distributed's), or the whole data set outside a job. Shares are about equal in bytes; concatenated they
@@ -230,16 +231,17 @@ def bar(source: Source, progress: bool) -> _progress.Progress:
 
 def batches(uri: Uri, batch_rows: int = 65536, *, kind: str = "numpy", rank: Optional[int] = None, world: Optional[int] = None,
             drop_last: bool = False, **wanted: Any) -> Iterator[Any]:
-    """Yields this worker's share, `batch_rows` rows at a time. A thread reads ahead; memory is needed for a few batches and one row group. Text
-    is an exception: the share is read as a whole. The arguments are those of `load`.
+    """Yields this worker's share, `batch_rows` rows at a time. A thread reads ahead; memory is needed for a few batches and one row group.
+    A share of a text data set, however, is read as a whole. The arguments are those of `load`.
 
-    `kind`: "numpy" yields Tables; "torch" the same with tensors instead of arrays (dense ones for text); "arrow" pyarrow.Tables with the
-    columns as they are stored, including those of labels, weights and queries. `drop_last`: leaves out a last batch with fewer rows. With
-    `shuffle`, pass another seed for each epoch. The number of batches may differ between ranks.
+    `kind`: "numpy" yields Tables; "torch" the same with tensors instead of arrays (dense ones for text, with 0 for absent values); "arrow"
+    pyarrow.Tables with the columns as they are stored, including those of labels, weights and queries. `drop_last`: leaves out a last batch
+    with fewer rows. With `shuffle`, pass another seed for each epoch. The number of batches may differ between ranks.
 
-    A collective call. A problem with the data set's columns is raised immediately and on all workers; a problem with a value is raised during
-    the iteration, on the worker that reads it. If the rows of a query are not contiguous in a share, an error is raised after the last full
-    batch, except with "arrow"; a query that also occurs in another worker's share is not detected here (`load` detects it)."""
+    A collective call. A problem with the data set's columns is raised immediately and on all workers; a problem with a value is raised
+    during the iteration, on the worker that reads it. If the rows of a query are not contiguous in a share, an error is raised after the
+    last full batch, except with "arrow"; a query that also occurs in another worker's share is not detected here (`load` detects it). In
+    text data sets, all problems are found as by `load`, before the first batch."""
     if kind not in ("numpy", "torch", "arrow"):
         raise ValueError(f"kind is {kind!r}, expected numpy, torch or arrow")
     batch_rows = whole_number("batch_rows", batch_rows, "rows")

@@ -13,9 +13,9 @@ class Need(NamedTuple):
     """XGBoost's peak memory for a number of rows and features, in bytes. Computed from the size of a value: a float32 in our rows, an
     8-byte entry in a DMatrix, and a bin of 1, 2 or 4 bytes in its histogram index."""
 
-    matrix: int  #: our rows, a DMatrix, and its index
-    quantile: int  #: a QuantileDMatrix made from batches
-    batch: int
+    matrix: int  #: for our rows, a DMatrix, and its histogram index
+    quantile: int  #: for a QuantileDMatrix made from batches, including the batches
+    batch: int  #: for the batches that are in memory at the same time
 
     @staticmethod
     def of(rows: int, features: int, max_bin: int, batch_rows: int) -> "Need":
@@ -30,13 +30,13 @@ def choice(need: Need, limit: int, quantile: bool) -> str:
     """Returns the form that fits into `limit` bytes: "matrix" (made from all rows in memory), "quantile" (a QuantileDMatrix made from batches)
     or else "external" (pages on disk). `quantile`: whether a "matrix" would be a QuantileDMatrix, too."""
     room = int(limit * SHARE_FOR_DATA)
-    whole = need.matrix if not quantile else need.matrix * 5 // 13  # without the intermediate DMatrix
+    whole = need.matrix if not quantile else need.matrix * 5 // 13  # without the 8-byte entries of a DMatrix, 5 of 13 bytes for each value
     return "matrix" if whole <= room else "quantile" if need.quantile <= room else "external"
 
 
 def of_cgroup(membership: str, mounts: str, read: Mapping[str, str]) -> Optional[int]:
-    """The smallest limit of the cgroups of a process, in bytes, or None. Pure: `membership` is /proc/self/cgroup, `mounts` is
-    /proc/self/mountinfo, and `read` maps the limits' files to their contents."""
+    """The smallest limit of the cgroups of a process, in bytes, or None. A pure function: `membership` is the text of /proc/self/cgroup,
+    `mounts` that of /proc/self/mountinfo, and `read` maps the limits' files to their contents."""
     limits: List[int] = []
     for path in limit_files(membership, mounts):
         text = read.get(path, "").strip()
@@ -46,7 +46,7 @@ def of_cgroup(membership: str, mounts: str, read: Mapping[str, str]) -> Optional
 
 
 def limit_files(membership: str, mounts: str) -> List[str]:
-    """The files that may hold limits: those of the process's cgroup and its ancestors, in versions 1 and 2."""
+    """The files that may contain limits: the files of the process's cgroup and of its ancestors, in cgroup versions 1 and 2."""
     places: Dict[str, str] = {}
     for line in mounts.splitlines():
         words = line.split(" ")
@@ -74,7 +74,7 @@ def _text(path: str) -> str:
 
 
 def workers_here() -> int:
-    """The number of workers that share this host's memory, or 1 if the launcher does not set it."""
+    """The number of workers on this host, from the launcher's environment variables; 1 if no launcher has set them."""
     for name in ("LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"):
         if os.environ.get(name, "").isdigit() and int(os.environ[name]) > 0:
             return int(os.environ[name])

@@ -20,8 +20,8 @@ Piece = Union[memoryview, bytes, bytearray]
 Greatest = Callable[[NDArray[Any]], NDArray[Any]]
 _ALLGATHER, _BROADCAST = "warren.data allgather", "warren.data broadcast"
 
-#: Objects of up to this many bytes, over all ranks together, are gathered by one allreduce, which sends each byte about twice as often as
-#: broadcasts do, but waits only once.
+#: Objects of up to this many bytes, over all ranks together, are gathered by one allreduce instead of a broadcast from each rank. It sends
+#: each byte about twice as often, but the ranks wait for each other only once.
 ALLREDUCE_BYTES = 1 << 20
 
 
@@ -54,7 +54,7 @@ def check_root(root: Any, world: int) -> None:
 
 
 class _Job:
-    """Implements all calls by means of `_maximum` and `broadcast_bytes`."""
+    """Implements the calls of Peers by means of `_maximum` and `broadcast_bytes`."""
 
     rank: int
     world: int
@@ -131,7 +131,7 @@ class _Warren(_Job):
         self.rank, self.world = communicator.rank, communicator.size
 
     def _maximum(self, values: NDArray[Any]) -> NDArray[Any]:
-        result: NDArray[Any] = self._communicator.allreduce(values, 0, out=values)  # Op.MAX, as in rabit
+        result: NDArray[Any] = self._communicator.allreduce(values, 0, out=values)  # 0 is rabit's Op.MAX
         return result
 
     def broadcast_bytes(self, array: NDArray[np.uint8], root: int) -> None:
@@ -160,7 +160,7 @@ class _Torch(_Job):
         return self._torch.from_numpy(array).to(self._device)
 
     def _maximum(self, values: NDArray[Any]) -> NDArray[Any]:
-        # PyTorch cannot reduce uint64: with the top bit flipped, the values sort like int64.
+        # PyTorch cannot reduce uint64. Flipping the top bit converts the values to int64 without changing their order.
         wide = values.dtype == np.uint64
         top = np.uint64(1 << 63)
         tensor = self._tensor((values ^ top).view(np.int64) if wide else values)
@@ -171,8 +171,7 @@ class _Torch(_Job):
     def broadcast_bytes(self, array: NDArray[np.uint8], root: int) -> None:
         if not array.size:
             return
-        # A read-only array is copied: PyTorch has no read-only tensors, and would warn. A gloo thread may still use the array after the
-        # call.
+        # A read-only array is copied, because PyTorch has no read-only tensors and would print a warning.
         tensor = self._tensor(array if array.flags.writeable else array.copy())
         self._distributed.broadcast(tensor, root)
         if self.rank != root and tensor.device.type != "cpu":
@@ -262,7 +261,8 @@ def over_xgboost(module: Any) -> Peers:
 
 def prove_over_xgboost(module: Any) -> None:
     """Makes all ranks of XGBoost's communicator prove to each other that they know the job's token (warren._engine.sealed). A collective
-    call. Raises RuntimeError if a rank fails to prove this, or if XGBoost's own communication fails."""
+    call. Does nothing in a communicator of one rank, or if no rank has a token. Raises RuntimeError if a rank fails to prove this, or if
+    XGBoost's own communication fails."""
     peers = over_xgboost(module)
     if not isinstance(peers, _XGBoost):
         return
@@ -305,10 +305,10 @@ def _of_torch() -> Optional[Peers]:
 
 
 def current() -> Peers:
-    """Returns the job of this process: XGBoost's communicator, else Warren's, else torch.distributed's default group, else Alone. Only
-    libraries that have been imported are considered. Raises RuntimeError if this process has left its job, and also if it is one of several
-    workers of a job, or one of several processes started by mpirun, srun or torchrun, and has not joined the job: it would otherwise take all
-    rows as its own."""
+    """Returns the ranks of this process's job: of XGBoost's communicator, else of Warren's, else of torch.distributed's default group; else
+    Alone. Only libraries that have been imported are considered. Raises RuntimeError if this process has left its job, and also if it is
+    one of several workers of a job, or one of several processes started by mpirun, srun or torchrun, and has not joined the job: it would
+    otherwise take all rows as its own."""
     for found in (_of_xgboost(), _of_warren(), _of_torch()):
         if found is not None:
             return found
@@ -372,9 +372,9 @@ def together(peers: Peers, work: Callable[[], T]) -> T:
 
 
 def with_greatest(peers: Peers, work: Callable[[Greatest], T]) -> T:
-    """A collective call. Passes `work` a function that computes the elementwise maximum over all workers, and returns its result. `work` must call
-    the function exactly once. If `work` fails on some ranks before that call, all ranks raise the error of the lowest of these ranks; a later error
-    is raised only on the rank where it occurs."""
+    """A collective call. Returns the result of `work`. Its argument is a function that computes the elementwise maximum over all workers;
+    `work` must call this function exactly once. If `work` fails on some ranks before that call, all ranks raise the error of the lowest of
+    these ranks; a later error is raised only on the rank where it occurs."""
     asked = False
 
     def greatest(values: NDArray[Any]) -> NDArray[Any]:

@@ -13,7 +13,7 @@ from warren.data._columnar.pieces import group_sizes
 class Table:
     """Rows of a data set: a share of it, or a batch of a share."""
 
-    features: Any  #: float32, (rows, features), with NaN for missing values; for LibSVM, libfm and CSV text a scipy.sparse.csr_matrix
+    features: Any  #: float32, (rows, features), with NaN for missing values; from the text reader, a scipy.sparse.csr_matrix
     names: Optional[List[str]]  #: names of the features, or None if they are numbered
     types: Optional[List[str]]  #: types of the features, as in XGBoost: "q" number, "int" whole number, "i" Boolean, "c" category; None for text
     label: Optional[NDArray[Any]]  #: float32, (rows) or (rows, labels)
@@ -29,7 +29,7 @@ class Table:
 
     @property
     def query_weight(self) -> Optional[NDArray[Any]]:
-        """The weight of each query, which is that of its rows; None without weights or queries."""
+        """The weight of each query: all of its rows have the same weight. None without weights or queries."""
         if self.qid is None or self.weight is None:
             return None
         return self.weight[np.unique(self.qid, return_index=True)[1]]
@@ -38,7 +38,7 @@ class Table:
         return int(self.features.shape[0])
 
 
-#: The columns of a table other than the features.
+#: The fields of a Table, other than the features, with a value for each row.
 OF_ROWS = ("label", "weight", "qid", "base_margin")
 
 
@@ -89,7 +89,7 @@ def _end_of_query(qid: NDArray[Any], begin: int, end: int) -> int:
 
 
 def cut_out(table: Table, begin: int, end: int) -> Table:
-    """Returns rows `begin` to `end` of a table. Arrays are not copied; a sparse matrix is."""
+    """Returns the rows of a table from `begin` up to, but not including, `end`. Arrays are not copied; a sparse matrix is."""
     def of_one(array: Any) -> Any:
         return None if array is None else array[begin:end]
     return dataclasses.replace(table, features=table.features[begin:end], **{name: of_one(getattr(table, name)) for name in OF_ROWS})

@@ -30,14 +30,14 @@ T = TypeVar("T")
 Uri = Union[str, "os.PathLike[str]", Sequence[Union[str, "os.PathLike[str]"]]]
 _AllreduceMax = Callable[[NDArray[Any]], NDArray[Any]]
 
-#: A path with a scheme among the paths of a data set. The reader handles file:// itself.
+#: Matches a path with a scheme among the paths of a data set, except file://, which the reader handles itself.
 _REMOTE = re.compile(rb"(?:^|;)(?!file://)[A-Za-z0-9+.-]*://")
 _REMOTE_PATH = re.compile(rb"(?!file://)[A-Za-z0-9+.-]*://")
-#: The start of a data set's options; any other '?' is a wildcard in a path.
+#: Matches the start of a data set's options. Any other '?' is a wildcard in a path.
 _OPTIONS = re.compile(rb"\?[a-z_]+=")
-#: A password in a URI, which must not appear in messages.
+#: Matches a password in a URI, which must not appear in messages.
 _PASSWORD = re.compile(r"(://[^/@:\s]*):[^/@\s]*@")
-#: The maximum number of files kept open. Opening a file costs a request; an open file holds no connection.
+#: The maximum number of open files, unless more are in use. Opening a file costs a request; an open file holds no connection.
 _MOST_OPEN_FILES = 1024
 
 
@@ -178,7 +178,7 @@ class _RemoteFiles:
             action()
             return 0
         except BaseException as error:  # pylint: disable=broad-except
-            # The reader stops, and `read` raises the error.
+            # The reader stops, and `_with_files` raises the error.
             self.failure = self.failure or error
             return -1
 
@@ -217,8 +217,8 @@ def _library() -> ctypes.CDLL:
 
 class _Named:
     """A data set in the form that the text reader takes. `uri`: a str is path[;path...][?key=value...]; a Path, and each element of a list,
-    is one file or folder. `options` are additional options, key=value[&key=value...]. Raises ValueError for a name that no file can
-    have."""
+    is one file or folder. `options` are additional options, key=value[&key=value...]. Raises ValueError for a name that no file can have,
+    for an invalid number of threads, and for storage options without a path that needs them."""
 
     def __init__(self, uri: Uri, options: str, threads: int, storage_options: Optional[Mapping[str, Any]]) -> None:
         if not -2**31 <= operator.index(threads) < 2**31:
@@ -268,10 +268,11 @@ def read(uri: Uri, part: Optional[int] = None, parts: Optional[int] = None, *, o
 
     All parts have the same columns, and the same kinds of labels, weights and queries. `allreduce_max` makes the workers agree on them: it
     takes an array of uint64 and returns the elementwise maximum over all workers; it is called in this thread. Without it, or if `uri`
-    names a part, the whole data set is read once more to find them. `storage_options` are for the stores of paths with a scheme (s3://...),
-    as in pandas. Raises ValueError with the file, line and column of the problem, any error of a store unchanged (OSError:
-    FileNotFoundError, ...), and RuntimeError if `part` and `parts` are left out in one of several processes of a job or launcher that has
-    not joined it. KeyboardInterrupt ends the read of remote files; pending requests continue until they are answered or time out."""
+    names a part, the whole data set is read once more to find them, unless there is only one part. `storage_options` are for the stores of
+    paths with a scheme (s3://...), as in pandas. Raises ValueError with the file, line and column of the problem, any error of a store
+    unchanged (OSError: FileNotFoundError, ...), and RuntimeError if `part` and `parts` are left out in one of several processes of a job or
+    launcher that has not joined it. KeyboardInterrupt ends the read of remote files; pending requests continue until they are answered or
+    time out."""
     def read_part(number: int, of: int, greatest: Optional[_AllreduceMax]) -> Rows:
         return read_share(uri, number, of, options=options, threads=threads, allreduce_max=greatest, storage_options=storage_options)[0]
 
@@ -284,7 +285,7 @@ def read(uri: Uri, part: Optional[int] = None, parts: Optional[int] = None, *, o
 
 def read_share(uri: Uri, part: int, parts: int, *, options: str, threads: int, allreduce_max: Optional[_AllreduceMax],
                storage_options: Optional[Mapping[str, Any]]) -> Tuple[Rows, Dict[str, NDArray[Any]]]:
-    """Like `read` for one part. Also returns the queries of its rows, uint64, by file name."""
+    """Like `read` for one part. Also returns the distinct queries of its rows, uint64, by file name."""
     for name, number in (("part", part), ("parts", parts)):
         if not -2**31 <= operator.index(number) < 2**31:
             raise ValueError(f"{name} is {number}, which is not a number of parts")
@@ -293,8 +294,8 @@ def read_share(uri: Uri, part: int, parts: int, *, options: str, threads: int, a
 
 
 def shape(uri: Uri, *, options: str = "", threads: int = 0, storage_options: Optional[Mapping[str, Any]] = None) -> NDArray[Any]:
-    """Reads a whole data set, and returns what `allreduce_max` would return to workers that read all of its parts. For callers that read
-    several parts without a job. The arguments and errors are those of `read`."""
+    """Reads a whole data set, and returns the array that `allreduce_max` would return to workers that read all of its parts. For callers
+    that read several parts without a job. The arguments and errors are those of `read`."""
     named = _Named(uri, options, threads, storage_options)
 
     def find(files: Optional[_Files], _: Optional[_AllreduceMax]) -> NDArray[Any]:
@@ -386,8 +387,8 @@ def _rows(library: ctypes.CDLL, handle: ctypes.c_void_p, named: _Named) -> Rows:
 def _in_another_thread(work: Callable[[Optional[_AllreduceMax]], T], allreduce_max: Optional[_AllreduceMax],
                        stop: Callable[[], None]) -> T:
     """Runs `work` in another thread and returns its result. The function that `work` receives calls `allreduce_max` in this thread, since
-    communicators belong to threads. A signal's exception (KeyboardInterrupt) is raised immediately: `stop` asks `work` to end, and the
-    process waits for this only when it exits."""
+    communicators belong to threads. A signal's exception (KeyboardInterrupt) is raised immediately: `stop` makes `work` end soon, and the
+    process waits for its end only when it exits."""
     asked: "queue.SimpleQueue[Any]" = queue.SimpleQueue()  # arrays to reduce, and None at the end
     answers: "queue.SimpleQueue[Any]" = queue.SimpleQueue()  # arrays, or an exception
     results: List[T] = []
@@ -419,7 +420,7 @@ def _in_another_thread(work: Callable[[Optional[_AllreduceMax]], T], allreduce_m
         stop()
         answers.put(error)
         if isinstance(error, Exception) and thread.is_alive():
-            thread.join()  # takes little time: the reductions come after all reading
+            thread.join()  # takes little time, because all files have been read before the first reduction
         raise
     if failures:
         raise failures[0]

@@ -17,7 +17,7 @@ import numpy as np
 
 from warren._engine.calls import Array
 
-#: The number of elements that are converted to float64 at a time.
+#: The number of elements of each vector that are converted to float64 at a time.
 _BLOCK = 1 << 16
 #: A partial result consists only of rounding errors, and is added without scaling, if its squared norm is at most this fraction of the squared
 #: sum of the norms of its terms.

@@ -9,7 +9,7 @@ from warren.horovod._named import Memory, Pending, ReduceOp, is_integer, memory_
 
 
 def _scaled(array: Array, factor: float) -> Array:
-    """Scales an array: integers in float64, with truncation; 16-bit floats in float32."""
+    """Scales an array. Computes integers in float64, truncating the result, and 16-bit floats in float32."""
     if factor == 1.0:
         return array
     wide: Any = np.float64 if is_integer(array.dtype.name) else np.float32 if array.itemsize == 2 else array.dtype

@@ -37,7 +37,7 @@ def check_extension(ext_name: str, *_: Any) -> None:
         raise ImportError(f"{ext_name} needs {framework}, which is not installed")
 
 
-# The libraries that Horovod may have been built with; Warren uses none of them.
+# The libraries with which Horovod may have been built. They are reported as missing, whatever the engine uses.
 
 def mpi_threads_supported() -> bool:
     return False

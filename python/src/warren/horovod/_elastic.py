@@ -43,8 +43,8 @@ class State:
         self.check_host_updates()
 
     def check_host_updates(self) -> None:
-        """A collective call. Raises HostsUpdatedInterrupt on all ranks if any of them has been notified that another worker is waiting or that
-        a member was lost, or has been asked to end. Does nothing in a job with a fixed number of workers."""
+        """A collective call. Raises HostsUpdatedInterrupt on all ranks if any of them has been notified that another worker is waiting,
+        that a member was lost, or that it must end. Does nothing in a job with a fixed number of workers."""
         ours = session()
         if ours is None:
             return
@@ -100,7 +100,7 @@ def _next_generation(ours: Session) -> None:
 
 def run_fn(func: Callable[..., T], reset: Optional[Callable[[], Any]] = None) -> Callable[..., T]:
     """Returns a function of a State and other arguments. It calls `func` in each generation of workers, until `func` has returned on all ranks;
-    in a job with a fixed number of workers, it calls `func` once. A HorovodInternalError that no change of the workers explains is raised.
+    in a job with a fixed number of workers, it calls `func` once. It raises a HorovodInternalError that no change of the workers explains.
     `reset` is ignored; Horovod's modules pass it."""
     del reset
 

@@ -2,7 +2,8 @@
 
 
 class HorovodInternalError(RuntimeError):
-    """Raised if an operation has failed: a rank died, or the ranks submitted different operations under one name."""
+    """Raised if an operation has failed, for example because a rank died, or because the ranks submitted different operations under one
+    name."""
 
 
 class HostsUpdatedInterrupt(RuntimeError):

@@ -1,4 +1,4 @@
-"""The job, as seen by Horovod's functions: this rank's numbers, process sets, and Horovod's environment variables."""
+"""The job in Horovod's terms: ranks, process sets, and Horovod's environment variables."""
 import atexit
 import contextlib
 import os
@@ -42,8 +42,8 @@ class ProcessSet:
         return self.named("rank").rank
 
     def included(self) -> Optional[bool]:
-        """Whether this rank belongs to the set; None for the set of all ranks before the first `hvd.init`. Raises ValueError for other sets if
-        Horovod is not initialized."""
+        """Whether this rank belongs to the set; None for an empty set, such as the set of all ranks before the first `hvd.init`. Raises
+        ValueError for other sets if Horovod is not initialized."""
         return rank() in self.ranks if self.ranks else None
 
     def has_others(self, what: str) -> bool:
@@ -183,11 +183,12 @@ def _begin_timeline() -> None:
 # --- Horovod's functions ---
 
 def init(comm: Optional[Sequence[int]] = None, process_sets: Union[None, str, Sequence[ProcessSet]] = None) -> None:
-    """Joins the job started by dmlc-submit, mpirun or srun; without a launcher, makes a job of one rank. Does nothing if Horovod is initialized
-    already. `process_sets` are added to the job. Ranks are ordered by HOROVOD_RANK if the launcher has set it; HOROVOD_RANK and HOROVOD_SIZE,
-    and the corresponding variables with LOCAL_ and CROSS_, are set in the environment. Raises RuntimeError if the job cannot be joined, and
-    ValueError if `comm` contains only some of the ranks, or for an invalid process set or Horovod variable. In an elastic job, raises
-    SystemExit if the work is done, or if this process has been asked to end."""
+    """Joins the job started by dmlc-submit, mpirun or srun; without a launcher, makes a job of one rank. Does nothing if Horovod is
+    initialized already. `process_sets` are added to the job. Except in an elastic job, ranks are ordered by HOROVOD_RANK if the launcher
+    has set it. HOROVOD_RANK and HOROVOD_SIZE, and the corresponding variables with LOCAL_ and CROSS_, are set in the environment. Raises
+    RuntimeError if the job cannot be joined, and ValueError if `comm` contains only some of the ranks, or for an invalid process set or
+    Horovod variable. In an elastic job, raises SystemExit if the work is done, or if this process has received a notice that it must
+    end."""
     global _job  # pylint: disable=global-statement
     if _job is not None:
         return

@@ -140,7 +140,7 @@ class Pending(Generic[T]):
 
 class _Steps(Generic[T]):
     """Operations in steps. The operations of a step are started, by any thread, once all operations of the previous step have succeeded. The
-    result is that of the last step. Thread-safe."""
+    results of the last step are the result. Thread-safe."""
 
     def __init__(self, first: "Handle[Any]", begins: Sequence[Callable[[], Sequence["Handle[Any]"]]], end: Callable[[], None]) -> None:
         """Each of `begins` starts one further step. `end` is called once, when all steps have ended or can no longer start."""
@@ -206,12 +206,12 @@ class _Steps(Generic[T]):
         return self._is_over
 
 
-#: A function (shape, index) that allocates the tensor for a result; `index` is the index of the input that the result resembles.
+#: A function (shape, index) that allocates the tensor for a result, which has the type of the input with this index.
 Allocate = Callable[[Tuple[int, ...], int], Memory]
 
 
 class Named:
-    """The operations of a set of ranks. Thread-safe."""
+    """Submits the operations of a set of ranks. Thread-safe."""
 
     def __init__(self, communicator: Communicator, coordinator: Coordinator) -> None:
         self.rank, self.size = communicator.rank, communicator.size
@@ -225,7 +225,8 @@ class Named:
         self._num_unnamed = collections.defaultdict(itertools.count)
 
     def name_of(self, kind: str, given: Optional[str]) -> str:
-        """The engine's name for an operation. Unnamed operations are counted for each kind, so they have the same names on all ranks."""
+        """The engine's name for an operation. Operations without a name are numbered, separately for each kind, so that their names are the
+        same on all ranks."""
         return f"{kind}.{given}" if given else f"{kind}.noname.{next(self._num_unnamed[kind])}"
 
     def _give(self, call: "Call[T]", name: str, alike: str, size: int = 1) -> "Handle[T]":

@@ -1,6 +1,6 @@
 """Python objects exchanged between ranks: pickled, with cloudpickle if it is installed, and sealed with the job's token
-(warren._engine.sealed). In a job without a token, and if ranks connect without it (WARREN_ENGINE=mpi without dmlc-submit), all ranks are
-trusted: a pickle runs whatever code its sender chose."""
+(warren._engine.sealed). In a job without a token, such as one started by mpirun, all ranks are trusted: unpickling can run any code that
+the sender chose."""
 from typing import Any, List, Optional
 
 import numpy as np

@@ -31,8 +31,8 @@ class Session:
     def join(self, make: Callable[[Communicator, int], T], rank_of: Callable[[T], int]) -> T:
         """Joins the next generation. Returns the result of `make`, which is called with the generation's communicator and a number by which
         ranks are sorted. `rank_of` returns this process's rank, given that result. If the generation breaks before this process has joined it,
-        joins the following one. Raises SystemExit if the job's work is done, or if this process has been asked to end; and RuntimeError for
-        any other failure."""
+        joins the following one. Raises SystemExit if the job's work is done, or if this process has received a notice that it must end; and
+        RuntimeError for any other failure."""
         while True:
             try:
                 generation = self._membership.next_generation(lambda: not self._end.is_there)
@@ -77,14 +77,15 @@ class Session:
             raise SystemExit(EndRequest.STATUS)
 
     def leave_generation(self) -> None:
-        """Leaves this generation, before `join` joins the next one. Raises SystemExit if this process has been asked to end."""
+        """Leaves this generation, before `join` joins the next one. Raises SystemExit if this process has received a notice that it must
+        end."""
         self._leave_generation()
         self._leave_job_if_asked()
         self._membership.come_again()
 
     def begin_work(self) -> bool:
-        """To be called when a training run begins. Returns whether this process must first leave its generation, because it has reported the
-        work as done in it."""
+        """To be called when a training run begins. Returns whether this process must first leave its generation, because it has already
+        reported in that generation that the work is done."""
         self._end.may_wait = True
         was_done, self._is_done = self._is_done, False
         return was_done
@@ -96,7 +97,7 @@ class Session:
         self._is_done = True
 
     def wants_change(self) -> bool:
-        """Whether this process has been notified that another worker is waiting or that a member was lost, or has been asked to end."""
+        """Whether this process has been notified that another worker is waiting, that a member was lost, or that it must end."""
         return self._membership.wants_change() or self._end.is_there
 
     def close(self) -> None:

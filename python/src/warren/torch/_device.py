@@ -18,7 +18,7 @@ from warren.torch._work import keep, let_go
 
 
 class DeviceWork(C10dWork):  # type: ignore[misc]
-    """The work for a call enqueued on a stream."""
+    """c10d's work for a call enqueued on a stream."""
 
     def __init__(self, handle: "Handle[Any]", result: List[Tensor]) -> None:
         super().__init__()

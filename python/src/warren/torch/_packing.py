@@ -37,8 +37,8 @@ def parts_of(row: Tensor, tensors: Sequence[Tensor]) -> List[Tensor]:
 
 
 def allreduce_call(communicator: Communicator, tensor: Tensor, op: int, what: str) -> "collectives.Call[Tensor]":
-    """Returns the call for an in-place allreduce of a contiguous tensor. Complex tensors can only be summed or averaged. Raises TypeError for
-    a type that cannot be reduced, and RuntimeError unless the tensor is dense and in host memory."""
+    """Returns the call for an in-place allreduce of a contiguous tensor. For complex tensors, `op` must be a sum or an average. Raises
+    TypeError for a type that cannot be reduced, and RuntimeError unless the tensor is dense and in host memory."""
     check_on_host(tensor, what)
     parts = torch.view_as_real(tensor) if tensor.dtype in PARTS else tensor
     if parts.dtype not in TYPES:

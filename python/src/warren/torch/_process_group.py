@@ -2,7 +2,7 @@
 
 Data flow: each method that c10d calls makes one call of warren/c_api.h, directly on the tensors' memory if the tensors are
 contiguous, else on contiguous copies, which are copied back when the call has ended. c10d's work is the engine's handle. If the caller
-waits immediately (`async_op=False`), the call runs synchronously, without a handle."""
+waits immediately (`async_op=False`, from PyTorch 2.7 on), the call runs synchronously, without a handle."""
 import ctypes
 import datetime
 import json
@@ -33,7 +33,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
 
     def __init__(self, communicator: Communicator, store: Any, timeout: datetime.timedelta, mailbox: collectives.Mailbox,
                  ranks: Sequence[int], tags: int) -> None:
-        """`ranks`: the ranks of this group, as numbered by the mailbox. `tags`: a 32-bit number that is unique among the groups of the
+        """`ranks`: the ranks of this group, as numbered by the mailbox. `tags`: a 32-bit number that distinguishes the groups that use the
         mailbox."""
         super().__init__(communicator.rank, communicator.size)
         self._communicator, self._store = communicator, store

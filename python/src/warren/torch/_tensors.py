@@ -81,7 +81,8 @@ def check_on_host(tensor: Any, what: str) -> Tensor:
 
 
 def one(tensors: Any, what: str) -> Tensor:
-    """Returns the tensor itself, or the only tensor of a list. Raises ValueError if the list has none or several, and errors as `check` does."""
+    """Returns the tensor itself, or the only tensor of a list. Raises ValueError if the list has none or several, and the errors of
+    `check`."""
     if isinstance(tensors, Tensor):
         return check(tensors, what)
     if len(tensors) != 1:
@@ -122,7 +123,8 @@ def seconds_of(timeout: Optional[datetime.timedelta]) -> Optional[float]:
 
 
 def is_plain(tensor: Tensor) -> bool:
-    """Whether the tensor's elements are stored contiguously and unmodified: a conjugate is a view of memory with other signs."""
+    """Whether the tensor's elements are stored contiguously and unmodified. (A conjugate is a view of memory that has the original
+    elements.)"""
     return bool(tensor.is_contiguous() and not tensor.is_conj() and not tensor.is_neg())
 
 

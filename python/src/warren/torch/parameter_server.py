@@ -36,7 +36,7 @@ def _array(tensor: Tensor, what: str) -> Any:
 
 
 class ParameterServer:
-    """warren.parameter_server.ParameterServer for tensors in host memory, which are not copied."""
+    """warren.parameter_server.ParameterServer for tensors in host memory. Uses the tensors' memory without copying it."""
 
     def __init__(self, tensor: Tensor, communicator: Optional[Communicator] = None, servers: Optional[int] = None,
                  root: Optional[int] = None) -> None:

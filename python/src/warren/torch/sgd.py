@@ -1,10 +1,11 @@
-"""Training with hooks: on one process, or on all ranks with averaged gradients. The interface is torchnet's, as extended by TorchMPI.
+"""Training with hooks: in one process, or on all ranks with averaged gradients. The interface is torchnet's, as extended by TorchMPI.
 
     engine = warren.torch.AllReduceSGDEngine(asynchronous=True)
     engine.hooks.on_forward_criterion = lambda state: print(state.t, state.loss.item())
     engine.train(network, torch.nn.CrossEntropyLoss(), batches, lr=0.1, max_epochs=5)
 
-Each rank trains on its own batches; all ranks have the same number of batches. The minimized loss is the mean over all ranks."""
+Each rank trains on its own batches; all ranks have the same number of batches. By default, the minimized loss is the mean over all
+ranks."""
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Callable, Iterable, Iterator, List, Optional, Union
@@ -42,8 +43,8 @@ Hook = Callable[[State], None]
 
 
 class Hooks:
-    """A function, or None, for each event. `on_backward` is called once the gradients have been combined over all ranks, before the update.
-    Training calls all hooks; testing calls on_start, on_sample, on_forward, on_forward_criterion and on_end."""
+    """A function, or None, for each event of training and testing. `on_backward` is called once the gradients have been combined over all
+    ranks, before the update. Training calls all hooks; testing calls on_start, on_sample, on_forward, on_forward_criterion and on_end."""
 
     NAMES = ("on_start", "on_start_epoch", "on_sample", "on_forward", "on_forward_criterion", "on_backward_criterion",
              "on_backward", "on_update", "on_end_epoch", "on_end")

@@ -1,8 +1,9 @@
 // The interface between the inline functions of rabit.h and the library. Programs include rabit.h; this
 // header is for the few programs that call the engine directly.
 //
-// Counts are in elements unless a name says bytes. Errors are thrown as dmlc::Error; the message names the
-// rank, the call and the call site. The trailing arguments are the call site: leave them at their defaults.
+// Counts are in elements and sizes in bytes, unless stated otherwise. Errors are thrown as dmlc::Error; the
+// message names the call and, if they are known, the rank and the call site. The trailing arguments are the
+// call site: leave them at their defaults.
 #ifndef RABIT_INTERNAL_ENGINE_H_
 #define RABIT_INTERNAL_ENGINE_H_
 
@@ -22,8 +23,8 @@ namespace rabit {
 namespace engine {
 inline namespace warren_v1 {
 
-/// The engine as seen by one thread; returned by GetEngine. Each function corresponds to the function of the
-/// same name in rabit.h.
+/// The engine as seen by one thread; returned by GetEngine. Functions without a comment correspond to the
+/// functions of the same names in rabit.h (GetHost to GetProcessorName).
 class IEngine {
  public:
   /// Fills a buffer before it is reduced.
@@ -45,7 +46,7 @@ class IEngine {
                          const char* _caller = _CALLER) = 0;
   virtual void Broadcast(void* sendrecvbuf, std::size_t size, int root, const char* _file = _FILE,
                          const int _line = _LINE, const char* _caller = _CALLER) = 0;
-  /// Obsolete: throws dmlc::Error. It once restored an engine after an exception, in tests.
+  /// Obsolete: throws dmlc::Error. In rabit, tests restored an engine with this function after an exception.
   virtual void InitAfterException() = 0;
   virtual int LoadCheckPoint(Serializable* global_model, Serializable* local_model = nullptr) = 0;
   virtual void CheckPoint(const Serializable* global_model, const Serializable* local_model = nullptr) = 0;
@@ -73,8 +74,8 @@ RABIT_EXPORT bool Init(int argc, char* argv[]);
 /// Implements rabit::Finalize.
 RABIT_EXPORT bool Finalize();
 /// Returns this thread's engine: never null, valid until the process ends. Before Init and after Finalize,
-/// queries return defaults (rank 0, world size 1, not distributed, version 0), and calls that need other
-/// ranks or store a model throw dmlc::Error.
+/// queries return defaults (rank 0, world size 1, not distributed, version 0), TrackerPrint prints to
+/// standard output, and all other calls throw dmlc::Error.
 RABIT_EXPORT IEngine* GetEngine();
 
 }  // namespace warren_v1
@@ -124,7 +125,7 @@ class ReduceHandle {
  public:
   ReduceHandle() : function_(nullptr) {}
 
-  /// Call once, before Allreduce.
+  /// Must be called once, before Allreduce.
   void Init(IEngine::ReduceFunction redfunc, std::size_t type_nbytes) {
     (void)type_nbytes;
     utils::Assert(function_ == nullptr, "a ReduceHandle can be initialised only once");
@@ -139,7 +140,7 @@ class ReduceHandle {
                            _caller);
   }
 
-  /// The size in bytes of one element of the type that was passed to a reduction function.
+  /// Returns the size in bytes of one element of the type that a reduction function has received.
   RABIT_EXPORT static int TypeSize(const MPI::Datatype& dtype);
 
  private:

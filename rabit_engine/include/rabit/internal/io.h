@@ -55,7 +55,7 @@ struct MemoryFixSizeBuffer : public SeekStream {
   }
   void Seek(std::size_t position) override { at_ = position == kSeekEnd ? size_ : position; }
   std::size_t Tell() override { return at_; }
-  /// True when there is nothing left to read.
+  /// Whether the position is exactly at the end.
   virtual bool AtEnd() const { return at_ == size_; }
 
  private:
@@ -89,7 +89,7 @@ struct MemoryBufferStream : public SeekStream {
   }
   void Seek(std::size_t position) override { at_ = position; }
   std::size_t Tell() override { return at_; }
-  /// True when there is nothing left to read.
+  /// Whether the position is exactly at the end.
   virtual bool AtEnd() const { return at_ == buffer_->size(); }
 
  private:

@@ -103,7 +103,7 @@ struct BitOR {
   }
 };
 
-/// Applies an operation elementwise, with the signature that the engine calls.
+/// Applies an operation elementwise, with the signature that the engine expects.
 template <typename OP, typename DType>
 inline void Reducer(const void* src, void* dst, int count, const MPI::Datatype&) {
   for (int i = 0; i < count; ++i) OP::Reduce(static_cast<DType*>(dst)[i], static_cast<const DType*>(src)[i]);

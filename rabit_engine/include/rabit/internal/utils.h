@@ -31,7 +31,7 @@ void HandlePrint(const char* msg);
 
 inline namespace warren_v1 {
 
-/// The length in bytes at which messages were once truncated; they no longer are.
+/// The length in bytes at which rabit truncated messages. Here, messages have any length.
 const int kPrintBuffer = 1 << 12;
 
 #ifndef RABIT_CUSTOMIZE_MSG_

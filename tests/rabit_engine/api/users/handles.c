@@ -1,5 +1,5 @@
-/* Makes every asynchronous call of the C API, with and without options, and checks the results. Run with 1 to
- * 4 workers. */
+/* Makes every call of the C API whose name ends in Async, with and without options, and checks the results.
+ * Run with 1 to 4 workers. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -51,7 +51,7 @@ static void GreatestDoubles(const char* input, char* output, int type_size, int3
   }
 }
 
-/* 12 bytes: a sum, the lowest rank that contributed, and an unused int. */
+/* 12 bytes: a sum, a minimum, and an unused int. */
 typedef struct {
   int32_t sum, lowest, unused;
 } Triple;
@@ -67,8 +67,8 @@ static void SumTriples(const char* input, char* output, int type_size, int32_t b
 }
 
 /* Reducers of pairs of integers, each pair treated as one element of twice the size, as in LightGBM's
- * histograms of quantized gradients. `type_size` is the size of one integer. GreatestPairs is the only
- * reducer that does not add. */
+ * histograms of quantized gradients. `type_size` is the size of one integer. GreatestPairs computes the
+ * maximum; the others add. */
 static void SumPairs(const char* input, char* output, int type_size, int32_t bytes) {
   int32_t i;
   ++reducer_calls;
@@ -206,7 +206,8 @@ int main(int argc, char* argv[]) {
   CHECK(RabitTryAllgatherV(values, counts, 7) == -1 &&
         strstr(RabitGetLastError(), "larger than memory can hold"));
 
-  /* LightGBM's calls: a sum of doubles is recognized by a single call of the caller's function. */
+  /* LightGBM's calls: a sum of doubles is recognized by a single call of the caller's function, in the
+   * first of two rounds. */
   for (i = 0; i < world; ++i) start[i] = (int32_t)(8 * offsets[i]);
   counts[0] = offsets[1];
   for (i = 0; i < world; ++i) length[i] = (int32_t)(8 * counts[i]);

@@ -1,5 +1,6 @@
-// A program written for the copy of rabit in XGBoost 1.7: no caller signatures, checkpoints without models.
-// It checks its own results, in jobs of up to 8 workers, and exits with code 0 if they are right.
+// A program written for the copy of rabit in XGBoost 1.7: its calls do not pass the caller's file, line and
+// function, and its checkpoints contain no models. It checks its own results, in jobs of up to 8 workers, and
+// exits with code 0 if they are right.
 #include <rabit/internal/io.h>
 #include <rabit/rabit.h>
 

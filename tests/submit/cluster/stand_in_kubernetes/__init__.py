@@ -5,8 +5,8 @@ threads of the test's process; kubectl is a script that sends its requests over 
 A container is a process in its own PID, mount and UTS namespaces, with its command as PID 1. Unlike in a real cluster, all pods share
 the network of the thread that creates the cluster: every pod's address is 127.0.0.1, so two pods cannot listen on the same port. They
 also share the host's file system, except for their volumes and /etc/hosts. The latter replaces the cluster's DNS; other names are
-unknown. Images are mere names, without entrypoint or files. Requests and limits are checked but have no effect. There is no
-authentication."""
+unknown. Images are mere names, without entrypoint or files. Resource requests are used for scheduling; limits are checked but not
+enforced. There is no authentication."""
 
 from .client import VARIABLE
 from .network import own_network

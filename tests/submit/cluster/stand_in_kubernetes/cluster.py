@@ -69,7 +69,7 @@ class Cluster:
         self.touch()
 
     def forget_pod(self, pod):
-        """Removes a pod after the Job controller has counted it."""
+        """Counts a pod for its Job, and then removes it."""
         if pod.object["status"]["phase"] not in TERMINAL:
             pod.object["status"]["phase"] = "Failed"
         job = self.jobs.get(pod.object["metadata"]["ownerReferences"][0]["uid"])

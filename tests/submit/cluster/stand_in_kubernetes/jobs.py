@@ -15,8 +15,8 @@ class Job:
         self.began = time.monotonic()
         self.counted, self.succeeded, self.failed_indexes = set(), set(), set()  # pod uids; indexes (pod uids if not indexed); indexes
         self.failed = self.in_a_row = 0
-        self.failures, self.ignored = {}, {}  # by index; empty without backoffLimitPerIndex
-        self.start_at = {}  # keys: the index with backoffLimitPerIndex, otherwise None
+        self.failures, self.ignored = {}, {}  # by index; used only with backoffLimitPerIndex
+        self.start_at = {}  # the earliest time of the next start, by index with backoffLimitPerIndex, otherwise by None
         self.verdict = None  # tuple of condition, reason and message
         self.ended = None
         thing["status"] = {"startTime": now()}

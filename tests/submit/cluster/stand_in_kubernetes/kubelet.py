@@ -146,7 +146,7 @@ class Pod:
                     cluster.forget_pod(self)
 
     def _make_volumes(self):
-        """Creates the volumes. Returns False while a secret is missing: the pod then stays in ContainerCreating."""
+        """Creates the volumes. Returns False while a secret, or a key of one, is missing: the pod then stays in ContainerCreating."""
         cluster = self.cluster
         with cluster.changed:
             self.directory.mkdir(parents=True, exist_ok=True)

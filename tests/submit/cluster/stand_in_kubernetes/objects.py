@@ -134,7 +134,7 @@ def decode(value, fields, path, errors):
 
 
 def contents(secret):
-    """The contents of a Secret, as bytes."""
+    """The contents of a Secret, as bytes by key."""
     return {key: base64.b64decode(value) for key, value in secret.get("data", {}).items()}
 
 

@@ -16,7 +16,7 @@ from .objects import contents, now
 from .syntax import ENV_NAME, quantity
 
 PROGRAM = pathlib.Path(__file__).with_name("container.py")
-LOG_PIECE = 16 * 1024  # container runtimes split longer lines
+LOG_PIECE = 16 * 1024  # bytes; container runtimes split longer lines
 
 
 class Log:
@@ -66,7 +66,7 @@ def expand(text, values):
 
 
 class Container:
-    """One container of a pod, and the thread that starts it, reads its output and restarts it."""
+    """One container of a pod. live(), which runs in a thread, starts it, reads its output and restarts it."""
 
     def __init__(self, pod, spec):
         self.pod, self.spec, self.name = pod, spec, spec["name"]
@@ -153,7 +153,7 @@ class Container:
             if "resourceFieldRef" in source:
                 kind, resource = source["resourceFieldRef"]["resource"].split(".")
                 given = self.spec.get("resources", {}).get(kind, {}).get(resource)
-                # The default of a limit is the node's number of CPUs; that of a request is 0.
+                # A limit defaults to the node's number of CPUs, a request to 0.
                 value = str(math.ceil(quantity(given)) if given else os.cpu_count() if kind == "limits" else 0)
             if "secretKeyRef" in source:
                 name, key = source["secretKeyRef"]["name"], source["secretKeyRef"]["key"]

@@ -90,12 +90,12 @@ class StandInKubernetes(Cluster):
             return sorted(f"{one}/{name}" for _, one, name in self.store if kind in (None, one))
 
     def fail_pod(self, name):
-        """Fails the pod as if its node ran out of memory: the containers are killed, but the pod is not removed."""
+        """Fails the pod as if its node ran out of memory: the containers are terminated, but the pod is not removed."""
         with self.changed:
             self._pod(name).evict()
 
     def kill_container(self, name):
-        """Kills the container as if it used too much memory."""
+        """Kills the pod's first container as if it used too much memory."""
         with self.changed:
             container = self._pod(name).containers[0]
             container.oom = True

@@ -7,12 +7,12 @@ from lightgbm.basic import _LIB, _safe_call
 
 
 def is_known() -> bool:
-    """Whether this version of LightGBM has the functions (4.0 and later)."""
+    """Whether this version of LightGBM has the functions that this module calls (4.0 and later)."""
     return hasattr(_LIB, "LGBM_DatasetSerializeReferenceToBinary")
 
 
 def to_bytes(dataset: "lightgbm.Dataset") -> bytes:
-    """The bins of a constructed Dataset."""
+    """Returns the bins of a constructed Dataset."""
     buffer, size = ctypes.c_void_p(), ctypes.c_int32()
     _safe_call(_LIB.LGBM_DatasetSerializeReferenceToBinary(dataset._handle, ctypes.byref(buffer), ctypes.byref(size)))  # pylint: disable=protected-access
     try:
@@ -27,7 +27,7 @@ def to_bytes(dataset: "lightgbm.Dataset") -> bytes:
 
 
 def from_bytes(content: bytes, params: Mapping[str, Any]) -> "lightgbm.Dataset":
-    """A Dataset for `reference=` that has these bins."""
+    """Returns a Dataset with these bins, to be passed as `reference=`."""
     # LightGBM 3 has these functions under other names.
     from lightgbm.basic import _c_str, _param_dict_to_str  # pylint: disable=import-outside-toplevel
 

@@ -1,4 +1,4 @@
-"""The parameters of elastic training: pure functions.
+"""The parameters of elastic training. Pure functions.
 
 LightGBM cannot save the state of training: after a loss, a new Booster starts with the trees so far. Everything else that the old Booster
 kept from one round to the next, such as its random number generators, is lost, except for the scores of the rows."""
@@ -21,7 +21,7 @@ class Effective(NamedTuple):
     rounds: int
     objective: Optional[Callable[..., Any]]  #: the caller's function
     tree_learner: str
-    #: The arguments of lightgbm.early_stopping, if the parameters ask for it.
+    #: The arguments of lightgbm.early_stopping; None unless the parameters request early stopping.
     stopping: Optional[Dict[str, Any]]
 
 
@@ -85,7 +85,7 @@ def _require_possible(params: Mapping[str, Any]) -> None:
 
 
 def draws(params: Mapping[str, Any]) -> List[str]:
-    """The parameters that cause random draws. Their generators restart after a loss."""
+    """Returns the names of the parameters that cause random draws, whose generators restart after a loss."""
     def is_part(name: str) -> bool:
         return float(value(params, name, 1)) < 1
 
@@ -121,9 +121,9 @@ def bundles(params: Mapping[str, Any]) -> bool:
 
 
 def difference(rounds: int, params: Mapping[str, Any], is_same_place: bool, before: int, now: int, is_bundled: bool) -> str:
-    """Returns the reasons why the model may differ from that of an uninterrupted training run with `before` workers, if `now` workers continue after
-    these rounds; empty if there are none. `is_same_place`: whether each rank holds the rows that it held at the beginning. `is_bundled`: whether
-    LightGBM may have bundled features."""
+    """Returns a message with the reasons why the model may differ from the model of an uninterrupted training run with `before` workers, if
+    `now` workers continue after these rounds; empty if there are no reasons. `is_same_place`: whether each rank holds the rows that it held
+    at the beginning. `is_bundled`: whether LightGBM may have bundled features."""
     reasons = []
     if before != now:
         reasons.append(f"{now} worker{'s' * (now > 1)}, not {before}, add{'s' * (now == 1)} up histograms, and LightGBM "

@@ -28,7 +28,8 @@ class Asked(NamedTuple):
 
 
 def asked(uri: Any, given: Mapping[str, Any]) -> Asked:
-    """`given`: the arguments of load_dataset. Raises TypeError or ValueError for arguments that cannot be used."""
+    """Returns the data set that load_dataset would read with the arguments `given`. Raises TypeError or ValueError for arguments that
+    cannot be used."""
     options = dict(given)
     is_checked, is_whole = _check.wanted(options.pop("check", None)), bool(options.pop("whole", False))
     progress, margin = bool(options.pop("progress", True)), options.pop("init_score", None)
@@ -90,7 +91,7 @@ class Rows(Files):
         dataset = _datasets.of_table(table, self._asked.options, params, reference)
         dataset.warren_is_share = not self.is_whole
         dataset.construct()
-        dataset.reference = None  # a reference would be kept in memory
+        dataset.reference = None  # otherwise the reference would stay in memory
         self.dataset = dataset
 
     def start_from(self, trees: Optional["lightgbm.Booster"], takes_margin: bool, threads: Mapping[str, Any]) -> None:

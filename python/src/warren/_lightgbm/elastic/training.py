@@ -127,7 +127,7 @@ class _Training:
         self._is_same_place = True  # whether each rank holds the rows that it held when the bins were made
         self._bins: Optional["lightgbm.Dataset"] = None  # a Dataset with the bins of the first generation
         begun = task.options.get("init_model")
-        #: The trees so far, if _model does not have them.
+        #: The trees so far as text; newer ones may be in _model (see _newest_trees).
         self._trees = None if begun is None else _text_of(begun)
         self._model: Optional["lightgbm.Booster"] = None
         self._begin = 0 if self._trees is None else lightgbm.Booster(model_str=self._trees).current_iteration()
@@ -139,8 +139,8 @@ class _Training:
         self._state = self._callbacks.state()
 
     def run(self, peers: Peers, session: Session) -> Kept:
-        """Trains with the workers of this generation. Raises Change when another worker is waiting or a worker has been asked to end, and the
-        error of a collective call when a worker is lost."""
+        """Trains with the workers of this generation. Raises Change when Session.at_boundary does, and the error of a collective call when
+        a worker is lost."""
         self._know_what_is_common(peers)
         params = {**self._given.params, **self._task.parameters(self._given.tree_learner)}
         self._hold_shares(params, peers)
@@ -174,7 +174,7 @@ class _Training:
     # --- rows ---------------------------------------------------------------------------------------------------------------------------
 
     def _know_what_is_common(self, peers: Peers) -> None:
-        """Determines the categories, or receives them and the bins from a worker that has them. If no worker has begun the first round, the
+        """Determines the categories, or receives them and the bins from a worker that has them. If no worker has updated its model yet, the
         bins are computed again, so that they are those of a training run that begins with these workers."""
         if max(_Progress(*one) for one in peers.allgather(tuple(self._progress))) == _Progress():
             self._bins = None

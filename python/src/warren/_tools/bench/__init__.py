@@ -46,7 +46,8 @@ def size_of(text: str) -> int:
 
 
 def command_of(options: argparse.Namespace, rest: Sequence[str]) -> List[str]:
-    """Returns the dmlc-submit command that runs the benchmark. Raises ValueError for an invalid size."""
+    """Returns the dmlc-submit command that runs the benchmark. Raises ValueError for an invalid size, and FileNotFoundError without
+    dmlc-submit."""
     counts = any(word in ("-n", "--num-workers") or word.startswith(("-n=", "--num-workers=")) for word in rest)
     elsewhere = "DMLC_SUBMIT_CLUSTER" in os.environ or any(word.startswith(("--cluster", "--launcher")) for word in rest)
     number = [] if counts or elsewhere else ["--num-workers", str(max(2, own_cores()))]
@@ -73,8 +74,8 @@ def _measured(command: Sequence[str]) -> "tuple[int, Optional[Dict[str, Any]]]":
 
 
 def run(words: Sequence[str]) -> int:
-    """Runs `warren bench ...`; returns the exit code: dmlc-submit's, 2 for invalid options, or 1 if the job printed no results, which is not an
-    error with --dry-run."""
+    """Runs `warren bench ...`; returns the exit code: dmlc-submit's, 2 if the options are invalid or dmlc-submit is missing, or 1 if the
+    job printed no results, which is not an error with --dry-run."""
     options, rest = parser().parse_known_args(words)
     try:
         command = command_of(options, rest)

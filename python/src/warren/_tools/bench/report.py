@@ -19,7 +19,7 @@ def sizes(largest: int) -> List[int]:
 
 
 def factor(collective: str, ranks: int) -> float:
-    """The minimum number of bytes that enter and leave each rank for each byte of the vector (the factor of bus bandwidth)."""
+    """The minimum number of bytes that a rank must send or receive for each byte of the vector: the factor of the bus bandwidth."""
     return 2 * (ranks - 1) / ranks if collective == "allreduce" else 1.0 if ranks > 1 else 0.0
 
 

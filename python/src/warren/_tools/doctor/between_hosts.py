@@ -78,7 +78,7 @@ def links(survey: Survey) -> List[Finding]:
     found: List[Finding] = []
     for (_, source), tried in sorted(pairs.items()):
         failed = [link for link in tried if link.error]
-        if failed:  # dmlc-submit itself makes no such connections; only workers that run here do
+        if failed:  # connections from this machine are needed only if workers run on it: dmlc-submit makes none
             found.append(_blocked(failed, source not in here))
     if pairs and not found:
         found.append(Finding(OK, "network", f"all {len(pairs)} pairs reach each other, on a port from {TRACKER_PORTS[0]} to "

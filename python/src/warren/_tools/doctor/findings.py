@@ -9,8 +9,8 @@ _CHECKS = (between_hosts.ssh, between_hosts.clock, between_hosts.links, between_
 
 
 def diagnose(survey: Survey) -> List[Finding]:
-    """Returns the findings, worst first. Equally severe findings are in the order in which a job would run into them: reaching hosts,
-    between hosts, on hosts."""
+    """Returns the findings, worst first. Equally severe findings are in the order in which a job would be affected by them: access to the
+    hosts, connections between hosts, the hosts themselves."""
     found = [one for check in _CHECKS for one in grouped(check(survey))]
     order = (PROBLEM, WARNING, OK)
     return sorted(found, key=lambda one: order.index(one.level))

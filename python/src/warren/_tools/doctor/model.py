@@ -18,7 +18,7 @@ class Finding:
 
 @dataclasses.dataclass
 class Asked:
-    """The results for one host. `facts` come from probe.py; empty if the host could not be examined."""
+    """The results for one host. `facts`: what probe.py has returned; empty if the host could not be examined."""
     name: str
     trouble: Optional[Tuple[str, str]] = None  # HostError's kind and text
     seconds: float = 0.0  # the time until its probe answered

@@ -42,7 +42,7 @@ def versions(survey: Survey) -> List[Finding]:
 
 
 def _lacks_environment(host: Asked) -> bool:
-    """Whether another interpreter was used because the host has none at the wanted path."""
+    """Whether the host has no interpreter at the wanted path, so that another one was used."""
     return os.path.isabs(host.facts.get("python_wanted") or "") and host.facts["python_path"] != host.facts["python_wanted"]
 
 
@@ -138,7 +138,7 @@ _KERNEL = {
 
 
 def kernel(survey: Survey) -> List[Finding]:
-    """Checks the kernel features that the engine uses."""
+    """Checks the kernel features that Warren and MPI libraries use."""
     found: List[Finding] = []
     for host in survey.answered:
         features = host.facts["kernel"]

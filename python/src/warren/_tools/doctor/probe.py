@@ -77,8 +77,8 @@ def kernel() -> Optional[Dict[str, Any]]:
 
 
 def read_of_another(process_vm_readv: int) -> int:
-    """Lets a child process read this process's memory, and returns the result of the system call. Like MPI libraries, it reads the memory of a
-    process that the reader has not started, which Yama may forbid."""
+    """Makes a child process read this process's memory, and returns the result of the system call. As in MPI libraries, the reader has not
+    started the process whose memory it reads, so Yama may forbid it."""
     source, target = ctypes.create_string_buffer(b"warren"), ctypes.create_string_buffer(6)
 
     class Vector(ctypes.Structure):
@@ -271,7 +271,7 @@ def connect(target: List[Any]) -> Optional[str]:
 
 
 def resolve(name: str) -> List[str]:
-    """Returns the addresses of a name, as resolved on this host; none if it cannot be resolved."""
+    """Returns the addresses of a name, as resolved on this host; an empty list if it cannot be resolved."""
     try:
         return sorted({str(entry[4][0]) for entry in socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)})
     except OSError:
@@ -310,7 +310,7 @@ def answer(request: Dict[str, Any], ports: Ports) -> Any:
 
 
 def main() -> None:
-    """Answers requests until the input ends, which happens when the ssh connection or the asking process ends."""
+    """Answers requests until the input ends, which happens when the ssh connection or `warren doctor` ends."""
     ports = Ports()
     for line in sys.stdin:
         try:

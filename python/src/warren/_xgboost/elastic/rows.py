@@ -27,7 +27,8 @@ class Asked(NamedTuple):
 
 
 def asked(uri: Any, given: Mapping[str, Any]) -> Asked:
-    """`given`: the arguments of load_dmatrix. Raises TypeError or ValueError for arguments that elastic training does not support."""
+    """Returns the data set that load_dmatrix would read with the arguments `given`. Raises TypeError or ValueError for arguments that
+    elastic training does not support."""
     options = dict(given)
     for name, values in _WITHOUT_MEANING.items():
         if options.pop(name, values[0]) not in values:
@@ -76,7 +77,7 @@ class Rows(Files):
         else:
             matrix = self._made(ranges, cuts, how, is_digested)
             is_extended = now[1] is not None and set(self.held) < set(shares)
-            # If the shares are extended once more, the first matrix remains the one that will be needed again.
+            # If the shares are extended once more, the first matrix is kept, since it will be needed again.
             self._before = ([], None) if not is_extended else self._before if self._before[1] is not None else now
         self.matrix, self.held = matrix, shares
 

@@ -30,7 +30,7 @@ class More(NamedTuple):
     rounds: int  #: the number of rounds made so far
     history: Dict[str, Dict[str, Any]]  #: the values of each evaluation set and metric
     state: State  #: the states of the callbacks
-    random: str  #: the state of the model's random number generator; empty if it draws nothing, or if XGBoost does not expose the state
+    random: str  #: the state of the model's random number generator; empty if no numbers are drawn, or if XGBoost does not expose it
 
 
 def checked(given: Any) -> Optional[Checkpoints]:
@@ -80,8 +80,8 @@ def require_plain(state: State) -> None:
 
 
 def tell_of_others(where: Checkpoints, run: Dict[str, Any]) -> None:
-    """Prints a message if the folder has only checkpoints of other training runs: the user may have expected this run to resume from one of
-    them."""
+    """Prints a message if the folder, which has no checkpoint of `run`, has checkpoints of other training runs: the user may have expected
+    this run to resume from one."""
     folder = os.fspath(where.folder)
     with contextlib.suppress(OSError):
         names = [file.uri for file in _files.find([folder], storage_options=where.storage_options) if file.uri.endswith(_SUFFIX)]

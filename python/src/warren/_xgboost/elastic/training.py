@@ -1,4 +1,4 @@
-"""One training run of an elastic job, across all generations of its workers."""
+"""One elastic training run, across all generations of the job's workers, or in a process without a job."""
 import functools
 import inspect
 import os
@@ -57,7 +57,8 @@ class Task(NamedTuple):
     is_exact: bool
     checkpoints: Optional[Checkpoints]
     options: Dict[str, Any]  #: the other arguments of xgboost.train
-    #: Returns additional parameters, which depend on the labels of all workers. A collective call of the first generation.
+    #: Returns additional parameters, which depend on the labels of all workers. A collective call, whose result is passed on to later
+    #: workers.
     params_of: Optional[Callable[[Any, Peers], Dict[str, Any]]] = None
 
     def ended(self, kept: Kept) -> "xgb.Booster":
@@ -167,8 +168,8 @@ class _Training:
         self._random = ""  # the state of the model's random number generator at _progress, if _draws
 
     def run(self, peers: Peers, session: Optional[Session]) -> Kept:
-        """Trains with the workers of this generation. `session`: None outside an elastic job. Raises Change when another worker is waiting or
-        a worker has been asked to end, and the error of a collective call when a worker is lost."""
+        """Trains with the workers of this generation. `session`: None outside an elastic job. Raises Change when Session.at_boundary does,
+        and the error of a collective call when a worker is lost."""
         self._know_what_is_common(peers)
         self._hold_shares(peers)
         self._know_params(peers)

@@ -1,4 +1,4 @@
-"""Calls into XGBoost that this worker makes without the others."""
+"""Calls of XGBoost's functions by one worker, without the others."""
 import threading
 from typing import Any, Callable, List
 
@@ -16,7 +16,7 @@ def alone(work: Callable[[], Any]) -> Any:
 
     def run() -> None:
         try:
-            # This thread is meant to train alone: the method is replaced by itself, rather than by the one that warns in other threads.
+            # This thread is meant to train alone, so `update` is replaced by itself rather than by the method that warns in other threads.
             with replaced("update", lambda inner: inner, xgb.Booster):
                 results.append(work())
         except BaseException as error:  # pylint: disable=broad-except

@@ -2,7 +2,7 @@
 
 A column's cuts depend only on that column and on the weights, and XGBoost computes them from the rows in their order. So the columns are
 divided among the workers: each worker passes all rows of its columns to XGBoost, block by block, to compute the cuts. For files of columns
-(Parquet, Arrow) a worker reads its columns of all files; other rows are in the workers' memory, from where each block is gathered. All
+(Parquet, Arrow) a worker reads its columns of all files; other rows are in the workers' memory, and each block is gathered from there. All
 workers then exchange the results, and each makes a small matrix whose cuts are those of one process, as `ref` for its own rows: a column of
 the small matrix has so few values that XGBoost makes a cut at each."""
 from typing import Any, Callable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
@@ -17,7 +17,7 @@ from warren.data._columnar.converter import Converter
 from warren.data._exchange import gather
 from warren.data._peers import Peers, together
 
-#: The maximum size of a block, except that a block has at least one column.
+#: The maximum size of a block in bytes, except that a block has at least one column.
 BLOCK_BYTES = 64 << 20
 #: A block of files that would take more than a worker's memory divided by this number is read again in each of XGBoost's passes.
 _PART_OF_MEMORY = 8
@@ -179,7 +179,7 @@ def _cuts(block: Block, extremes: _Extremes, how: How, has_bins: bool = False) -
     categorical = {"enable_categorical": True} if block.types and "c" in block.types else {}
     rows = _Rows(block, extremes, has_bins)
     found = xgb.QuantileDMatrix(rows, max_bin=how.max_bin, nthread=how.nthread or None, **categorical).get_quantile_cut()
-    if rows.passes != _PASSES and not has_bins:  # an unknown version, which may compute the cuts in another pass
+    if rows.passes != _PASSES and not has_bins:  # in an unknown version, which may compute the cuts in another pass
         return _cuts(block, extremes, how, True)
     return found  # type: ignore[no-any-return]
 

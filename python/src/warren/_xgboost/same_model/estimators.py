@@ -1,4 +1,4 @@
-"""XGBoost's scikit-learn estimators, with the model of one process, for warren.xgboost.reproducible."""
+"""Makes XGBoost's scikit-learn estimators train the model of one process, for warren.xgboost.reproducible."""
 import contextlib
 from typing import Any, Callable, Dict, Iterator
 

@@ -25,7 +25,7 @@ class _Evaluation:
         self._known: Dict[int, Tuple[Any, Order, Any]] = {}
 
     def line(self, model: "xgb.Booster", evals: Any, iteration: int, feval: Optional[Callable[..., Any]], output_margin: bool) -> str:
-        """Returns the line with the metrics, as eval_set does. A collective call."""
+        """Returns the text with the metrics, in the form in which eval_set returns it. A collective call."""
         peers = self._peers
         for matrix, _ in evals:
             if id(matrix) not in self._known:

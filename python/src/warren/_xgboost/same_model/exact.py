@@ -44,7 +44,7 @@ class Grid:
     workers."""
 
     def __init__(self, params: Mapping[str, Any], function: Optional[Objective], rows: int, peers: Peers) -> None:
-        """`function`: the caller's objective, or None for that of the parameters. `rows`: the number of rows of all workers. Raises
+        """`function`: the caller's objective; None means the objective in the parameters. `rows`: the number of rows of all workers. Raises
         ValueError for an objective whose gradients are not known."""
         self._function = function or _function_of(params)
         if self._function is None:

@@ -1,5 +1,5 @@
-"""The state of a booster's random number generator, from XGBoost 3.3 on: a std::mt19937 in the booster's configuration, in the text format of
-the C++ library. Earlier versions keep the state in their threads, where it cannot be accessed."""
+"""The state of a booster's random number generator, from XGBoost 3.3 on: a std::mt19937 in the booster's configuration, in the text format
+of the C++ library. Earlier versions keep the state in thread-local variables, which cannot be accessed."""
 import json
 from typing import Any, Tuple
 

@@ -18,7 +18,7 @@ _OF_TREES = ("base_score", "booster", "tree_method", "updater", "process_type", 
 
 
 def of_objective(params: Mapping[str, Any]) -> Dict[str, Any]:
-    """The parameters without those of trees and of metrics."""
+    """Returns the parameters except those for trees and metrics."""
     return {name: value for name, value in params.items() if name not in _OF_TREES}
 
 

@@ -27,7 +27,7 @@ class Order:
         return self._ordered(values, [rows for _, rows, _ in self._parts])
 
     def queries(self, values: Any) -> Any:
-        """The same for one value per query."""
+        """Like `rows`, for values of which there is one per query."""
         return self._ordered(values, [queries for _, _, queries in self._parts])
 
     def _ordered(self, values: Any, sizes: Sequence[int]) -> Any:

@@ -24,7 +24,8 @@ _COLUMNS = ("colsample_bytree", "colsample_bylevel", "colsample_bynode")
 
 
 def rate_of(params: Mapping[str, Any]) -> float:
-    """The fraction of the rows that each round uses, rounded to float32 as in XGBoost. 1 for a number that XGBoost refuses."""
+    """Returns the fraction of the rows that each round uses, rounded to float32 as in XGBoost; 1 for a number outside [0, 1], which XGBoost
+    refuses."""
     given = params.get("subsample")
     rate = 1.0 if given is None else float(np.float32(given))
     return rate if 0 <= rate <= 1 else 1.0
@@ -60,7 +61,7 @@ def _obstacles(params: Mapping[str, Any]) -> Iterator[Tuple[str, Any, bool, str]
     """Yields parameters, their values, whether these values rule out `subsample`, and the reason."""
     trees, objective = params.get("num_parallel_tree"), str(params.get("objective", ""))
     yield "num_parallel_tree", trees, trees is not None and int(trees) > 1, "each tree of a round would have other rows"
-    # This holds even with multi_output_tree, which makes one tree per round.
+    # These objectives are refused even with multi_output_tree, which makes one tree per round.
     yield ("objective", objective, objective.startswith("multi:") or objective == "binary:hinge",
            "its gradients of rows without weight are not 0, and most have several trees in a round")
     yield "objective", objective, objective.startswith("rank:"), "XGBoost has weights of queries, not of rows, then"
@@ -125,7 +126,7 @@ class Rows:
         makes several trees per round, or (before XGBoost 3.3) if its seed has changed."""
         config = _generator.config_of(model)
         self._check(config["learner"])
-        seed = np.uint64(self._seeds.of(model, config, number) or 1)  # C++'s generator replaces a seed of 0
+        seed = np.uint64(self._seeds.of(model, config, number) or 1)  # C++'s generator replaces a seed of 0 by 1
         words = (self._powers * seed) & np.uint64(2**_BITS - 1)
         return ((words - np.uint64(1)).astype(np.float64) / 2.0**_BITS < self._rate).astype(np.float32)
 

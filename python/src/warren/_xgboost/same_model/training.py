@@ -40,7 +40,7 @@ def check(params: Mapping[str, Any]) -> None:
 
 
 class Prepared(NamedTuple):
-    """A training run whose model will be that of one process."""
+    """A training run that produces the model of one process."""
 
     params: Dict[str, Any]
     options: Dict[str, Any]  #: the other arguments of xgboost.train
@@ -69,9 +69,9 @@ class Prepared(NamedTuple):
 
 def prepared(params: Mapping[str, Any], matrix: Any, num_boost_round: int, evals: Sequence[Tuple[Any, str]], is_exact: bool,
              options: Dict[str, Any], peers: Peers, intercept: Optional[str] = None) -> Prepared:
-    """Checks a training, and adds what one process would have computed from all rows. `intercept`: an earlier estimate, or None. `params`
-    have been checked. A collective call. Raises ValueError if the model would depend on the number of workers, if the arguments differ
-    between workers, or if a worker without rows cannot take part."""
+    """Checks a training run, and adds the values that one process would compute from all rows. `intercept`: an earlier estimate, or None.
+    `params` have been checked. A collective call. Raises ValueError if the model would depend on the number of workers, if the arguments
+    differ between workers, or if a worker without rows cannot take part."""
     effective = _effective(params, options)
     _refusals.check(effective)
     _check_matrices(effective, matrix, evals, peers)
@@ -83,7 +83,7 @@ def prepared(params: Mapping[str, Any], matrix: Any, num_boost_round: int, evals
     rows = peers.allgather(matrix.num_row())
     is_estimated, has_function = _intercept.is_needed(given, num_boost_round, options), options.get("obj") is not None
     if intercept is None and (is_estimated or (is_exact and not has_function)):
-        intercept = _intercept.of_all_rows(effective, matrix, peers)  # XGBoost refuses wrong labels here
+        intercept = _intercept.of_all_rows(effective, matrix, peers)  # here, XGBoost also checks the labels
     if is_estimated:
         given["base_score"] = intercept
     if is_exact:

@@ -1,4 +1,4 @@
-"""Reads ahead in a thread."""
+"""Runs an iterator in a thread, ahead of its consumer."""
 import queue
 import threading
 from typing import Any, Callable, Iterator, Optional, Tuple, TypeVar

@@ -19,7 +19,7 @@ _MOST_WRONG = 8
 
 
 class Request(NamedTuple):
-    """The columns that the caller asks for, by name."""
+    """The columns that the caller requests, by name."""
 
     label: Tuple[str, ...] = ()
     weight: Optional[str] = None
@@ -141,7 +141,7 @@ def _fields(schema: Any, partition: Sequence[Tuple[str, str]]) -> Dict[str, Any]
 
 def _index_of_pandas(schema: Any) -> List[str]:
     """The columns that hold a DataFrame's index, and the column without a name, which is the index in CSV. They become features only if the
-    caller names them: if the rows were sorted by the label, their numbers would reveal it."""
+    caller names them: if the rows are sorted by the label, row numbers reveal the label."""
     try:
         said = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
         index = said.get("index_columns") or []
@@ -218,7 +218,7 @@ def layout(schema: Any, partition: Sequence[Tuple[str, Any]], request: Request) 
     for name in request.others() if not request.as_stored else []:
         kind, width = kind_of(fields[name], False)
         if kind == "category" and values_of(fields[name]) == "numbers" and name != request.qid:
-            kind = "number"  # pandas' categories of numbers
+            kind = "number"  # pandas' categories of numbers are accepted as numbers
         allowed = ("integer", "category", "bool") if name == request.qid else ("integer", "number", "bool")
         text = width == 0 and "string" in str(fields[name])
         if kind not in allowed and not (name == request.qid and text):
@@ -271,7 +271,7 @@ def _said(column: Column) -> str:
 
 
 def _storage(array: Any) -> Any:
-    """The storage of an extension array; booleans for bool8; any other array unchanged."""
+    """Returns the storage of an extension array, as booleans for bool8; any other array unchanged."""
     import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
     if not isinstance(array, pa.ExtensionArray):
@@ -279,7 +279,7 @@ def _storage(array: Any) -> Any:
     return array.storage.cast(pa.bool_()) if array.type.extension_name == _BOOL8 else array.storage
 
 
-#: NumPy's type names by pyarrow's.
+#: NumPy's names of types by pyarrow's names.
 _DTYPES = {"halffloat": "float16", "float": "float32", "double": "float64",
            **{name: name for bits in (8, 16, 32, 64) for name in (f"int{bits}", f"uint{bits}")}}
 
@@ -292,8 +292,8 @@ def _bits(buffer: Any, offset: int, count: int) -> NDArray[np.bool_]:
 
 
 def _to_numpy(chunk: Any) -> NDArray[Any]:
-    """Like chunk.to_numpy, but does not import pandas, which takes longer than loading a small data set. Booleans with missing values
-    become float32."""
+    """Like chunk.to_numpy, but does not import pandas for numbers and booleans, since that takes longer than loading a small data set.
+    Booleans with missing values become float32, and whole numbers with missing values float64."""
     name, count = str(chunk.type), len(chunk)
     if count == 0 or (name != "bool" and name not in _DTYPES) or chunk.buffers()[1] is None:
         found: NDArray[Any] = chunk.to_numpy(zero_copy_only=False)
@@ -367,11 +367,11 @@ class Categories:
     a duplicate, missing or unhashable value, such as a list."""
 
     def __init__(self, values: Mapping[str, Sequence[Any]]) -> None:
-        # Adding 0.0 turns -0.0 into 0.0: the two are equal.
+        # Adding 0.0 turns -0.0 into 0.0, which is the same category.
         self.values = {name: [value + 0.0 if isinstance(value, (float, np.floating)) else value for value in of_one]
                        for name, of_one in values.items()}
         self._codes: Dict[str, Dict[Any, int]] = {}
-        self._by_word: Dict[str, Dict[str, int]] = {}  # filled when a column first needs it
+        self._by_word: Dict[str, Dict[str, int]] = {}  # by column; filled when a column is first compared by words
         for name, of_one in self.values.items():
             lists = [value for value in of_one if not isinstance(value, Hashable)]
             if lists:
@@ -416,7 +416,7 @@ class Categories:
         try:
             if pa.types.is_binary(values.type) or pa.types.is_large_binary(values.type):
                 raise TypeError("categories of words cannot be bytes")
-            # Words are compared as words: "007" is not 7.
+            # If the data are words, the categories are compared as words: "007" does not match 7.
             text = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
             value_set = pa.array([str(value) if text else value for value in known], values.type)
             codes = numbers(pc.index_in(values, value_set=value_set))  # pylint: disable=no-member
@@ -426,8 +426,8 @@ class Categories:
                 self._by_word[name] = {_word(value): code for value, code in known.items()}
                 self._by_word[name].update((str(value), code) for value, code in known.items())
             by_word = self._by_word[name]
-            # Compares as Python does, or else as words, since one side may be a number and the other a word. Each distinct value is looked up
-            # once, if Arrow can find the distinct values of this type.
+            # Values are compared as Python objects, or else as words, since one side may be a number and the other a word. Each distinct
+            # value is looked up once, if Arrow can find the distinct values of this type.
             try:
                 encoded = values.dictionary_encode()
                 values = encoded.dictionary
@@ -539,7 +539,7 @@ def in_order(orders: Mapping[Any, Any]) -> List[Any]:
     """Returns values from `categories` in ascending order, whatever their order in `orders`. A pure function."""
     values = list(orders)
     if len(set(orders.values())) < len(values):
-        values.sort(key=str)  # some keys are equal: one instant in several time zones
+        values.sort(key=str)  # values with equal keys are ordered by their text: one instant in several time zones, for example
     return sorted(values, key=orders.__getitem__)
 
 

@@ -19,7 +19,7 @@ class _Runs(NamedTuple):
     """The queries of a batch's rows."""
 
     queries: NDArray[Any]  #: the query of each row
-    numbers: NDArray[Any]  #: the number of each row's query: queries are counted from 0 in order of appearance
+    numbers: NDArray[Any]  #: the number of each row's query; queries are numbered from 0 in order of appearance
     starts: NDArray[Any]  #: the first row of each run of rows with the same query
     weight: Optional[float]  #: the weight of the query that continues from the previous batch; None if unknown, or if no query continues
 
@@ -44,7 +44,7 @@ class Converter:
         return categories
 
     def _found(self) -> Dict[str, List[Any]]:
-        """Returns the categories of all workers, sorted. Reads the categorical columns of each worker's share once."""
+        """Returns the categories of all workers, sorted. Reads the categorical columns of this worker's share once."""
         peers, wanted = self.source.peers, categorical(self.source)
         if not wanted:
             return {}
@@ -80,11 +80,11 @@ class Converter:
                      self.categories.values)
 
     def table(self, batch: Batch, out: Optional[NDArray[Any]] = None) -> Table:
-        """Converts a batch. `out` receives the features, float32, (rows, features); if None, a new array is made. Raises a ValueError that
-        names the position of a missing or invalid value."""
+        """Converts a batch. `out` receives the features, float32, (rows, features); if None, a new array is made. Raises ValueError, with
+        the position, for an invalid value, and for a missing label, weight, query or base margin."""
         layout, table = self.layout, batch.table
         features = np.empty((len(table), len(layout.names())), "float32") if out is None else out
-        # Done first, to keep track of queries even if the rows have another problem.
+        # Before all other conversions, so that the queries are counted even if the rows have another problem.
         runs = self._runs(batch) if layout.request.qid else None
         request = layout.request
         with self._at(batch):
@@ -99,7 +99,7 @@ class Converter:
 
     def columns_of_all(self, columns: Sequence[Column]) -> Iterator[Tuple[NDArray[Any], Optional[NDArray[Any]]]]:
         """Yields some features of the rows of all workers, in the order of the data set: batches of float32 (rows, features), and the rows'
-        weights, float32, or None without weights. Raises a ValueError as `table` does."""
+        weights, float32, or None without weights. Raises ValueError as `table` does."""
         weight = self.layout.request.weight
         width = sum(column.width for column in columns)
         names = [*(column.name for column in columns), *([weight] if weight else [])]
@@ -191,14 +191,14 @@ class Converter:
         if peers.connected:
             _queries.require_together(peers, ours, self._refuse)
             return
-        # Other workers cannot be asked which queries of a file they have, so the file is read.
+        # This worker cannot communicate with the others, so it reads all queries of the files that it shares with them.
         for file in ours:
             queries = self.source.queries_of_file(file)
             if queries is not None:
                 self.require_together(file, queries)
 
     def check_own_queries(self) -> Dict[int, NDArray[Any]]:
-        """Like `check_queries`, for this worker's rows alone. Returns the queries of each file."""
+        """Like `check_queries`, for this worker's rows alone. Returns the queries by file."""
         ours = self.own_queries()
         for file, queries in ours.items():
             self.require_together(file, queries)
@@ -225,8 +225,8 @@ def categorical(source: Source) -> List[str]:
 
 
 def add_categories(source: Source, batch: Batch, found: Dict[str, Dict[Any, Any]]) -> None:
-    """Adds the categories of a batch to `found`: for each column, values with their sort keys. Raises a ValueError that names the
-    position."""
+    """Adds the categories of a batch to `found`: for each column, values with their sort keys. Raises ValueError, with the piece, as
+    `columns.categories` does."""
     try:
         for name, orders in found.items():
             orders.update(_columns.categories(name, batch.table.column(name)))
@@ -267,8 +267,9 @@ def filled(converter: Converter, progress: Callable[[int, int], None]) -> Table:
 
 
 def share_of(batch: Batch) -> int:
-    """The approximate size of a batch's rows in the source, in bytes. If the piece's row count is unknown, returns the size of the whole piece
-    for the batch with the slice's first rows, and 0 for the other batches; if rows are shuffled or filtered, for every batch."""
+    """The approximate size of a batch's rows in the source, in bytes. If the piece's row count is unknown, returns the size of the whole
+    piece for the batch with the slice's first rows, and 0 for the other batches; but if rows are shuffled or filtered, returns the size of
+    the whole piece for every batch."""
     piece = batch.slice.piece
     if piece.rows > 0:
         return piece.size * len(batch.table) // piece.rows

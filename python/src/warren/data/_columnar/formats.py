@@ -9,16 +9,17 @@ from warren.data._columnar.pieces import Piece
 
 #: The number of rows that are decoded at a time.
 BATCH_ROWS = 65536
-#: The total number of ranges into which the CSV files of a data set are divided, and the limits of a range's size: smaller ranges would be
-#: dominated by overhead, larger ones would need too much memory. The ranges, and thus the order of rows, depend only on the data set.
+#: The intended total number of ranges into which the CSV files of a data set are divided, and the limits of a range's size, which take
+#: precedence: smaller ranges would be dominated by overhead, larger ones would need too much memory. The ranges, and thus the order of
+#: rows, depend only on the data set.
 _CSV_RANGES, _CSV_LEAST_BYTES, _CSV_MOST_BYTES = 1024, 1 << 16, 16 << 20
 #: The number of bytes examined to find the columns of a CSV file.
 _CSV_FIRST_BYTES = 1 << 20
-#: The number of bytes of compressed CSV that are parsed at a time.
+#: The number of bytes of a compressed CSV file's text, after decompression, that are parsed at a time.
 _CSV_BLOCK_BYTES = 8 << 20
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
-#: An Arrow file with at most this many record batches is too coarse to be divided only at the boundaries between them.
+#: Arrow files with at most this many record batches may have to be cut within a batch, for which the row counts of the batches are needed.
 _FEW_BATCHES = 16
 
 
@@ -27,7 +28,7 @@ class Contents(NamedTuple):
 
     schema: Any  #: pyarrow.Schema
     pieces: List[Piece]
-    guessed: Tuple[str, ...] = ()  #: CSV columns without any value so far, whose type in `schema` is arbitrary
+    guessed: Tuple[str, ...] = ()  #: CSV columns without a value in the examined rows, whose type in `schema` is arbitrary
     hint: str = ""  #: a possible cause of an error in the columns
 
 
@@ -48,8 +49,8 @@ def csv_range(total: int) -> int:
 
 
 def settled(contents: Mapping[int, Contents]) -> Dict[int, Contents]:
-    """Returns the same contents, by file number, except that columns without any value in a file get their type from the first file that
-    has one. A pure function."""
+    """Returns the contents, by file number. A guessed column then has the type that it has in the first file in which it is not guessed. A
+    pure function."""
     import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
     if not any(one.guessed for one in contents.values()):
@@ -119,7 +120,7 @@ class Parquet(Format):
         """Returns a new reader for each use, since a reader keeps all data that it has read ahead in memory for its whole life."""
         import pyarrow.parquet as pq  # pylint: disable=import-outside-toplevel
 
-        # Combines many small reads into a few large ones, as suits object stores.
+        # pre_buffer combines many small reads into a few large ones, which are faster with object stores.
         return pq.ParquetFile(self._source, metadata=self.kept, pre_buffer=True)
 
     def contents(self, keep: Any) -> Contents:
@@ -194,7 +195,7 @@ class Arrow(Format):
         rows = [-1] * count
         if self.reading.few_files and count <= _FEW_BATCHES:
             one_column = self._reading_only(self._reader.schema.names[:1])
-            rows = [one_column.get_batch(k).num_rows for k in range(count)]  # reads this column
+            rows = [one_column.get_batch(k).num_rows for k in range(count)]  # reads this column: the footer has no row counts
         ends = [self.file.size * k // count for k in range(count + 1)] if count else []
         return Contents(self._reader.schema, [Piece(self.number, k, rows[k], max(ends[k + 1] - ends[k], 1)) for k in range(count)])
 
@@ -249,7 +250,7 @@ class Csv(Format):
 
     @staticmethod
     def is_compressed(piece: Piece) -> bool:
-        """Whether a piece is a compressed file: other pieces begin after the header line."""
+        """Whether a piece is a compressed file. The pieces of other files begin after the header line, so not at byte 0."""
         return piece.begin == 0
 
     def _text(self, begin: int, end: int) -> bytes:
@@ -315,7 +316,7 @@ class Csv(Format):
         if rows.strip():
             with self._explained(rows, self.kept[2], ""):
                 schema = csv.read_csv(pa.BufferReader(rows), *self._options(words, None)).schema
-        # A column without values at first may have some later.
+        # A column without values in these rows may have values later.
         guessed = tuple(field.name for field in schema if pa.types.is_null(field.type))
         return Contents(pa.schema([(field.name, pa.float64() if field.name in guessed else field.type) for field in schema]), pieces,
                         guessed, self._hint())
@@ -345,7 +346,7 @@ class Csv(Format):
                     for row in range(0, len(batch), BATCH_ROWS):
                         yield batch.slice(row, BATCH_ROWS)
             return
-        # Starts one byte early: if that byte ends a line, a row begins at the start of the range.
+        # Reading starts one byte before the range: if that byte ends a line, a row begins at the start of the range.
         begin, end = piece.begin - 1, piece.begin + piece.size - 1
         text = self._text(begin, end)
         while end < self.file.size:
@@ -355,7 +356,7 @@ class Csv(Format):
             if line:
                 break
             end += len(more)
-        # After a header without a line end there are no rows.
+        # If the text contains no line end, no row begins in this range.
         text = text[text.find(b"\n") + 1 or len(text):]
         if text.strip():
             with self._explained(text, 0, " of this range"):

@@ -10,8 +10,9 @@ from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple
 import numpy as np
 from numpy.typing import NDArray
 
-#: A cut moves to the nearest boundary of a piece if that changes a worker's share by at most this fraction. Otherwise the workers on both
-#: sides read the piece, and each keeps its own rows: the extra read happens once, whereas unequal shares cost time in every round.
+#: A cut moves to the nearest boundary of a piece if that changes a worker's share by at most this fraction, or if the piece's row count is
+#: unknown. Otherwise the workers on both sides read the piece, and each keeps its own rows: the extra read happens once, whereas unequal
+#: shares cost time in every round.
 SNAP = 1 / 64
 
 

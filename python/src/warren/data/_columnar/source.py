@@ -1,8 +1,8 @@
 """A data set of files with named columns, opened for reading by one worker of a job.
 
-Rank 0 lists the files; each worker reads the metadata of some of them (columns and pieces: formats.py), and the workers exchange the metadata,
-so that each file's metadata are read only once. The workers then agree on the columns (columns.py), and compute each worker's share
-(pieces.py). If files or workers disagree, all workers raise an error with the same text before they read any row."""
+Rank 0 lists the files; each worker reads the metadata of some of them (columns and pieces: formats.py), and the workers exchange the
+metadata, so that no worker reads the metadata of all files. The workers then agree on the columns (columns.py), and compute each worker's
+share (pieces.py). If files or workers disagree, the constructor raises an error with the same text on all workers."""
 import concurrent.futures
 import contextlib
 import dataclasses
@@ -24,9 +24,11 @@ from warren.data._peers import Peers, same_on_all, together
 
 Uri = Union[str, "os.PathLike[str]", Sequence[Any]]
 
-#: The number of files whose metadata are read concurrently: stores are slow to answer, but answer many requests at the same time.
+#: The number of files whose metadata are read concurrently: each request to a store takes long, but a store processes many at the same
+#: time.
 _ASKED_AT_ONCE = 16
-#: If there are fewer files per worker than this, the row counts of Arrow's record batches are read, so that shares can be cut within them.
+#: If several workers have fewer files per worker than this, the row counts of Arrow's record batches are read, so that shares can be cut
+#: within them.
 _FEW_FILES = 4
 #: The number of batches that are read ahead of the current one.
 _AHEAD = 2
@@ -43,7 +45,7 @@ class Options(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Some rows of a share, in order."""
+    """Some rows of a share, all from one piece."""
 
     table: Any  #: pyarrow.Table
     slice: Slice
@@ -90,8 +92,8 @@ def _hinted(hint: str) -> Iterator[None]:
 
 
 class Source:
-    """A data set, as described above. Used by one thread. Creating it is a collective call, which raises ValueError or OSError, the same on all
-    workers.
+    """An opened data set. Used by one thread. Creating it is a collective call (see the beginning of this file), which raises ValueError or
+    OSError, the same on all workers.
 
     `files`: the files of `uri`, if they have been listed already. `of_all`: the files that determine the types of folder columns, if
     `files` are only some of them."""
@@ -148,7 +150,7 @@ class Source:
         An empty file is an error if the format does not allow empty files."""
         peers = self.peers
         mine = range(peers.rank, len(self.files), peers.world) if peers.connected else range(len(self.files))
-        # The filter for rows. `_kept` also tests the conditions on folder values, file by file.
+        # The filter for rows. `_kept` applies it to each file's folder values and pieces.
         keep = self._expression(self.options.filters)
 
         def ask(number: int) -> Tuple[int, _formats.Contents]:
@@ -211,8 +213,8 @@ class Source:
             raise ValueError(f"filters={filters!r}: {error}") from None
 
     def _partition_types(self, files: Sequence[_files.File]) -> Dict[str, Any]:
-        """Returns the types of the columns given by folders: whole numbers if all values are whole numbers and the caller does not ask for
-        categories, else categories. Raises ValueError if only some of the files have such a column."""
+        """Returns the types of the columns given by folders: whole numbers if all values are whole numbers or missing and the caller has
+        not declared the column categorical, else categories. Raises ValueError if only some of the files have such a column."""
         import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
         values: Dict[str, List[str]] = {}
@@ -330,12 +332,12 @@ class Source:
     def where(self, one: Slice, row: int = -1) -> str:
         """Describes a position for messages: the slice's piece and, if `row` is given, a row of the piece, counted from 0."""
         file = self.files[one.piece.file]
-        # The open files belong to the reading thread, so this does not use them.
+        # No open file is used, because open files belong to the reading thread.
         place = self._format.place(file, one.piece)
         return f"{_files.shown(file.uri)}, {place}" + (f", row {row}" if row >= 0 else "")
 
     def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
-        """Yields those of this worker's rows that pass the filters, in order; a thread reads ahead. Close the generator if it is not
+        """Yields this worker's rows that pass the filters, in order; a thread reads ahead. The caller closes the generator if it is not
         exhausted."""
         return ahead(functools.partial(self._batches_of, self.slices, columns), _AHEAD)
 
@@ -350,8 +352,8 @@ class Source:
             yield from self._batches(one, columns, filtered=True)
             file = self.files[one.piece.file]
             if last[one.piece.file] == number and _is_remote(file):
-                # A store does not report that an object was overwritten between two reads. This checks once more that the object is the
-                # listed one.
+                # A store does not report that an object was overwritten between two reads. Opening the file once more checks that the
+                # object is still the listed one.
                 _files.Ranges(file, storage_options=self.options.storage_options).close()
 
     def queries_of_file(self, file: int) -> Optional[NDArray[Any]]:
@@ -379,7 +381,7 @@ class Source:
 
     @property
     def has_columns(self) -> bool:
-        """Whether a column can be read without the others."""
+        """Whether files of the format are stored by columns: not CSV."""
         return self._format is not _formats.Csv
 
     def _batches(self, one: Slice, columns: Sequence[str], filtered: bool) -> Iterator[Batch]:
@@ -455,7 +457,7 @@ class Source:
         return table
 
     def _any_column(self) -> List[str]:
-        """A column by which to count rows if only folder columns are needed."""
+        """Returns a column to be read in order to count rows, if all needed columns are given by folders."""
         return [next(name for name in self.schema.names if name not in self._folders)]
 
     def close(self) -> None:
@@ -463,14 +465,14 @@ class Source:
         self._opened.close()
 
 
-#: A folder value that is a whole number. Values with leading zeros are words.
+#: Matches a folder value that is a whole number. Values with leading zeros are words.
 _WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")
 #: The value in a folder's name if the folder's rows have no value in that column.
 _MISSING = "__HIVE_DEFAULT_PARTITION__"
 
 
 def _with_common_strings(table: Any) -> Any:
-    """The table with string views, which polars writes, cast to the type that all libraries accept."""
+    """Returns the table with string views, which polars writes, cast to large_string, which all libraries accept."""
     import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
     for at, field in enumerate(table.schema):
@@ -491,8 +493,8 @@ def shown_uri(uri: Uri) -> str:
 
 
 def _field_of_both(first: Any, other: Any) -> Any:
-    """Returns a field that can hold the values of both. Raises ValueError if there is none; the caller prefixes the message with the other
-    file's name."""
+    """Returns a field that can hold the values of both fields. Raises ValueError if there is none; the caller prefixes the message with the
+    other file's name."""
     import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
     if first.equals(other):
@@ -528,7 +530,7 @@ def _columns_of(filters: Optional[Sequence[Any]]) -> List[str]:
 
 
 def _groups(filters: Optional[Sequence[Any]]) -> List[List[Any]]:
-    """The filters as a list of groups: all conditions of at least one group must hold."""
+    """Returns the filters as a list of groups. A row passes if all conditions of at least one group hold."""
     if not filters:
         return []
     if not isinstance(filters[0], list):

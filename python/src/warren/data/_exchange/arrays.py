@@ -109,7 +109,7 @@ class CsrBuilder(Builder):
     def finish(self) -> Any:
         import scipy.sparse  # pylint: disable=import-outside-toplevel
         matrix = getattr(scipy.sparse, self._spec.kind)((len(self._offsets) - 1, self._spec.columns), dtype=self._spec.dtype)
-        # The constructor would copy 64-bit indices to narrower ones, on some ranks only.
+        # SciPy's constructor would convert 64-bit indices that fit to 32 bits, perhaps on some ranks only.
         matrix.data, matrix.indices, matrix.indptr = self._values, self._indices, self._offsets
         return matrix
 

@@ -1,4 +1,4 @@
-"""pyarrow columns. A whole table is one column, since Arrow's streams contain all columns of a table."""
+"""The `Column` for pyarrow tables. A whole table is one Column, since Arrow's streams contain all columns of a table."""
 import dataclasses
 from typing import Any, Dict, List, Sequence, Tuple
 
@@ -67,15 +67,15 @@ class ArrowSpec(Spec):
 
 
 class ArrowBuilder(Builder):
-    """Keeps the received pieces unchanged: they become chunks of a table, without another copy. A RecordBatch or Array has no chunks, so making one
-    from several pieces takes twice the memory."""
+    """Keeps the received pieces unchanged: they become chunks of a table, without another copy. A RecordBatch or Array has no chunks, so
+    making one from several pieces takes twice the memory."""
 
     def __init__(self, spec: ArrowSpec) -> None:
         self._spec, self._pieces = spec, [spec.sent_schema().empty_table()]
 
     def add(self, buffers: Sequence[memoryview], rows: int) -> None:
         pa = pyarrow()
-        # A copy, since the buffer also contains other columns and is reused.
+        # The bytes are copied, since the buffer also contains other columns and is reused.
         with pa.ipc.open_stream(pa.py_buffer(bytes(buffers[0]))) as reader:
             table, schema = reader.read_all(), self._spec.sent_schema()
         self._pieces.append(table if table.schema.equals(schema, check_metadata=True) else table.cast(schema))

@@ -60,7 +60,7 @@ class CategoricalColumn(Column):
 
     def adapt(self, spec: CategoricalSpec) -> None:
         if len(spec.categories) != len(self.spec.categories):
-            # The code -1, which means a missing value, indexes the last element, and so stays -1.
+            # The last element is -1. The code -1, which means a missing value, indexes this element, and so stays -1.
             self._new_codes = np.append(spec.categories.get_indexer(self.spec.categories), -1).astype(spec.codes())
         self.spec = spec
 
@@ -90,7 +90,7 @@ class Frame(Node):
 
     def make(self, parts: List[Any]) -> Any:
         import pandas as pd  # pylint: disable=import-outside-toplevel
-        # Columns are numbered at first, because names may occur twice.
+        # The columns are first named by numbers, because a name may occur twice.
         frame = pd.DataFrame(dict(enumerate(parts[:-1])), index=parts[-1], copy=False)
         frame.columns = self.detail
         return frame

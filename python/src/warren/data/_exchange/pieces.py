@@ -15,7 +15,7 @@ def _padded(size: int) -> int:
 
 
 class Memory:
-    """Reusable memory for one piece at a time: each overwrites the previous one."""
+    """Reusable memory for one piece at a time; each piece overwrites the previous one."""
 
     def __init__(self) -> None:
         self._bytes = np.empty(0, np.uint8)
@@ -29,7 +29,7 @@ class Memory:
 
 
 def encode(columns: Sequence[Any], begin: int, end: int, memory: Memory) -> NDArray[np.uint8]:
-    """Returns rows `begin` to `end` of all columns as one piece."""
+    """Returns the rows of all columns from `begin` up to, but not including, `end` as one piece, in `memory`."""
     buffers = [np.frombuffer(buffer, np.uint8) if len(memoryview(buffer)) else np.empty(0, np.uint8)
                for column in columns for buffer in column.encode(begin, end)]
     sizes = [buffer.size for buffer in buffers]
@@ -44,8 +44,8 @@ def encode(columns: Sequence[Any], begin: int, end: int, memory: Memory) -> NDAr
 
 
 def pieces(columns: Sequence[Any], begin: int, end: int, piece_bytes: int, memory: Memory) -> Iterator[Tuple[int, NDArray[np.uint8]]]:
-    """Yields rows `begin` to `end`, in order: (number of rows, bytes). A piece has up to `piece_bytes`, or one row. Each is in `memory`,
-    and valid only until the next one is requested."""
+    """Yields the rows from `begin` up to, but not including, `end` as pieces, in order: (number of rows, bytes). A piece has at most about
+    `piece_bytes`, or one row. It is in `memory`, and valid only until the next piece is requested."""
     if begin >= end:
         return
     if end - begin > 1 and sum(column.nbytes(begin, end) for column in columns) > piece_bytes:

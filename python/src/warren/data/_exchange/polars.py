@@ -1,4 +1,4 @@
-"""polars columns. A whole frame is one column, since polars' streams contain all columns of a frame."""
+"""The `Column` for polars tables. A whole frame is one Column, since polars' streams contain all columns of a frame."""
 import dataclasses
 import io
 from typing import Any, List, Sequence
@@ -61,7 +61,7 @@ class PolarsColumn(Column):
         self._row_bytes = frame.estimated_size() / max(self.rows, 1)
 
     def nbytes(self, begin: int, end: int) -> int:
-        """An estimate that assumes rows of equal size."""
+        """Returns an estimate, which assumes rows of equal size."""
         return int((end - begin) * self._row_bytes)
 
     def encode(self, begin: int, end: int) -> List[Buffer]:

@@ -54,7 +54,7 @@ class _Writer:
 
 
 class _Parquet(_Writer):
-    """A Parquet file with the column `prediction`, or `prediction_0`, `prediction_1`, ...; each `add` writes at least one row group."""
+    """A Parquet file with the column `prediction`, or `prediction_0`, `prediction_1`, ...; each `add` writes one or more row groups."""
 
     def __init__(self, file: Any, dtype: "np.dtype[Any]", row_shape: Tuple[int, ...], rows: int) -> None:
         try:
@@ -188,7 +188,7 @@ def write(path: Path, predict: Callable[[], Any], *, whole: bool, overwrite: boo
           storage_options: Options, piece_bytes: int = PIECE_BYTES) -> None:
     """Writes the result of `predict` on each rank, as documented for `warren.xgboost.predict_to`."""
     peers = _peers.current()
-    # Each step may fail on some ranks, so all ranks agree on its outcome before the next one.
+    # Each step may fail on some ranks, so all ranks agree on its outcome before the next step.
     step = Transfer(peers, piece_bytes)
     place = os.fspath(path).rstrip("/") or "/"
     suffix = step.attempt(format_of, place, form)
@@ -198,7 +198,7 @@ def write(path: Path, predict: Callable[[], Any], *, whole: bool, overwrite: boo
         if one != said[0]:
             raise ValueError(f"predict_to: rank 0 and rank {rank} differ in path, format, whole, overwrite: {said[0]} and {one}")
     own = [part_name(rank, peers.world, suffix) for rank in range(peers.world)]
-    # Each host may have its own disks, so all ranks check; a store is checked by one rank.
+    # A path on disk is checked by all ranks, since each host may have its own disks; a store is checked by rank 0 alone.
     stale = step.attempt(_check_place, place, whole, overwrite, own, storage_options) if _files.on_disk(place) is not None or peers.rank == 0 else []
     step.agree()
     found = step.attempt(_predicted, predict, place, suffix)

@@ -53,8 +53,9 @@ def scatter(table: Any, root: int = 0, *, group: Any = None, piece_bytes: int = 
 
     Rows are sent in pieces of up to `piece_bytes` (or of one longer row): no rank needs memory for more than its share and two pieces.
     Raises on all ranks, with the same text: ValueError for anything that cannot be sent (Python objects, different lengths), for a `root`
-    that ranks do not agree on, or for a table on another rank. Raises RuntimeError if a rank was lost, or if the description of the rows is
-    not sealed with the job's token; in a job without a token it is a pickle, and the other ranks are trusted. Not thread-safe."""
+    that ranks do not agree on, or for a table on another rank. Raises the communicator's error if a rank was lost (RuntimeError;
+    XGBoostError over XGBoost's communicator), and RuntimeError if the description of the rows is not sealed with the job's token; in a job
+    without a token it is a pickle, and the other ranks are trusted. Not thread-safe."""
     peers = _peers.current()
     _agree_on_root(peers, root, "scatter", table is not None, piece_bytes)
     transfer = Transfer(peers, piece_bytes)
@@ -63,7 +64,7 @@ def scatter(table: Any, root: int = 0, *, group: Any = None, piece_bytes: int = 
     if peers.rank == root:
         columns, plan = transfer.attempt(_plan, table, group, root, peers.world) or ([], b"")
     transfer.agree()
-    # Sent as bytes: a rank that lacks a package cannot load the plan, and must be able to report that.
+    # The plan is sent as bytes, because a rank that lacks a package cannot load the plan, and must be able to report this.
     sent = peers.broadcast(plan, root)
     loaded = transfer.attempt(_begun, sent, root, peers.rank)
     transfer.agree()
@@ -106,7 +107,7 @@ def gather(rows: Any, root: int = 0, *, piece_bytes: int = PIECE_BYTES) -> Any:
 
     Rows are sent in pieces, as by `scatter`: the root needs memory for all rows and two pieces. Raises on all ranks, with the same text:
     ValueError for differences between ranks, with rank and column, for anything that cannot be sent, and for a single value, which has no
-    rows. Raises RuntimeError as `scatter` does. Not thread-safe."""
+    rows. Other errors are as for `scatter`. Not thread-safe."""
     peers = _peers.current()
     builder: List[TableBuilder] = []
 

@@ -12,8 +12,8 @@ def even_cuts(rows: int, world: int) -> List[int]:
 
 
 def group_cuts(sizes: NDArray[Any], world: int) -> Tuple[List[int], List[int]]:
-    """Like `even_cuts`, for rows in groups that are never split: returns the cuts as rows, and as groups. Each cut is the end of the group
-    nearest to the even cut, or the earlier one of two equally near."""
+    """Like `even_cuts`, for rows in groups that are never split: returns the cuts as rows, and as groups. Each cut is the boundary between
+    groups that is nearest to the even cut, or the earlier one of two equally near."""
     ends = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
     wanted = np.array(even_cuts(int(ends[-1]), world), np.int64)
     after = np.searchsorted(ends, wanted)

@@ -15,7 +15,7 @@ KINDS = ("NumPy arrays, SciPy CSR matrices, pandas, polars or pyarrow tables, or
 
 
 class Container(Node):
-    """A tuple, list or dict; the detail is its class, and its length or keys."""
+    """A tuple, list or dict. The detail consists of its class, and its length or keys."""
 
     @property
     def name(self) -> str:

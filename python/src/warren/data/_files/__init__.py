@@ -1,10 +1,10 @@
 """File access for all readers of this package: local disks, object stores, web servers.
 
 - Local paths and file:// need only the standard library; so do http:// and https://.
-- s3://, gs://, hdfs://, abfs:// are read by pyarrow.
-- All other schemes, and all with `storage_options`, are read by fsspec, as in pandas and polars.
+- s3://, gs:// (gcs://), hdfs:// (viewfs://) and abfs:// (abfss://) are read by pyarrow.
+- All other schemes are read by fsspec; if `storage_options` are given, all schemes are, as in pandas.
 
-Names are used exactly as in the store: nothing is percent-decoded, except by http and https, whose names are URLs. A name that exists stands for that
+Names are used exactly as in the store; nothing is percent-decoded. For http and https, names are URLs. A name that exists stands for that
 file, whatever characters it has; only other names with *, ? or [ are patterns.
 
 Modules:
@@ -13,8 +13,9 @@ Modules:
 - ranges: `Ranges` reads byte ranges of a file, retries if the network fails, and checks that the file is still the one that was listed.
   `open_arrow` opens a file for pyarrow, and `read_whole` reads a small file at once.
 - output: `open_output` writes a file that appears complete or not at all; `remove` removes one.
-- names, retry: the meaning of names, and which errors are retried. Pure functions.
-- stores: access to files, with a module for each kind of store."""
+- names: the meaning of names. Pure functions.
+- retry: the rules for retrying an operation after an error.
+- stores: a module for each kind of store."""
 from warren.data._files.listing import File, find
 from warren.data._files.names import hint_of_exact, on_disk, shown
 from warren.data._files.output import open_output, remove

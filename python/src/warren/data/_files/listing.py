@@ -11,7 +11,7 @@ from warren.data._files.stores import Entry, Store, locate
 T = TypeVar("T")
 
 _SHOWN_NAMES = 5
-_Ask = Callable[[Callable[[str], Any], str], Any]  # calls a store with a name, and retries after transient errors
+_Ask = Callable[[Callable[[str], Any], str], Any]  # calls a method of the store with a name, and retries after transient errors
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class File:
     """A file as listed by `find`. Can be pickled, so that one process can list the files and send the list to the others."""
     uri: str  #: the name as a user would write it: a path, or scheme://...
     size: int  #: in bytes
-    tag: str  #: changes with the content: an ETag, or the modification time; "" if the store provides neither
+    tag: str  #: an ETag or the modification time, to detect changes; "" if the store provides neither
     partition: Tuple[Tuple[str, str], ...] = ()  #: keys and values of the folders named key=value below the given folder, URL-decoded
 
 
@@ -31,8 +31,8 @@ def find(uri: Union[Path, Sequence[Path]], *, storage_options: Options = None) -
 
     With http and https, each name must be a file, since web servers cannot list files. Thread-safe; retries after transient errors.
 
-    Raises FileNotFoundError if a name stands for no file, ValueError for a file that is named twice or an invalid name, an ImportError that
-    says what to install, and OSError for errors of the store."""
+    Raises FileNotFoundError if a name stands for no file, ValueError for an invalid name or a file that is found twice (even by different
+    links), ImportError, with the package to install, and OSError for errors of the store."""
     exact = not isinstance(uri, str)
     if isinstance(uri, str):
         items = [one for one in uri.split(";") if one]
@@ -52,7 +52,7 @@ def find(uri: Union[Path, Sequence[Path]], *, storage_options: Options = None) -
 
 
 def _twice(item: str, file: File, again: str, other: File) -> str:
-    """The part of an error message that gives the two names by which a file was found."""
+    """Returns the part of an error message with the two names of a file that was found twice."""
     if _plain(file.uri) == _plain(other.uri):
         return f", by '{shown(item)}' and by '{shown(again)}'"
     return f": {shown(file.uri)} is the same file"
@@ -63,7 +63,7 @@ def _plain(uri: str) -> str:
 
 
 def _find_one(item: str, storage_options: Options, exact: bool) -> List[Tuple[File, Tuple[int, ...]]]:
-    """Returns the files, each with its identity (see Entry)."""
+    """Returns the files that one name stands for, each with its identity (Entry.identity)."""
     store, given = locate(item, storage_options)
     name = given.rstrip("/") or ("/" if given.startswith("/") else "")
     must_be_folder = given.endswith("/")
@@ -101,7 +101,8 @@ def _shown_files(folder: str, files: List[Entry]) -> List[Entry]:
 
 
 def _expand(store: Store, ask: _Ask, folder: str, pattern: List[str]) -> List[Entry]:
-    """Expands a pattern level by level, so that folders that do not match are not listed."""
+    """Returns the files that match a pattern. Works level by level, so that folders that do not match are not listed; from a ** on,
+    everything below the folder is listed."""
     try:
         listed = ask(store.walk if pattern[:1] in ([], ["**"]) else store.entries, folder)
     except FileNotFoundError:
@@ -122,7 +123,7 @@ def _expand(store: Store, ask: _Ask, folder: str, pattern: List[str]) -> List[En
 
 
 def _instead(store: Store, ask: _Ask, folder: str) -> str:
-    """The part of an error message that lists what the folder contains instead."""
+    """Returns the part of an error message that lists the contents of a folder without matching files."""
     place = shown(store.uri(folder))
     try:
         entries = ask(store.entries, folder)

@@ -1,6 +1,6 @@
 """The meaning of names: URIs, folders, patterns, hidden files, partitions. Pure functions.
 
-A name is the part of a URI after the scheme and authority. Its segments are separated by "/"."""
+A name is a local path, or the part of a URI after the scheme and authority. Its segments are separated by "/"."""
 import fnmatch
 import functools
 import os
@@ -23,7 +23,7 @@ _MAGIC = re.compile(r"[*?\[]")
 
 
 def on_disk(uri: str) -> Optional[str]:
-    """The local path that a name stands for, or None for a name in a store. Raises ValueError as split_uri does."""
+    """Returns the local path of a URI, or None for a URI of a store. Raises ValueError as split_uri does."""
     scheme, _, name, _ = split_uri(uri)
     return None if scheme else name
 
@@ -68,7 +68,7 @@ def below(folder: str, name: str) -> List[str]:
 
 
 def is_hidden(segment: str) -> bool:
-    """Whether a name in a folder is hidden: markers and unfinished output, such as _SUCCESS, _temporary, .crc."""
+    """Whether an entry of a folder is hidden, as markers and unfinished output are: _SUCCESS, _temporary, .part-0.crc."""
     return segment.startswith((".", "_"))
 
 
@@ -79,7 +79,7 @@ def partition_of(folders: Sequence[str]) -> Tuple[Tuple[str, str], ...]:
 
 
 def has_magic(path: str) -> bool:
-    """Whether the path contains special characters of patterns. It then is a pattern, unless a file has that name."""
+    """Whether the path contains special characters of patterns. If so, it is a pattern, unless a file has that name."""
     return _MAGIC.search(path) is not None
 
 
@@ -116,7 +116,7 @@ def matches(pattern: Sequence[str], path: Sequence[str]) -> bool:
     number of segments, none of them hidden. Below a matched folder, paths with a hidden segment do not match."""
     if pattern and pattern[-1] == "**":
         pattern = [*pattern, "*"]  # the contents of a folder, not the folder itself
-    places = _past_stars(pattern, {0})  # the positions in the pattern that the path so far may have reached
+    places = _past_stars(pattern, {0})  # the positions in the pattern that the segments examined so far can reach
     for count, segment in enumerate(path):
         if len(pattern) in places and not any(map(is_hidden, path[count:])):
             return True

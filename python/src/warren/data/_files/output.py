@@ -1,4 +1,4 @@
-"""Files that appear complete or not at all."""
+"""Output files that appear complete or not at all."""
 import contextlib
 import io
 import os
@@ -22,8 +22,9 @@ def open_output(uri: Path, *, storage_options: Options = None) -> Iterator[IO[by
     left by killed writers of the same file are removed. For stores, the data are written to a temporary file on this host ($TMPDIR), and then
     uploaded, because pyarrow's uploads cannot be canceled: closing one, even after an exception, completes it.
 
-    Raises FileNotFoundError if the folder is missing, ValueError if the store cannot be written to or the name ends in "/", OSError for
-    errors of the store. Disk errors (such as a full disk) name the file."""
+    Raises FileNotFoundError if the folder of a local file is missing; ValueError if the store cannot be written to, if the name ends in
+    "/", or if the block closes the file; ImportError if the store needs a package that is missing; and OSError for errors of the store. The
+    message of a disk error (such as a full disk) contains the file's name."""
     text = os.fspath(uri)
     store, name = locate(text, storage_options)
     if not name or name.endswith("/"):
@@ -57,7 +58,7 @@ def remove(uri: Path, *, storage_options: Options = None) -> None:
 
 @contextlib.contextmanager
 def _naming(name: str) -> Iterator[None]:
-    """Adds the file's name to errors of calls that take a descriptor."""
+    """Adds the file's name to errors that lack one, such as those of calls that take a descriptor."""
     try:
         yield
     except OSError as error:
@@ -67,14 +68,14 @@ def _naming(name: str) -> Iterator[None]:
 
 
 class _Named(io.FileIO):
-    """A file whose write errors name it."""
+    """A file whose name appears in the errors of its writes."""
 
     def __init__(self, fd: int, shown_name: str) -> None:
         super().__init__(fd, "r+")
         self._shown_name = shown_name
 
     def write(self, data: Any) -> int:
-        """Like FileIO.write, but errors name the file."""
+        """Like FileIO.write, but errors contain the file's name."""
         with _naming(self._shown_name):
             return super().write(data)
 
@@ -85,7 +86,7 @@ def _writer(fd: int, shown_name: str) -> Iterator["io.BufferedRandom"]:
     try:
         yield file
     except BaseException:
-        file.raw.close()  # discards the buffer, since the disk may be too full for it
+        file.raw.close()  # without flushing the buffer, which could fail on a full disk
         raise
     file.close()
 
@@ -96,7 +97,8 @@ def _check_open(file: IO[bytes], name: str) -> None:
 
 
 def _aside(goal: str) -> "tuple[str, int]":
-    """Creates a new file in the folder of `goal`, locked while it is open. Returns the file's name and descriptor."""
+    """Creates a new file in the folder of `goal`, locked while it is open if the file system supports locks. Returns the file's name and
+    descriptor."""
     while True:
         name = unfinished_name(goal)
         fd = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
@@ -107,13 +109,14 @@ def _aside(goal: str) -> "tuple[str, int]":
 
 
 def _remove_leftovers(goal: str) -> None:
-    """Removes the files of killed writers of `goal`. Files of live writers are locked; if the file system does not support locks, all files stay."""
+    """Removes the temporary files that killed writers of `goal` have left. The files of live writers are locked. If the file system does
+    not support locks, nothing is removed."""
     folder, name = os.path.split(goal)
     leftover = re.compile(re.escape(f".{name}.") + r"\d+\.[0-9a-f]{8}\.unfinished")
     for found in os.listdir(folder):
         if leftover.fullmatch(found):
             path = os.path.join(folder, found)
-            with contextlib.suppress(OSError):  # another writer has removed it
+            with contextlib.suppress(OSError):  # for example, another writer has removed it
                 fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
                 try:
                     if _locks.try_lock(fd):
@@ -140,14 +143,14 @@ def _local_output(name: str) -> Iterator[IO[bytes]]:
             file.flush()
             with _naming(name):
                 os.fsync(fd)
-            os.rename(unfinished, goal)  # while its lock is held, so that it is not taken for a leftover
+            os.rename(unfinished, goal)  # while the lock is held, so that no other writer removes the file as a leftover
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(unfinished)
         raise
     folder_fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        with contextlib.suppress(OSError):  # some file systems refuse fsync for folders; the file already has its name
-            os.fsync(folder_fd)  # makes the name durable, too
+        with contextlib.suppress(OSError):  # some file systems do not support fsync for folders; the file already has its name
+            os.fsync(folder_fd)  # flushes the new name to disk, too
     finally:
         os.close(folder_fd)

@@ -15,7 +15,8 @@ from warren.data._files.stores.interface import PIECE_BYTES
 if TYPE_CHECKING:
     import pyarrow as pa
 
-PIECES_AT_ONCE = 4  # one connection to an object store transfers about 100 MB/s; several make use of the available bandwidth
+#: The number of pieces that are read at the same time: one connection to an object store transfers only about 100 MB/s.
+PIECES_AT_ONCE = 4
 
 
 def pieces(offset: int, size: int, most: int) -> List[Tuple[int, int]]:
@@ -75,8 +76,8 @@ class Ranges:
         handle.close()
 
     def read_at(self, offset: int, size: int) -> bytes:
-        """Returns exactly `size` bytes from `offset` on. Raises ValueError if the range is outside the file or the file is closed; OSError
-        with the file, byte range, number of attempts and the store's message."""
+        """Returns exactly `size` bytes from `offset` on. Raises ValueError if the range is outside the file or the file is closed, Changed
+        if the file has changed, and OSError with the file, byte range, number of attempts and the store's message if the store fails."""
         if offset < 0 or size < 0 or offset + size > self.file.size:
             raise ValueError(f"{shown(self.file.uri)}: {size} bytes from offset {offset} are not within a file of {self.file.size} "
                              "bytes")
@@ -206,10 +207,10 @@ def open_arrow(file: File, *, storage_options: Options = None) -> "pa.NativeFile
     ranges = Ranges(file, storage_options=storage_options)
     store, name = locate(file.uri, storage_options)
     if isinstance(store, Local):
-        # The file is not mapped, because truncating a mapped file kills the process.
+        # The file is not memory-mapped: if it were truncated, reading the mapping would kill the process.
         try:
             native = pa.OSFile(name, "r")
-            ranges.check()  # the file that was opened by name is still the one that was checked before
+            ranges.check()  # raises an error unless the name still refers to the listed file
         finally:
             ranges.close()
         return native
@@ -217,7 +218,7 @@ def open_arrow(file: File, *, storage_options: Options = None) -> "pa.NativeFile
 
 
 def read_whole(uri: str, *, storage_options: Options = None) -> Optional[bytes]:
-    """Returns the content of the file with that name, or None if there is no such file. Raises OSError for errors of the store."""
+    """Returns the content of the file `uri`, or None if it does not exist. Raises OSError for errors of the store."""
     try:
         file, = find([uri], storage_options=storage_options)
     except FileNotFoundError:

@@ -1,4 +1,5 @@
-"""Retries storage operations: decides after which errors, how often, and which errors are finally raised. Independent of the store."""
+"""The rules for retrying storage operations, for all kinds of stores: after which errors, how often, and which error is raised in the
+end."""
 import concurrent.futures
 import errno
 import http.client
@@ -45,11 +46,11 @@ class Retry:
 
 
 class Changed(OSError):
-    """Raised if the file is not the listed one, or cannot be read at all. Never retried."""
+    """Raised if a file has changed since it was listed, or if it cannot be read by byte ranges. Never retried."""
 
 
 class Cut(ConnectionError):
-    """Raised if a read ended early; contains the data received so far."""
+    """Raised if a read ended early. `data`: received bytes that have not been passed on otherwise."""
 
     def __init__(self, data: bytes, why: str) -> None:
         super().__init__(why)
@@ -57,7 +58,7 @@ class Cut(ConnectionError):
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """The error and the errors that it wraps."""
+    """Yields the error and the errors that it wraps, from the outermost to the innermost."""
     following: Optional[object] = error
     for _ in range(8):
         if not isinstance(following, BaseException):
@@ -78,7 +79,7 @@ def kind_of(error: BaseException) -> str:
             return "missing"
         if isinstance(one, PermissionError):
             return "denied"
-        if isinstance(one, OSError) and isinstance(one, ValueError):  # raised for an invalid TLS certificate
+        if isinstance(one, OSError) and isinstance(one, ValueError):  # such as ssl.SSLCertVerificationError
             return "final"
         # `code` is used for urllib's errors only: aiohttp sets it to 400 for a broken body, although no server has sent that status.
         status = one.code if isinstance(one, urllib.error.HTTPError) else getattr(one, "status", None)
@@ -108,8 +109,8 @@ def words(error: BaseException) -> str:
 
 def persist(step: Callable[[], T], what: str, retry: Retry, *, sleep: Callable[[float], None] = time.sleep,
             clock: Callable[[], float] = time.monotonic, chance: Callable[[], float] = random.random) -> T:
-    """Returns the result of `step`, which is retried after transient errors. `what` is the start of messages, such as "s3://b/x: bytes
-    0-9".
+    """Returns the result of `step`, which is retried after transient errors. `what` is the beginning of error messages, such as "s3://b/x:
+    bytes 0-9".
 
     Raises FileNotFoundError, PermissionError, TimeoutError or OSError with the number of attempts and the store's message; Changed, and errors
     that are not storage errors (see kind_of), unchanged."""

@@ -105,7 +105,7 @@ class LearningRateWarmupCallback(LearningRateScheduleCallback):
     def __init__(self, initial_lr: float, warmup_epochs: int = 5, momentum_correction: bool = True,
                  steps_per_epoch: Optional[int] = None, verbose: int = 0) -> None:
         def multiplier(epoch: float) -> float:
-            # The last batch of an epoch corresponds to a whole number of epochs.
+            # With the last batch of an epoch, a whole number of epochs is reached.
             reached = epoch + 1.0 / (self.steps_per_epoch or 1)
             return (reached * (size() - 1) / warmup_epochs + 1) / size()
 

@@ -28,8 +28,8 @@ class ArgumentError(ValueError, tf.errors.InvalidArgumentError):  # type: ignore
 
 
 def _number_in_graph() -> Tuple[str, int]:
-    """Returns the name of the function being traced, and its number of operations so far. A rank that traces a function once more than the
-    other ranks, for another shape, thus uses the same names."""
+    """Returns the name of the function being traced, and its number of operations so far. Since the count starts anew in each trace, a rank
+    that traces a function once more than the other ranks, for another shape, uses the same names."""
     graph = tf.compat.v1.get_default_graph()
     number = getattr(graph, "_warren_operations", 0)
     graph._warren_operations = number + 1
@@ -237,7 +237,8 @@ def grouped_allgather(tensors: Sequence[Any], name: Optional[str] = None,
 
 def broadcast(tensor: Any, root_rank: int, name: Optional[str] = None,
               ignore_name_scope: bool = False, process_set: ProcessSet = global_process_set) -> Any:
-    """Returns the root's tensor. Its gradient is the average of the gradients of all ranks."""
+    """Returns the root's tensor. The gradient of the root's tensor is the average of the gradients of all ranks; on the other ranks, it is
+    zero."""
     whole = name_of("broadcast", name, process_set)
 
     @tf.custom_gradient  # type: ignore[misc]
@@ -246,7 +247,7 @@ def broadcast(tensor: Any, root_rank: int, name: Optional[str] = None,
                         [source.shape])
 
         def of_root(array: Array) -> List[Array]:
-            # Reduced here and not in the graph, because TensorFlow would remove operations that only lead to zeros, on some ranks only.
+            # Not reduced in the graph: on ranks other than the root, its result is not used, and TensorFlow would remove the reduction.
             (reduced,) = _arrays.allreduce([array], f"{whole}.gradient", ReduceOp.Average, 1.0, 1.0, process_set).wait()
             return [reduced if rank() == root_rank else np.zeros_like(reduced)]
 

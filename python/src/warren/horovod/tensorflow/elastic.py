@@ -69,7 +69,7 @@ class TensorFlowState(ObjectState):
 
 
 class TensorFlowKerasState(TensorFlowState):
-    """The state of a Keras model, which must be built, of its optimizer or the given one, and of Python objects, as above."""
+    """The state of a Keras model, which must be built, of its optimizer or the given one, and of Python objects, as in TensorFlowState."""
 
     def __init__(self, model: Any, optimizer: Any = None, backend: Any = None, **kwargs: Any) -> None:  # pylint: disable=unused-argument
         if not getattr(model, "built", True):

@@ -121,7 +121,8 @@ def alltoall(tensor: Tensor, splits: Union[None, Tensor, Sequence[int]] = None, 
 
 
 class _Reducescatter(torch.autograd.Function):  # type: ignore[misc]
-    """A reduce-scatter. The gradient is the concatenation of the gradients of all ranks, scaled as for a sum."""
+    """A reduce-scatter. The gradient is the concatenation of the gradients of all ranks, multiplied by both scaling factors and, for a sum,
+    by the number of ranks."""
 
     @staticmethod
     def forward(ctx: Any, how: Tuple[Any, ...], name: Optional[str], *tensors: Tensor) -> Tuple[Tensor, ...]:

@@ -54,7 +54,7 @@ def _empty_like(tensor: Tensor) -> Tensor:
 # --- reductions ---
 
 def _scaled(tensor: Tensor, factor: float) -> Tensor:
-    """Scales a tensor: integers in float64, with truncation; 16-bit floats in float32."""
+    """Scales a tensor. Computes integers in float64, truncating the result, and float16 in float32."""
     if not tensor.dtype.is_floating_point:
         return tensor.to(torch.float64).mul_(factor).to(tensor.dtype)
     if tensor.dtype == torch.float16:

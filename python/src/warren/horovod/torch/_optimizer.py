@@ -63,7 +63,7 @@ class _Reducer:
         self._compression, self._op, self._sparse_as_dense, self._process_set = compression, op, sparse_as_dense, process_set
         self._factors = (1.0 / predivide, predivide)
         self._passes = passes
-        self._left: Dict[Tensor, int] = {}  # backward passes until a gradient is reduced
+        self._left: Dict[Tensor, int] = {}  # the number of backward passes until the gradient is reduced
         self._group_of: Dict[Tensor, Tuple[Tensor, ...]] = {}
         self._num_ready: Dict[Tuple[Tensor, ...], int] = {}
         self._under_way: Dict[Tuple[Tensor, ...], Callable[[], None]] = {}

@@ -61,7 +61,8 @@ def _per_channel(values: Tensor, batch: Tensor) -> Tensor:
 
 
 class SyncBatchNorm(_BatchNorm):  # type: ignore[misc]
-    """Replaces torch.nn.BatchNorm1d, 2d and 3d: in training it normalizes over the batches of all ranks together."""
+    """Replaces torch.nn.BatchNorm1d, 2d and 3d. In training, and without running statistics also in evaluation, it normalizes over the
+    batches of all ranks together."""
 
     def _check_input_dim(self, batch: Tensor) -> None:
         if batch.dim() < 2:

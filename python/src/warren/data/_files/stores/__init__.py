@@ -1,4 +1,5 @@
-"""Access to files. `interface` defines the operations of a store, each kind of store has its own module, and `locate` chooses one."""
+"""Access to files. `interface` defines the operations of a store, each kind of store has its own module, and `locate` returns the store of
+a URI."""
 import os
 import threading
 from typing import Any, Dict, Tuple
@@ -23,8 +24,8 @@ if hasattr(os, "register_at_fork"):
 
 
 def locate(uri: str, storage_options: Options) -> Tuple[Store, str]:
-    """Returns the store, and the name within it. Each process has its own store objects, since connections do not survive a fork. Raises
-    ValueError for an invalid name or options, and ImportError if the store needs a package that is missing. Thread-safe."""
+    """Returns the store of a URI, and the name within the store. Each process has its own store objects, since connections do not survive a
+    fork. Raises ValueError for an invalid name or options, and ImportError if the store needs a package that is missing. Thread-safe."""
     if "\0" in uri:
         raise ValueError(f"{uri!r}: a path cannot contain a null character")
     scheme, authority, name, options = split_uri(uri)

@@ -23,7 +23,7 @@ class _ArrowHandle(Handle):
         self._file = store.fs.open_input_file(store.path(name))
         told = {key.lower(): value.decode(errors="replace") for key, value in (self._file.metadata() or {}).items()}
         self.etag = told.get("etag", "")
-        try:  # from the opened file's metadata, which saves a second request
+        try:  # the metadata of the opened file are used, which saves a second request
             modified = datetime.datetime.strptime(told.get("last-modified", ""), "%Y-%m-%dT%H:%M:%SZ")
             tag = _seconds_tag(modified.replace(tzinfo=datetime.timezone.utc).timestamp())
         except ValueError:
@@ -55,7 +55,7 @@ class Arrow(Store):
                 self.fs, base = self._s3(authority, options)
             else:
                 if scheme in ("gs", "gcs") and "retry_limit_seconds" not in options:
-                    # The default is to retry for 15 minutes.
+                    # By default, pyarrow retries for 15 minutes.
                     options += f"{'&' if options else '?'}retry_limit_seconds={interface.READ_TIMEOUT_S:.0f}"
                 self.fs, base = pafs.FileSystem.from_uri(self.head + options)
         except (OSError, ValueError, NotImplementedError) as error:
@@ -73,7 +73,7 @@ class Arrow(Store):
             raise ValueError(f"found the option {wrong[0]}, expected {', '.join(_S3_OPTIONS)}; for others give storage_options")
 
         def told(option: str, *variables: str) -> str:
-            # pyarrow reads these variables only if it is given a URI, and a URI cannot set timeouts.
+            # pyarrow reads the variables for the endpoint only if it is given a URI, and a URI cannot set timeouts.
             return next(filter(None, (options.pop(option, ""), *(os.environ.get(one, "") for one in variables))), "")
 
         endpoint = told("endpoint_override", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
@@ -83,18 +83,18 @@ class Arrow(Store):
             endpoint = endpoint[found.end():]
         region = told("region", "AWS_REGION", "AWS_DEFAULT_REGION")
         if region or endpoint:
-            options["region"] = region or "us-east-1"  # without a region, pyarrow asks a cloud's metadata service
+            options["region"] = region or "us-east-1"  # without a region, pyarrow would send requests to a cloud's metadata service
         user, at, bucket = authority.rpartition("@")
         if at:
             key, _, secret = user.partition(":")
             options.update(access_key=urllib.parse.unquote(key), secret_key=urllib.parse.unquote(secret))
         if endpoint:
             options["endpoint_override"] = endpoint.rstrip("/")
-            # Amazon's client would send checksums in a way that some other stores reject (rclone with 411, for one). The variable is read
-            # when a client is created; there is no argument for it.
+            # Amazon's client would send checksums in a way that some other stores reject (rclone with status 411). The client reads the
+            # variable when it is created; there is no argument for it.
             os.environ.setdefault("AWS_REQUEST_CHECKSUM_CALCULATION", "when_required")
         fs = self._pafs.S3FileSystem(connect_timeout=interface.CONNECT_TIMEOUT_S, request_timeout=interface.READ_TIMEOUT_S,
-                                     # `persist` does the retries, after checking the file.
+                                     # `persist` retries instead, after a check whether the file has changed.
                                      retry_strategy=self._pafs.AwsStandardS3RetryStrategy(max_attempts=1), **options)
         return fs, bucket
 

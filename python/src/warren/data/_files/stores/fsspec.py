@@ -1,4 +1,4 @@
-"""fsspec's file systems: all other schemes, and all with `storage_options`."""
+"""fsspec's file systems, for schemes that no other module handles, and for all schemes if `storage_options` are given."""
 import contextlib
 import datetime
 import shutil
@@ -15,10 +15,10 @@ _PACKAGES = {"s3": "s3fs", "s3a": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "abfs":
 
 
 def _tag(info: Mapping[str, Any]) -> str:
-    """The tag, from the keys that the various file systems use."""
+    """Returns the file's tag (File.tag), from the keys under which file systems store it."""
     for key in ("ETag", "etag", "e_tag"):
         if info.get(key):
-            return str(info[key]).replace('"', "")  # one file system quotes the tag in responses, but not in listings
+            return str(info[key]).replace('"', "")  # some file systems quote the tag of a single file, but not the tags in listings
     for key in ("LastModified", "last_modified", "mtime", "updated", "modified", "modify", "created"):
         value: Any = info.get(key)
         if isinstance(value, datetime.datetime):
@@ -55,7 +55,7 @@ class Fsspec(Store):
         except ImportError as error:
             raise ImportError(f"{scheme}:// needs: pip install {package}. fsspec says: {words(error)}") from error
         if hasattr(self.fs, "retries"):
-            self.fs.retries = 1  # for s3fs: `persist` does the retries, after checking the file
+            self.fs.retries = 1  # for s3fs: `persist` retries instead, after a check whether the file has changed
         self._root: str = self.fs._strip_protocol(self.head).rstrip("/")
 
     def _made(self, fsspec: Any, given: Mapping[str, Any]) -> Any:

@@ -1,4 +1,4 @@
-"""Named files on web servers."""
+"""Files on web servers, which cannot list them."""
 import http.client
 import re
 import urllib.error
@@ -47,8 +47,8 @@ class _HttpHandle(Handle):
 
 
 class Http(Store):
-    """Named files of a web server, accessed with the standard library: unlike with fsspec, the data received before a connection broke are kept,
-    and each response shows whether the file has changed. Uses the proxies of the environment (https_proxy)."""
+    """The files of a web server, accessed with the standard library: unlike with fsspec, the data received before a connection broke are
+    kept, and each response shows whether the file has changed. Uses the proxies of the environment (https_proxy)."""
     lists = False
     writes = False
 
@@ -74,7 +74,7 @@ class Http(Store):
             error.close()
             if error.code in (404, 410):
                 return None
-            if error.code not in (400, 403, 405, 501):  # signed URLs are often valid for GET only
+            if error.code not in (400, 403, 405, 501):  # the server may refuse HEAD only: signed URLs are often valid for GET alone
                 raise
         try:
             with self.request(name, "GET", "0-0") as response:
@@ -83,7 +83,7 @@ class Http(Store):
                     return Entry(name, int(total.group(1)), _tag(response.headers), False)
         except urllib.error.HTTPError as error:
             error.close()
-            if error.code == 416:  # an empty file has no first byte
+            if error.code == 416:  # the status for an empty file, which has no first byte
                 return Entry(name, 0, _tag(error.headers), False)
             raise
         raise Changed(f"{shown(self.uri(name))}: the server does not report its size, neither for HEAD nor for a byte range. "

@@ -3,12 +3,12 @@ import os
 import secrets
 from typing import IO, List, NamedTuple, Optional, Tuple
 
-CONNECT_TIMEOUT_S = 10.0  # a connection takes a round trip or two; if it takes longer, the host is down
+CONNECT_TIMEOUT_S = 10.0  # connecting takes one or two round trips; if it takes longer than this, the host is down
 # A store that sends nothing for this long is considered hung. Object stores start to respond within about a second, and under load within a
 # few seconds.
 READ_TIMEOUT_S = 30.0
-# The size of one request. Requests are not larger, because pyarrow and fsspec lose the data received if a request fails halfway; they are
-# not smaller, because each costs a round trip.
+# The maximum size of a request to a store. Requests are not larger, because pyarrow and fsspec lose the data received if a request fails
+# halfway; they are not smaller, because each costs a round trip.
 PIECE_BYTES = 8 << 20
 _WHOLE_AT_CLOSE = ("s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl")  # stores in which incomplete objects are never visible
 
@@ -19,7 +19,7 @@ class Entry(NamedTuple):
     size: int
     tag: str  # like File.tag
     is_folder: bool
-    identity: Tuple[int, ...] = ()  # equal for all names of one file, and different for different files; () if names identify files
+    identity: Tuple[int, ...] = ()  # the same for all names of a file, and different for different files; () if each file has one name
 
 
 class Handle:
@@ -33,7 +33,8 @@ class Handle:
         self.size, self.tag = entry.size, entry.tag
 
     def read(self, offset: int, size: int) -> bytes:
-        """Reads at least one byte, with one request. Returns fewer bytes than requested only if the store does."""
+        """Returns `size` bytes from `offset` on, with one request; fewer only if the store sends fewer. May raise Cut, which contains the
+        bytes received so far."""
         raise NotImplementedError
 
     def close(self) -> None:
@@ -41,7 +42,7 @@ class Handle:
 
 
 class Store:
-    """A place where names refer to files. Each call takes one or a few requests, without retries. Thread-safe."""
+    """A place where names refer to files. The caller retries failed calls. Thread-safe."""
     lists = True  # whether the store can list names, with `entries` and `walk`
     writes = True  # whether `put` may be called
 
@@ -70,7 +71,8 @@ class Store:
         raise NotImplementedError
 
     def put(self, name: str, source: IO[bytes], size: int) -> None:
-        """Creates a file with these bytes, completely or not at all. Raises ConnectionError if the store has not received all `size` bytes."""
+        """Creates or replaces a file, which appears with all bytes of `source` or not at all. Raises ConnectionError if the store has not
+        received all `size` bytes."""
         goal = name if self.scheme in _WHOLE_AT_CLOSE else unfinished_name(name)
         self.upload(goal, source)
         written = self.info(goal)

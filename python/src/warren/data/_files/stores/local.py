@@ -1,4 +1,4 @@
-"""Files of this host."""
+"""Files in the file systems of this host."""
 import os
 import stat
 from typing import List, Optional, Tuple
@@ -9,7 +9,7 @@ from warren.data._files.stores.interface import Entry, Handle, Store
 
 
 def _entry(name: str, status: os.stat_result) -> Entry:
-    # All links to a file have the same inode. Size and time are included for file systems that make up inode numbers.
+    # All links to a file have the same inode. Size and time are included because some file systems make up inode numbers.
     identity = status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
     return Entry(name, status.st_size, f"{status.st_mtime_ns} ns", stat.S_ISDIR(status.st_mode), identity)
 
@@ -25,7 +25,7 @@ class _LocalHandle(Handle):
 
     def read(self, offset: int, size: int) -> bytes:
         data = os.pread(self._fd, size, offset)
-        # This is cheap compared to the read, and detects a file that is changed while it is read.
+        # fstat is cheap compared to the read, and shows whether the file has changed since it was opened.
         _, self.size, self.tag, *_ = _entry("", os.fstat(self._fd))
         return data
 
@@ -34,7 +34,7 @@ class _LocalHandle(Handle):
 
 
 class Local(Store):
-    """Local files; names are paths. They are written by `_files.output`."""
+    """Local files; names are paths. `_files.output` writes them without this class."""
     writes = False
 
     def __init__(self) -> None:

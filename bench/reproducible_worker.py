@@ -45,7 +45,7 @@ def main():
     with warren.xgboost.communicator():
         matrix = warren.xgboost.load_dmatrix(folder, label="y", quantile=True, reproducible=bool(reproducible), progress=False)
         model, times = train(matrix)
-        told = {"first": times[0], "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
+        told = {"first": times[0], "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6}
         if len(sys.argv) > 4:
             if warren.xgboost.get_rank() == 0:
                 model.save_model(sys.argv[4])

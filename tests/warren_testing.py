@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import resource
 import socket
 import struct
@@ -19,6 +20,9 @@ BIN = pathlib.Path(os.environ["WARREN_BIN"])
 SOURCE = pathlib.Path(os.environ["WARREN_SOURCE"])
 MAGIC = 0xFF99
 INTRODUCTION_MAGIC = 0x494A5257
+_HANDSHAKE = (SOURCE / "rabit_engine/transport/tcp/handshake.h").read_text(encoding="utf-8")
+HELLO_VERSION = int(re.search(r"kVersion = (\d+);", _HANDSHAKE)[1])
+HELLO_BYTES = int(re.search(r"sizeof\(Hello\) == (\d+)", _HANDSHAKE)[1])
 HELD, RELEASED, NOTED = 2, 3, 4  # our tracker's answers to Warren's workers: wire/classic.h
 #: at_night marks a test that only scripts/nightly runs, because a shorter test finds the same kind of fault or because the tested code
 #: rarely changes.

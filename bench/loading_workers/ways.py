@@ -13,7 +13,7 @@ START = time.time()
 
 
 def peak_mb():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
 
 
 def told(rows, loaded):
@@ -53,7 +53,7 @@ def dask():
         frame = dd.read_parquet(folder).persist()  # otherwise labels and features would have different partitions
         matrix = dxgb.DaskDMatrix(client, frame.drop(columns="y"), frame["y"])
         dxgb.train(client, PARAMS, matrix, 1)
-        for peak in client.run(lambda: __import__("resource").getrusage(0).ru_maxrss / 1024).values():
+        for peak in client.run(lambda: __import__("resource").getrusage(0).ru_maxrss * 1024 / 1e6).values():
             print("loading " + json.dumps({"peak_mb": peak}))
     sys.stdout.flush()
 
@@ -69,7 +69,7 @@ def ray():
         frame = ray.train.get_dataset_shard("train").materialize().to_pandas()
         matrix = xgb.DMatrix(frame.drop(columns="y"), frame["y"])
         xgb.train(PARAMS, matrix, 1)
-        print("loading " + json.dumps({"rows": len(frame), "peak_mb": resource.getrusage(0).ru_maxrss / 1024}), flush=True)
+        print("loading " + json.dumps({"rows": len(frame), "peak_mb": resource.getrusage(0).ru_maxrss * 1024 / 1e6}), flush=True)
 
     XGBoostTrainer(loop, scaling_config=ray.train.ScalingConfig(num_workers=workers),
                    datasets={"train": r.data.read_parquet(folder)}).fit()

@@ -72,7 +72,6 @@ class World {
   void Push(Time time, Kind kind, int rank, SimulatedLink* link = nullptr, std::size_t bytes = 0);
   void Handle(const Event& event);
   void Leave(SimulatedLink& link, Time ready, std::size_t bytes);
-  void Arrived(SimulatedLink& link, std::size_t bytes);
   void Notify(Rank& rank, int peer, bool room);
   void Resume(Rank& rank, Time time);
   void GiveUpCore(Host& host, Time time);

@@ -22,7 +22,7 @@ sys.path.insert(0, os.path.join(os.environ["WARREN_SOURCE"], "tests", "rabit_eng
 
 import training
 from training import Job
-from warren_testing import INTRODUCTION_MAGIC, MAGIC, Tracker, Wire, derive, wait_for
+from warren_testing import HELLO_BYTES, HELLO_VERSION, INTRODUCTION_MAGIC, MAGIC, Tracker, Wire, derive, wait_for
 
 RANKS = 4
 VERSIONS = 150
@@ -46,9 +46,10 @@ def authentication(token):
 
 
 def link_hello(kind, sender, receiver, lost=-1):
-    """Returns a message in the layout of version 3 of Hello (rabit_engine/transport/tcp/handshake.h), the first message on a link between
-    two ranks, with random bytes as the proof."""
-    return struct.pack("@IHHiiii", LINK, 3, kind, sender, receiver, lost, 0) + os.urandom(32 + 32 + 32)
+    """Returns a Hello (rabit_engine/transport/tcp/handshake.h), the first message on a link between two ranks, with random bytes as the
+    proof."""
+    begin = struct.pack("@IHHiiii", LINK, HELLO_VERSION, kind, sender, receiver, lost, 0)
+    return begin + os.urandom(HELLO_BYTES - len(begin))
 
 
 def tls_hello():
@@ -79,7 +80,8 @@ def attacks(rng):
             authentication(wrong), authentication(wrong) + os.urandom(32) + classic(b"shutdown", rank),
             struct.pack("@i", INTRODUCTION_MAGIC) + bytes(64), struct.pack("@i", INTRODUCTION_MAGIC) + os.urandom(4000),
             struct.pack("@i", rank), struct.pack("@i", rank) + ENGINE, struct.pack("@i", rank) + os.urandom(64) + ENGINE,
-            link_hello(1, rank, 1), link_hello(2, rank, 1, 0), link_hello(3, rank, 2), link_hello(1, 0, rank) + os.urandom(32),
+            link_hello(1, rank, 1), link_hello(2, rank, 1, 0), link_hello(1, 0, rank) + os.urandom(32),
+            link_hello(rng.randrange(3, 7), rank, rng.randrange(RANKS)), link_hello(3, rank, 2)[:-1],
             b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"\x16\x03\x01" + os.urandom(300), tls,
             tls + os.urandom(rng.randrange(20_000)), b"\x16\x03\x01\x40\x00\x01\x01\x00\x00" + bytes(60_000), os.urandom(rng.randrange(1, 5000)),
             struct.pack("@4i", MAGIC, -1, -1, 2**31 - 1), bytes(1 << 16),

@@ -100,6 +100,8 @@ def gradients():
         same(gradient_of(wrap(hvd.allgather), [rank + 1, 2]), np.full((rank + 1, 2), total / size))
         same(gradient_of(wrap(lambda source: hvd.broadcast(source, 0)), [2]), [total / size if rank == 0 else 0] * 2)
         same(gradient_of(wrap(hvd.alltoall), [size]), np.arange(1, size + 1))
+        some = gradient_of(wrap(lambda source: hvd.alltoall(source, tf.ones([size], tf.int32))[0]), [size + 2])  # two rows stay
+        same(some, [*range(1, size + 1), 0, 0])
         same(gradient_of(wrap(lambda source: hvd.reducescatter(source, op=hvd.Sum)), [size]), np.arange(1, size + 1) * size)
 
 

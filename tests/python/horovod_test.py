@@ -95,7 +95,7 @@ class Horovod(unittest.TestCase):
     def test_horovods_ranks_are_in_the_environment_before_and_after_init(self):
         self.expect_well(3, "environment")
         # If the launcher numbers ranks in another order than the engine, HOROVOD_RANK decides.
-        words = shlex.join([*self.warm, str(WORKER), "environment", "every_operation"])
+        words = shlex.join([*self.warm, str(WORKER), "environment", "every_operation", "join"])
         shell = f"export HOROVOD_RANK=$((2 - RANK)) HOROVOD_LOCAL_RANK=$((2 - RANK)); exec {words}"
         code, said = self.submit(3, "-c", f"import os; os.execvp('sh', ['sh', '-c', {shell!r}])")
         self.assertEqual((code, said.count("] well")), (0, 3), said)

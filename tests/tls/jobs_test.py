@@ -18,7 +18,7 @@ import network_namespaces
 import training
 from jobs import Job
 from network_namespaces import NetworkNamespaces
-from warren_testing import BIN, SOURCE, Tracker, derive, wait_for
+from warren_testing import BIN, HELLO_VERSION, SOURCE, Tracker, derive, wait_for
 
 WHY_NO_HOSTS = network_namespaces.why_not()
 TCP = {"WARREN_SHARED_MEMORY": "off"}
@@ -118,7 +118,7 @@ class Results(unittest.TestCase):
 class OnTheWire(unittest.TestCase):
     # In this order: words from a classic worker's messages to its tracker, from the text that rabit-broadcast sends to the other ranks, and
     # from the first message on a link that the tracker did not name (Hello of rabit_engine/transport/tcp/handshake.h).
-    WORDS = {b"shutdown", b"morning", b"WRRN" + struct.pack("@HH", 5, 1)}
+    WORDS = {b"shutdown", b"morning", b"WRRN" + struct.pack("@HH", HELLO_VERSION, 1)}
     RANKS = 9
 
     def overheard(self, options, hosts=None, enter=lambda command: command):

@@ -1,19 +1,24 @@
 """The ABI promise of docs/explanation/abi.md for symbols: all names in librabit.symbols and librabit_xgboost.symbols stay exported
-until the SOVERSION in the first line of the list changes. The libraries may depend on the C and C++ libraries only.
+until the SOVERSION in the first line of the list changes, and the C functions in c_functions.symbols keep their arguments. The libraries may
+depend on the C and C++ libraries only.
 
     exported_symbols_test.py --update LIBRARIES     # rewrites the lists from the libraries in a build's lib folder
 """
 
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 import unittest
 
 HERE = pathlib.Path(__file__).parent
 LIBRARIES = ("librabit", "librabit_xgboost")
 # Drop-in replacements for librabit, with the same linker map.
 VARIANTS = ("librabit_mpi", "librabit_mock")
+#: The headers of the C functions, whose symbols do not contain their arguments.
+C_HEADERS = ("rabit/c_api.h", "rabit/device.h", "warren/c_api.h")
 SYSTEM = re.compile(r"^(libstdc\+\+|libgcc_s|libm|libc|ld-linux[-\w]*)\.so\.")
 
 
@@ -28,6 +33,18 @@ def exported(library):
 
 def needed(library):
     return re.findall(r"NEEDED.*\[(.*)\]", output("readelf", "-d", library))
+
+
+def prototypes():
+    """Returns the declarations of all C functions of the headers, without the names of their arguments. Needs GCC."""
+    found = set()
+    include = HERE.parents[2] / "rabit_engine/include"
+    with tempfile.TemporaryDirectory() as folder:
+        listed = pathlib.Path(folder, "declarations")
+        for header in C_HEADERS:
+            subprocess.run(["gcc", "-aux-info", listed, "-fsyntax-only", "-x", "c", "-I", include, include / header], check=True)
+            found |= set(re.findall(r"extern (.*\b(?:Rabit|Warren)\w+ \(.*\);)", listed.read_text(encoding="utf-8")))
+    return found
 
 
 def soversion(library):
@@ -56,6 +73,11 @@ def broken(recorded, promised, version, found):
 
 
 def update(folder):
+    version, found = soversion(folder / "librabit.so"), prototypes()
+    recorded, promised = promise("c_functions")
+    if version == recorded and promised - found:
+        sys.exit(f"C functions: {broken(recorded, promised, version, found)}")
+    (HERE / "c_functions.symbols").write_text("\n".join([f"SOVERSION {version}", *sorted(found)]) + "\n", encoding="utf-8")
     for name in LIBRARIES:
         library = folder / f"{name}.so"
         version, found = soversion(library), exported(library)
@@ -73,6 +95,12 @@ class ExportedSymbols(unittest.TestCase):
                 wrong = broken(*promise(name), soversion(LIB / f"{name}.so"), exported(LIB / f"{name}.so"))
                 if wrong:
                     self.fail(f"{name}: {wrong}")
+
+    @unittest.skipUnless(shutil.which("gcc"), "SKIPPED: there is no gcc")
+    def test_c_functions_keep_their_arguments(self):
+        wrong = broken(*promise("c_functions"), soversion(LIB / "librabit.so"), prototypes())
+        if wrong:
+            self.fail(wrong)
 
     def test_a_symbol_may_go_with_the_soversion_only_and_a_new_one_has_to_be_listed(self):
         self.assertIsNone(broken("0.1", {"a", "b"}, "0.1", {"a", "b"}))

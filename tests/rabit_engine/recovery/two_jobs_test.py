@@ -4,6 +4,7 @@ different models, so that mixed data changes the results.
 
 TWO_JOBS_RUNS=200 runs 200 pairs of jobs instead of a few, and TWO_JOBS_SEED varies them; the output ends with a summary."""
 
+import concurrent.futures
 import os
 import random
 import signal
@@ -122,7 +123,8 @@ class TwoJobs(unittest.TestCase):
 
     def test_two_launchers_at_once_begin_at_ports_of_their_own(self):
         """Trackers without --port begin at random ports of the default range, so that simultaneous jobs rarely compete for a port."""
-        results = [training.train(RANKS, f"seed={seed}", versions=3) for seed in (0, 1)]
+        with concurrent.futures.ThreadPoolExecutor() as both:
+            results = list(both.map(lambda seed: training.train(RANKS, f"seed={seed}", versions=3), (0, 1)))
         self.assertEqual([result.code for result in results], [0, 0])
         ports = set()
         for _ in range(12):

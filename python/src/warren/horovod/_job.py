@@ -95,6 +95,7 @@ class Job:
     def __init__(self, world: Communicator, order: int) -> None:
         """Ranks are sorted by `order`; ranks with the same `order` keep the engine's order."""
         self.world = world.split(0, order)
+        self._engine_ranks = self.world.allgather(np.array([world.rank])).ravel()  # indexed by rank in self.world
         here = self.world.local()
         self.local = _place(here.split(0, self.world.rank))  # ordered by the ranks in self.world
         here.free()
@@ -107,6 +108,10 @@ class Job:
         places = zip(("", "LOCAL_", "CROSS_"), ((self.world.rank, self.world.size), self.local, self.cross))
         for kind, (rank_there, size_there) in places:
             os.environ[f"HOROVOD_{kind}RANK"], os.environ[f"HOROVOD_{kind}SIZE"] = str(rank_there), str(size_there)
+
+    def rank_of(self, engine_rank: int) -> int:
+        """Returns Horovod's rank of the process that has this rank in the engine."""
+        return int(np.flatnonzero(self._engine_ranks == engine_rank)[0])
 
     def rank(self) -> int:
         """This process's rank."""
@@ -343,4 +348,4 @@ def barrier(process_set: ProcessSet = global_process_set) -> None:
 def join(device: int = -1) -> int:  # pylint: disable=unused-argument
     """Declares that this rank has no more batches: until all ranks have called it, this rank contributes neutral elements to the other
     ranks' allreduces, and joins their barriers. Returns the last rank that called it."""
-    return global_process_set.named("join").join()
+    return _begun().rank_of(global_process_set.named("join").join())

@@ -296,7 +296,9 @@ def alltoall(tensor: Any, splits: Any = None, name: Optional[str] = None,
 
         def gradient(one: Any, _: Any) -> List[Any]:
             back = alltoall(one, received, f"{name or whole}.gradient", process_set=process_set)[0]
-            return [back, *(None for _ in counts)]
+            missing = tf.shape(source)[:1] - tf.shape(back)[:1]  # rows that the splits did not send
+            zeros = tf.zeros(tf.concat([missing, tf.shape(back)[1:]], 0), back.dtype)
+            return [tf.concat([back, zeros], 0), *(None for _ in counts)]
 
         return (output, received), gradient
 

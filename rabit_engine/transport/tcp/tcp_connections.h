@@ -1,9 +1,13 @@
-// Private to TcpTransport: the connections that are not links yet, and the keys that identify the connection
-// of an event.
+// Private to TcpTransport, whose code is in four files (tcp_transport.cc, tcp_accepting.cc,
+// tcp_connecting.cc, tcp_notices.cc): the connections that are not links yet, the keys that identify the
+// connection of an event, and what several of these files use.
 #pragma once
+
+#include <fcntl.h>
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -32,6 +36,28 @@ constexpr Subject SubjectOf(std::uint64_t key) {
 }
 constexpr std::uint64_t NumberOf(std::uint64_t key) {
   return key & ((std::uint64_t{1} << kSubjectShift) - 1);
+}
+
+/// The interval at which a waiting rank checks on the others.
+inline constexpr std::chrono::milliseconds kWakeUp{200};
+
+/// Returns the milliseconds until the deadline, at most kWakeUp; after the deadline a quarter of kWakeUp,
+/// because a wait may continue (WaitObserver::WhoIsLate).
+inline int MillisecondsToWait(Clock::time_point deadline) {
+  const auto limit = static_cast<int>(kWakeUp.count());
+  return Clock::now() < deadline ? tcp::MillisecondsUntil(deadline, limit) : limit / 4;
+}
+
+/// Opens a descriptor that is closed when another one is needed although the process has no more.
+inline CloseOnForkDescriptor OpenSpare() {
+  return CloseOnForkDescriptor(open("/dev/null", O_RDONLY | O_CLOEXEC));
+}
+
+/// Sends a handshake message on a fresh connection, whose send buffer has space for all of it. Returns false
+/// if the connection is broken.
+template <typename Message>
+bool SendWhole(tcp::Stream& stream, const Message& message) {
+  return stream.Send(&message, sizeof message) == sizeof message;
 }
 
 // A message of the handshake, collected as its bytes arrive.

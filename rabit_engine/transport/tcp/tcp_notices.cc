@@ -1,0 +1,191 @@
+// The part of TcpTransport that sends short messages on connections of their own: questions and probes of
+// waiting ranks, and alarms of ranks that give up.
+#include <poll.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "posix/shortage.h"
+#include "rabit_engine/transport/tcp/tcp_connections.h"
+#include "rabit_engine/transport/tcp/tcp_transport.h"
+
+namespace warren {
+namespace {
+
+using std::chrono::milliseconds;
+
+// The maximum number of unsent questions, probes and answers to one rank. If that rank is stopped, more would
+// be of no use.
+constexpr int kMostQuestions = 4;
+// The time limit of HasEnded: a live host refuses a connection immediately if the port is closed.
+constexpr milliseconds kProbeLimit{100};
+// The time limit for sending all alarms when this rank gives up.
+constexpr milliseconds kAlarmLimit{1000};
+// The maximum number of a peer's addresses that are tried for an alarm. A peer rarely has more.
+constexpr std::size_t kAlarmAddresses = 4;
+
+}  // namespace
+
+void TcpTransport::Ask(int peer, const CallTag& call) {
+  tcp::Hello hello = MakeHello(tcp::HelloKind::kQuestion, peer);
+  hello.call = call;
+  Tell(hello);
+}
+
+void TcpTransport::Send(int peer, const WaitProbe& probe) {
+  tcp::Hello hello = MakeHello(tcp::HelloKind::kProbe, peer);
+  hello.probe = probe;
+  Tell(hello);
+}
+
+void TcpTransport::AskWhetherItWaits(int peer) {
+  waiting_.erase(peer);
+  Tell(MakeHello(tcp::HelloKind::kDoYouWait, peer));
+}
+
+void TcpTransport::SayThatThisWaits() {
+  for (const int peer : those_who_ask_) Tell(MakeHello(tcp::HelloKind::kIWait, peer));
+  those_who_ask_.clear();
+}
+
+std::map<int, WaitProbe> TcpTransport::TakeProbes() {
+  return std::exchange(probes_, {});
+}
+
+void TcpTransport::Tell(const tcp::Hello& hello) {
+  const int peer = hello.to;
+  const auto is_to_peer = [peer](const auto& question) { return question.second.hello.to == peer; };
+  if (std::count_if(own_questions_.begin(), own_questions_.end(), is_to_peer) >= kMostQuestions) return;
+  for (const std::string& text : addresses_[peer]) {
+    const auto address = tcp::Address::Parse(text);
+    int error = 0;
+    tcp::Socket socket = address ? tcp::StartConnect(*address, error) : tcp::Socket();
+    if (!socket) continue;
+    const std::uint64_t id = next_question_++;
+    Watch(socket.fd(), Key(Subject::kQuestion, id), POLLOUT);
+    own_questions_[id] = {tcp::Stream(std::move(socket)), hello};
+    return;
+  }
+}
+
+bool TcpTransport::HasEnded(int peer) const {
+  const Clock::time_point end = Clock::now() + kProbeLimit;
+  bool refused = false;
+  for (const std::string& text : addresses_[peer]) {
+    const auto address = tcp::Address::Parse(text);
+    int error = 0;
+    const tcp::Socket socket = address ? tcp::StartConnect(*address, error) : tcp::Socket();
+    if (socket) {
+      pollfd done{socket.fd(), POLLOUT, 0};
+      if (poll(&done, 1, tcp::MillisecondsUntil(end, static_cast<int>(kProbeLimit.count()))) <= 0) continue;
+      error = tcp::ConnectError(socket.fd());
+      if (error == 0) return false;
+    }
+    refused = refused || error == ECONNREFUSED;
+  }
+  return refused;
+}
+
+void TcpTransport::SendQuestion(std::uint64_t id) {
+  const auto found = own_questions_.find(id);
+  if (found == own_questions_.end()) return;
+  Question& question = found->second;
+  const int error = tcp::ConnectError(question.stream.fd());
+  if (error == 0) {
+    SendWhole(question.stream, tcp::Proved(question.hello, key_));
+  } else if (error == ECONNREFUSED && HasEnded(question.hello.to)) {
+    absent_.push_back(question.hello.to);
+  }
+  own_questions_.erase(found);
+}
+
+void TcpTransport::Abort(int lost_rank, int shortage) noexcept {
+  try {
+    // Frees descriptors for the alarms.
+    spare_.Close();
+    std::erase_if(pending_, [](const auto& pending) { return pending.second.peer < 0; });
+    dials_.clear();
+    own_questions_.clear();
+    if (posix::DescriptorShortage() != 0) listener_.Close();
+    SendAlarms(lost_rank, shortage);
+  } catch (const std::exception&) {
+    // This process is out of memory or descriptors. The end of the links also informs the peers, though
+    // without the reason.
+  }
+  for (const int peer : linked_) links_[peer]->CloseSending();
+  // From now on the kernel refuses ranks that still try to link with this one.
+  pending_.clear();
+  listener_.Close();
+}
+
+void TcpTransport::SendAlarms(int lost_rank, int shortage) {
+  struct Alarm {
+    tcp::Stream stream;
+    int peer;
+  };
+  struct Target {
+    tcp::Address address;
+    int peer;
+  };
+  std::vector<int> peers = linked_;
+  for (const auto& [rank, call] : questions_) {  // ranks that wait for this one without a link
+    if (!links_[rank]) peers.push_back(rank);
+  }
+  for (const auto& [id, pending] : pending_) {  // answered ranks, on whose side the link exists
+    if (pending.peer >= 0 && !links_[pending.peer]) peers.push_back(pending.peer);
+  }
+  for (const int peer : awaited_) {  // ranks that may be waiting for a link with this one
+    if (!links_[peer]) peers.push_back(peer);
+  }
+  std::sort(peers.begin(), peers.end());
+  peers.erase(std::unique(peers.begin(), peers.end()), peers.end());
+  std::erase_if(peers, [&](int peer) {
+    const bool ended = links_[peer] && links_[peer]->ended();
+    return peer == lost_rank || ended || (alarm_ && alarm_->from == peer);
+  });
+  // Targets are taken from the back of the list, so each peer's most promising address is added last.
+  std::vector<Target> targets;
+  for (std::size_t i = kAlarmAddresses; i-- > 0;) {
+    for (const int peer : peers) {
+      const auto address =
+          i < addresses_[peer].size() ? tcp::Address::Parse(addresses_[peer][i]) : std::nullopt;
+      if (address) targets.push_back({*address, peer});
+    }
+  }
+  std::vector<Alarm> alarms;
+  // Opens as many connections as the free descriptors allow.
+  const auto begin = [&] {
+    while (!targets.empty()) {
+      int error = 0;
+      tcp::Socket socket = tcp::StartConnect(targets.back().address, error);
+      const bool may_come_later = posix::IsLocalShortage(error) && !posix::ConcernsAddress(error);
+      if (may_come_later && !alarms.empty()) return;
+      if (socket) alarms.push_back({tcp::Stream(std::move(socket)), targets.back().peer});
+      targets.pop_back();
+    }
+  };
+  const Clock::time_point end = Clock::now() + kAlarmLimit;
+  std::vector<pollfd> waits;
+  for (begin(); !alarms.empty() && Clock::now() < end; begin()) {
+    waits.clear();
+    for (const Alarm& alarm : alarms) waits.push_back({alarm.stream.fd(), POLLOUT, 0});
+    if (poll(waits.data(), waits.size(),
+             tcp::MillisecondsUntil(end, static_cast<int>(kAlarmLimit.count()))) <= 0) {
+      continue;
+    }
+    for (std::size_t i = alarms.size(); i-- > 0;) {
+      if (waits[i].revents == 0) continue;
+      if (tcp::ConnectError(alarms[i].stream.fd()) == 0) {
+        tcp::Hello hello = MakeHello(tcp::HelloKind::kAlarm, alarms[i].peer);
+        hello.lost = lost_rank;
+        hello.shortage = shortage;
+        if (SendWhole(alarms[i].stream, tcp::Proved(hello, key_)))
+          std::erase_if(targets, [&](const Target& target) { return target.peer == hello.to; });
+      }
+      alarms.erase(alarms.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+  }
+}
+
+}  // namespace warren

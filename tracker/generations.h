@@ -60,7 +60,7 @@ class Generations {
   /// ignored. Throws std::invalid_argument if the notes about generations are invalid.
   void TakeOver(const std::vector<Note>& notes, TimePoint now);
 
-  /// Adds a connection for a membership. The peer may stay silent for any time.
+  /// Adds a connection for a membership. The peer may stay silent for any length of time.
   void Open(ConnectionId connection);
   bool Has(ConnectionId connection) const { return workers_.contains(connection); }
   /// Handles bytes after the magic number.

@@ -35,8 +35,8 @@ std::string Name(Collective collective);
 
 struct Effort {
   int samples = 5;         ///< target number of samples
-  int least_samples = 3;   ///< minimum number of samples, taken even after limit_s
-  double limit_s = 1.5;    ///< stop after this time, or after 10 times as long until least_samples are taken
+  int least_samples = 3;   ///< minimum number of samples, taken in up to 10 times limit_s
+  double limit_s = 1.5;    ///< stop after this time, but not before least_samples are taken
   double block_s = 0.005;  ///< a sample is a block of operations that takes at least this long
 };
 

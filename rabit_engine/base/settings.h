@@ -73,7 +73,8 @@ struct Settings {
   bool report_timeline = false;
 
   // --- named operations: read here, used by api/named_calls.h ---
-  /// WARREN_FUSION_THRESHOLD: the largest packed allreduce, in bytes; 0: no packing
+  /// WARREN_FUSION_THRESHOLD: the maximum size, in bytes, of small allreduces that are combined into one; 0:
+  /// none are combined
   std::size_t fusion_bytes = std::size_t{2} << 20;
   std::chrono::microseconds cycle{1000};  ///< WARREN_CYCLE_TIME_US: how long operations are collected
   bool autotune = false;                  ///< WARREN_AUTOTUNE: find the best fusion_bytes and cycle by trial

@@ -64,8 +64,8 @@ void CopyOut(void* to, const void* from, std::size_t bytes, bool past_caches) {
 }
 
 /// Returns the bytes of one round of a broadcast. With a single reader, which copies out while the root
-/// copies in the next round, only the first round is not overlapped, so rounds are short. With more readers
-/// each round costs more waits, so rounds are long.
+/// copies in the next round, only the first copy in and the last copy out do not overlap another, so rounds
+/// are short. With more readers each round costs more waits, so rounds are long.
 std::size_t BroadcastBytes(int size, std::size_t bytes) {
   constexpr std::size_t kRounds = 16;
   constexpr std::size_t kLeast = std::size_t{16} << 10;

@@ -56,8 +56,9 @@ class Trouble {
   std::string text_;
 };
 
-/// Returns a descriptor that becomes readable when this process ends. On kernels before 5.3 it is the read
-/// end of a pipe whose write end deliberately stays open while the process is running.
+/// Returns a descriptor that becomes readable when this process ends. Without pidfd_open (kernels before 5.3,
+/// some containers), it is the read end of a pipe whose write end deliberately stays open while the process
+/// is running.
 CloseOnForkDescriptor MakeLifeline() {
 #ifdef SYS_pidfd_open
   CloseOnForkDescriptor lifeline(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0)));

@@ -111,7 +111,7 @@ void GangController::LaunchIfAllAreWanted(Gang& gang, TimePoint now) {
 }
 
 /// Launches the gang again if all of its processes are wanted; otherwise, the wanted ones end. Called when
-/// the launcher has ended but the job continues.
+/// the gang has ended but the job continues.
 void GangController::Relaunch(Gang& gang, TimePoint now) {
   if (AllAreWanted(gang)) return LaunchIfAllAreWanted(gang, now);
   for (std::size_t i = gang.first; i < gang.end(); ++i) {

@@ -198,7 +198,7 @@ void AppendRange(const std::string& before, std::string_view range, std::string_
 
 /// Expands the ranges of a name such as "rack[1-2]node[08-11]". The number in the first brackets varies
 /// fastest. A name without brackets is returned unchanged. Throws std::runtime_error if the name is
-/// malformed.
+/// malformed or stands for more than kMaxHosts hosts.
 std::vector<std::string> ExpandRanges(const std::string& word) {
   const std::size_t open = word.find('[');
   if (open == std::string::npos) {

@@ -88,8 +88,8 @@ struct PodScriptContext {
   int restarts = 0;       ///< maximum number of restarts in the first pod; one less in each later pod
   /// Whether the script restarts the command only if a signal killed it.
   bool restarts_killed_only = false;
-  /// A host name that must resolve before the command is started, or a variable that contains the name; empty
-  /// for none.
+  /// A host name, or a variable that contains one: the script waits for it to resolve before it starts the
+  /// command, but no longer than seconds_to_be_known. Empty: no such name.
   std::string awaited = {};
   int seconds_to_be_known = 0;  ///< maximum time to wait for `awaited` to resolve
   std::vector<PodFile> files = {};

@@ -58,7 +58,7 @@ class Seating {
   bool told_that_it_waits_ = false;
 };
 
-/// Takes the seat of a process away. It is left out until it gets another seat.
+/// Takes the seat of a process away. The process is left out until it gets another seat.
 void Unseat(ProcessState& process);
 
 }  // namespace warren::submit

@@ -49,7 +49,7 @@ class WaitingTime {
 
   std::vector<Rank> ranks_;
   std::map<std::uint64_t, Call> calls_;
-  std::size_t num_kept_ = 0;  ///< total number of entries in calls_
+  std::size_t num_kept_ = 0;  ///< total length of Call::seconds over all of calls_
 };
 
 }  // namespace warren::submit

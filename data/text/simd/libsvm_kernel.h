@@ -36,7 +36,7 @@ struct Window {
 constexpr unsigned kWindow = 64;
 /// Bytes per load.
 constexpr unsigned kLoad = 16;
-/// Digits per number.
+/// The maximum number of digits in half a vector: TwoNumbers converts each half to one number.
 constexpr unsigned kHalf = 8;
 
 constexpr double kPowersOfTen[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8, 1e9,

@@ -170,8 +170,8 @@ struct PackKernel {
 
 // --- histograms --------------------------------------------------------------------------------------------
 
-/// Number of lanes of a warp per row. The other lanes process other rows, so that lanes rarely add to the
-/// same bin simultaneously.
+/// Number of lanes of a warp that work on one row: if possible, one for each feature, since lanes that add to
+/// different features cannot meet in a bin. The remaining lanes work on other rows.
 HISTGBT_HD inline unsigned LanesFor(std::uint32_t features) {
   unsigned lanes = 1;
   while (lanes < 32 && lanes < features) lanes *= 2;

@@ -27,7 +27,8 @@ inline constexpr char kTrackerRole[] = "tracker";
 inline constexpr char kIndexAnnotation[] = "batch.kubernetes.io/job-completion-index";
 /// The annotation with the number of pods of that index that have failed before.
 inline constexpr char kReplacedAnnotation[] = "batch.kubernetes.io/job-index-failure-count";
-/// The annotation with the number of pods of that index that Kubernetes has ended before, in an elastic job.
+/// In an elastic job, the annotation with the number of earlier pods of that index that Kubernetes itself
+/// ended.
 inline constexpr char kDisruptedAnnotation[] = "batch.kubernetes.io/job-index-ignored-failure-count";
 
 /// A name for the job that Kubernetes accepts, made from --jobname or the command. If the job is to run, i.e.

@@ -1,8 +1,8 @@
 # Runs the command in "$@" as the first process of a container in a Kubernetes pod, and restarts the command when it
 # fails, up to `restarts` times. Needs common.sh before it, and:
 # - the variables job (empty: no messages), rank, first (the index of rank 0 in the plan), attempt (of the first pod),
-#   restarts, killed_only (not empty: only a command that a signal has killed is restarted), awaited (a host name that
-#   must resolve first; empty: none), patience (the seconds to wait for that), tracker (words of a command to run
+#   restarts, killed_only (not empty: only a command that a signal has killed is restarted), awaited (a host name,
+#   for which the start waits until it resolves; empty: none), patience (the maximum seconds to wait for that), tracker (words of a command to run
 #   alongside rank 0; empty: none);
 # - the functions environment, which exports variables for the command only; place, which exports those that differ
 #   between processes; and place_files.

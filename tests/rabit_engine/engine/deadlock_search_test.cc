@@ -277,7 +277,7 @@ class World {
     return interests;
   }
 
-  /// Does the same as CallWatch::OnWait.
+  /// Publishes the rank's wait and searches for a deadlock, like CallWatch::SayWait and LookForDeadlock.
   void Look(int rank) {
     Rank& self = ranks_[rank];
     self.next_look = now + 0.05 * Pick(1, 4);

@@ -211,8 +211,8 @@ class Session:
                 self._broken_links += 1
                 if self._has_finished or self._broken_links > _MOST_BROKEN_LINKS:
                     raise
-                # All workers, including the lost one, may have reached this point. This waits for another worker to report that the job is
-                # done.
+                # The lost worker may have reached this point, too. In that case, another worker reports that the job is done, and
+                # _next_generation raises JobIsOver. First, this waits up to _PATIENCE_S for the report of the loss.
                 self._membership.is_known_to_end(_PATIENCE_S)
                 with contextlib.suppress(Exception):
                     self._library.leave(True)

@@ -375,7 +375,7 @@ def _rows(library: ctypes.CDLL, handle: ctypes.c_void_p, named: _Named) -> Rows:
     groups = owner.array(arrays.group_sizes, arrays.groups, ctypes.c_uint32, "uint32") if arrays.group_sizes else None
     return Rows(
         owner.array(arrays.offsets, arrays.rows + 1, ctypes.c_uint64, "int64"),
-        # SciPy accepts this type without a copy. int64 is used only if the range of int32 is too small.
+        # SciPy accepts int32 without a copy. int64 is used only if the range of int32 is too small.
         owner.array(arrays.indices, arrays.entries, ctypes.c_uint32, "int32") if arrays.columns <= 2**31
         else owner.array(arrays.indices, arrays.entries, ctypes.c_uint32, "uint32").astype("int64"),
         owner.array(arrays.values, arrays.entries, ctypes.c_float, "float32"), int(arrays.columns), labels,

@@ -213,7 +213,7 @@ wire::JobToken ReadToken(const std::string& path) {
   }
 }
 
-/// The token from --token-file or the environment; std::nullopt if there is none.
+/// The token from --token-file or the environment; std::nullopt if none exists.
 std::optional<wire::JobToken> ToldToken(const Options& options) {
   if (!options.token_file.empty()) return ReadToken(options.token_file);
   return TokenFromEnvironment();

@@ -46,7 +46,7 @@ struct LinkState {
 std::optional<WaitEdge> EdgeOf(int rank, const Interest& interest, const LinkState& link);
 /// Whether the wait described by the probe still holds: this rank, which received the probe and is itself
 /// waiting, does nothing meanwhile that would end probe.waiter's wait for it. `own`: this rank's wait for
-/// probe.waiter; nullptr if there is none.
+/// probe.waiter; nullptr if none exists.
 bool Holds(const WaitProbe& probe, const Interest* own, const LinkState& link);
 
 class DeadlockSearch {
@@ -62,7 +62,7 @@ class DeadlockSearch {
   struct View {
     /// Whether this rank shares memory with a rank and can read its record.
     std::function<bool(int rank)> shares_memory;
-    /// Returns the record of this rank, or of one for which shares_memory is true; nullopt if there is none
+    /// Returns the record of this rank, or of one for which shares_memory is true; nullopt if none exists
     /// or it is older than kFresh. Must read the clock after the record.
     std::function<std::optional<WaitRecord>(int rank)> wait_of;
     /// Seconds, on the clock of the records.

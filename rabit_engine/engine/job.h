@@ -34,7 +34,7 @@ class Job {
   bool crowded = false;   ///< whether some machine has more than two ranks per core
   bool may_spin = false;  ///< whether each rank on this host has its own core
 
-  /// The world's segment on this host; nullptr if there is none or this process has left the job.
+  /// The world's segment on this host; nullptr if none exists or this process has left the job.
   /// Thread-safe, as is SetSegment.
   std::shared_ptr<HostSegment> Segment() const;
   void SetSegment(std::shared_ptr<HostSegment> segment);

@@ -113,7 +113,7 @@ class NativeCommunicator final : public Communicator {
   void RunBegun(const collective::Algorithm& algorithm, const Operation& operation);
   void RunInPlace(const collective::Algorithm& algorithm, const Operation& operation);
   /// Begins a call with this tag, whose sequence number is set here. `algorithm`: the name of the algorithm
-  /// that will run; empty if there is none.
+  /// that will run; empty if none exists.
   void Begin(CallTag& tag, std::string_view algorithm = {});
   /// Chooses the algorithm for an operation, begins the call, and returns the algorithm. `called`: the kind
   /// of call that the tag shows to other ranks.

@@ -223,7 +223,7 @@ class HostSegment {
   /// Publishes to the other ranks on the host that this rank is waiting, and for which ranks.
   void SayWait(const WaitRecord& wait);
   /// Returns the wait that member `local` published last, which may be out of date (see WaitRecord::renewed);
-  /// nullopt if there is none or it is just being written.
+  /// nullopt if none exists or it is just being written.
   std::optional<WaitRecord> WaitOf(int local) const;
 
   /// Makes all waiting in this segment end with LostPeer naming `lost_rank`, which is this rank if it gives

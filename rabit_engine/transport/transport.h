@@ -47,7 +47,7 @@ struct Interest {
   bool to_receive = false;
 };
 
-/// Returns the first awaited peer, or `rank` if there is none.
+/// Returns the first awaited peer, or `rank` if none exists.
 inline int FirstOf(std::span<const Interest> awaited, int rank) {
   return awaited.empty() ? rank : awaited.front().peer;
 }

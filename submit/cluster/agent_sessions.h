@@ -111,7 +111,7 @@ class AgentSessions {
   bool WantsBytes(ConnectionId connection) const;
 
   /// Makes the agent start its process; does nothing if the agent is not connected. `port`: the port of the
-  /// tracker or the scheduler, or 0 if there is none; `master`: the address of worker 0's host, or empty if
+  /// tracker or the scheduler, or 0 if none exists; `master`: the address of worker 0's host, or empty if
   /// unknown.
   void Launch(std::size_t index, int attempt, std::uint16_t port, const std::string& master);
   /// Makes the agent report the stacks of its process, if the process is running. Returns false if the agent

@@ -61,7 +61,7 @@ struct KillLauncher {
 struct RemoveFiles {
   GangId gang;
 };
-/// Set the job that the queue keeps for the gang; nullopt if there is none. This also sets the command that
+/// Set the job that the queue keeps for the gang; nullopt if none exists. This also sets the command that
 /// cleans up if dmlc-submit dies.
 struct SetKept {
   GangId gang;

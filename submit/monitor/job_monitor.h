@@ -91,7 +91,7 @@ class JobMonitor {
   double SecondsAt(TimePoint time) const;
   /// The index of the first worker, which may have any rank.
   std::size_t first_worker() const { return first_worker_; }
-  /// The index of the worker with this rank; nullopt if there is none.
+  /// The index of the worker with this rank; nullopt if none exists.
   std::optional<std::size_t> WorkerOfRank(int rank) const;
   /// "worker 1 (rank 2, host vm, pid 4242)"
   std::string Describe(std::size_t index) const;

@@ -20,7 +20,7 @@ std::string RecordedJobsJson(const std::string& folder, std::size_t most);
 /// a job's ID.
 std::optional<std::string> RecordedEvaluations(const std::string& folder, std::string_view id);
 
-/// The page that was kept of an ended job (kept_page.h); nullopt if there is none or it cannot be read.
+/// The page that was kept of an ended job (kept_page.h); nullopt if none exists or it cannot be read.
 std::optional<std::string> RecordedPage(const std::string& folder, std::string_view id);
 
 }  // namespace warren::submit

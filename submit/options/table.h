@@ -19,7 +19,7 @@ class OptionTable {
 
   const std::vector<ClusterFacts>& clusters() const { return clusters_; }
   const std::vector<Option>& rows() const { return rows_; }
-  /// The option with this name or alternative name, including its dashes; null if there is none.
+  /// The option with this name or alternative name, including its dashes; null if none exists.
   const Option* Find(std::string_view name) const;
 
  private:

@@ -21,7 +21,7 @@ struct YamlPlace {
   int column = 0;
   bool is_empty = false;  ///< nothing can be read there, e.g. because of a stray comma
 };
-/// The place where the second document of a text begins; std::nullopt if there is none. Throws
+/// The place where the second document of a text begins; std::nullopt if none exists. Throws
 /// YAML::Exception if the first document is not valid YAML. (YAML::LoadAll does not terminate for text with a
 /// stray comma, which it reads as an endless sequence of empty documents.)
 std::optional<YamlPlace> SecondDocument(const std::string& text);

@@ -127,7 +127,7 @@ void ErrorFolding::ShowAllHeld() {
   for (std::size_t index = 0; index < processes_.size(); ++index) ShowHeld(index);
 }
 
-/// The process whose held error is the earliest; nullopt if there is none. Errors after the stop do not
+/// The process whose held error is the earliest; nullopt if none exists. Errors after the stop do not
 /// count, since the stop caused them.
 std::optional<std::size_t> ErrorFolding::FirstBeforeStop() const {
   std::optional<std::size_t> first;

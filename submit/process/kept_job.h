@@ -9,7 +9,7 @@ namespace warren::submit {
 
 struct KeptJob {
   std::string name;                 ///< "job 12 of Slurm"
-  std::vector<std::string> ask;     ///< the command that shows its state; empty if there is none
+  std::vector<std::string> ask;     ///< the command that shows its state; empty if none exists
   std::vector<std::string> cancel;  ///< the command that ends it
 };
 

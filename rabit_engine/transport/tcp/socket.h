@@ -23,7 +23,7 @@ class Address {
   Address(const sockaddr* address, socklen_t length);
   /// Parses "10.0.0.1:9091" or "[fe80::1]:9091"; nullopt if the text is neither.
   static std::optional<Address> Parse(std::string_view text);
-  /// Returns the address of the local or remote end of a socket; the family is AF_UNSPEC if there is none.
+  /// Returns the address of the local or remote end of a socket; the family is AF_UNSPEC if none exists.
   static Address Local(int fd);
   static Address Remote(int fd);
 

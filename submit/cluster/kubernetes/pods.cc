@@ -60,7 +60,7 @@ void ReadWaiting(PodReport& pod, const std::string& reason, const std::string& m
   pod.never_begins = std::find(kHopeless.begin(), kHopeless.end(), reason) != kHopeless.end();
 }
 
-/// The number in a pod's annotation; 0 if there is none.
+/// The number in a pod's annotation; 0 if none exists.
 int NumberAt(const Json& annotations, const char* key) {
   const std::string text = TextAt(annotations, key);
   int number = 0;

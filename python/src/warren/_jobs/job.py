@@ -285,7 +285,7 @@ class Job:
             self._process.send_signal(number)
 
     def _record(self) -> Dict[str, Any]:
-        """Returns dmlc-submit's record of the job; {} if there is none."""
+        """Returns dmlc-submit's record of the job; {} if none exists."""
         for path in (self._folder / "jobs").glob(f"*-{self.pid}.json"):
             try:
                 record = json.loads(path.read_text(encoding="utf-8"))

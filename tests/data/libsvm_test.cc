@@ -956,6 +956,10 @@ TEST(LibSvmKernels, ReadOrdinaryRowsToTheEnd) {
         text += " 13:123456789012345678901234567890 14:16777217 15:3.14159265358979312 16:0 #" +
                 std::string(100 + shift, 'x') + "\r\n\n";
         if (i == 0) text += std::string(shift, ' ') + "0\r5\n";
+        text += std::string(starts[i]) + std::string(shift, ' ');
+        for (int index = 1; index < 100'000'000; index = 3 * index + 1)
+          text += fmt::format(" {}:{}", index, index % 10);
+        text += "\n";
       }
       const bool weights = i == 1;
       const bool qids = i >= 2;

@@ -40,7 +40,8 @@ bool SameResult(const std::string& text) {
   return Same(fast.block.offsets, plain.block.offsets) && Same(fast.block.indices, plain.block.indices) &&
          Same(fast.block.values, plain.block.values) && Same(fast.block.labels, plain.block.labels) &&
          Same(fast.block.weights, plain.block.weights) && Same(fast.block.qids, plain.block.qids) &&
-         fast.block.columns == plain.block.columns && fast.faults == plain.faults;
+         fast.block.columns == plain.block.columns && fast.block.least_index == plain.block.least_index &&
+         fast.faults == plain.faults;
 }
 
 /// Calls the kernel directly: through the parser, a kernel that reads nothing would go unnoticed.

@@ -27,7 +27,7 @@ struct LibSvmRows {
   std::uint64_t* qids;  ///< null if rows have none
   std::uint64_t columns;
   Index least;
-  bool ascending;  ///< set to false if the indices of a row are not in ascending order
+  bool ascending;  ///< set to false if the indices of a row that was read are not strictly ascending
 };
 
 /// Reads rows while they are ordinary: one label, a weight only if `weights` is not null, a qid if and only

@@ -42,8 +42,8 @@ constexpr unsigned kHalf = 8;
 constexpr double kPowersOfTen[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8, 1e9,
                                    1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18};
 /// The maximum number of digits of a value that LongFeature reads. So many digits fit in 63 bits. Converting
-/// them to double and dividing by a power of ten (all of these powers are exact in double) each round once,
-/// so the result is wrong by little more than 2 units in the last place at most.
+/// them to double (an error of up to 1 unit in the last place of the result) and dividing by a power of ten,
+/// which is exact in double (another half unit), gives a result that is wrong by less than 1.5 units.
 constexpr unsigned kMostDigits = 18;
 /// kScales[n]: the divisor of a number whose dot and fraction together have n bytes.
 constexpr double kScales[] = {1e0, 1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8};
@@ -212,12 +212,13 @@ class RowReader {
   }
 
   bool Query(const char*& at) {
-    constexpr int kMostDigits = 18;
+    constexpr int kMostQueryDigits = 18;
     if (at[0] != 'q' || at[1] != 'i' || at[2] != 'd' || at[3] != ':') return false;
     const char* const begin = at + 4;
     const char* end = begin;
-    while (end - begin <= kMostDigits && IsDigit(*end)) ++end;
-    if (end == begin || end - begin > kMostDigits || static_cast<unsigned char>(*end) > ' ') return false;
+    while (end - begin <= kMostQueryDigits && IsDigit(*end)) ++end;
+    if (end == begin || end - begin > kMostQueryDigits || static_cast<unsigned char>(*end) > ' ')
+      return false;
     out_.qids[out_.rows] = WholeNumber(begin, end);
     at = end;
     while (IsBlank(*at)) ++at;
@@ -299,7 +300,6 @@ class RowReader {
             base_ = base;
             begin_ = begin;
             window_ = window;
-            if (begin == kWindow) Look(base + begin);
             return Keep(entries);
           }
           if (separator != '\t') return false;
@@ -324,9 +324,10 @@ class RowReader {
     ++entries;
   }
 
-  /// Returns the colons of the words from the window's current word to the first line end or tab, if all of
-  /// these words are an index, a colon and a single digit, with one space between them, as in "3:1 17:1".
-  /// Returns 0 if any word differs. A word that continues past the window is left out.
+  /// Returns the colons of the words from the window's current word to the first blank that is not a space,
+  /// if each of these words is an index, a colon and a single digit, and each is followed by one blank, as in
+  /// "3:1 17:1 ". Returns 0 if any word differs. The colon of a word that ends with the window, or continues
+  /// after it, is left out, but what the window has of it must not differ.
   static std::uint64_t SingleDigitValues(const Window& window, std::uint64_t before) {
     const std::uint64_t stops = window.blank & ~window.space & ~before;
     const std::uint64_t ahead = (stops ^ (stops - 1)) & ~before;
@@ -362,7 +363,9 @@ class RowReader {
     const Index* const indices = out_.indices + out_.entries;
     const std::size_t count = entries - out_.entries;
     if (count != 0) {
-      Index descents = 0;  // of this type so that GCC vectorizes the loop
+      // A count of this type, so that GCC vectorizes the loop. It cannot wrap around: no row has 2^32 entries
+      // (kMostRowBytes).
+      Index descents = 0;
       for (std::size_t i = 1; i < count; ++i) descents += indices[i - 1] < indices[i] ? 0 : 1;
       Index least = indices[0];
       Index greatest = indices[count - 1];
@@ -393,9 +396,9 @@ class RowReader {
   }
 
   /// Reads a feature of digits, at most one minus and at most one dot in the right places, but with more
-  /// digits than usual, as in printed doubles. `index_digits` is the position of the colon; `value` follows
-  /// it and the minus; `dot` equals `end` if there is no dot. Returns false if the feature, and thus the row,
-  /// is not ordinary.
+  /// digits than usual, as in printed doubles, or with too few, which are left to OddFeature. `index_digits`
+  /// is the position of the colon; `value` follows it and the minus; `dot` equals `end` if there is no dot.
+  /// Returns false if the feature, and thus the row, is not ordinary.
   __attribute__((noinline)) static bool LongFeature(const char* word, unsigned index_digits, unsigned value,
                                                     unsigned dot, unsigned end, Entry& entry) {
     const bool has_dot = dot != end;

@@ -104,6 +104,7 @@ static void RefuseCustom(WarrenComm world, int rank) {
   op.element_bytes = sizeof(int);
   op.release = Release;
   released = 0;
+  Fill(own, rank);
   CHECK(WarrenAllreduceCustom(NULL, own, result, 1, &op) == -1 && released == 1);
   CHECK(WarrenReduceCustomAsync(world, own, result, 1, &op, 99, NULL, &handle) == -1 && released == 2);
   CHECK(WarrenAllreduceCustomAsync(world, own, result, 1, &op, NULL, NULL) == -1 && released == 3);

@@ -63,6 +63,13 @@ class Registry {
     const std::lock_guard lock(mutex_);
     return formats_;
   }
+  /// Throws DataError if there is no such format.
+  const TextFormat& at(Format format) const {
+    const auto place = static_cast<std::size_t>(format);
+    const std::lock_guard lock(mutex_);
+    if (place < formats_.size()) return *formats_[place];
+    throw DataError(fmt::format("text format number {}: {} are registered", place, formats_.size()));
+  }
 
  private:
   mutable std::mutex mutex_;
@@ -85,10 +92,7 @@ std::vector<const TextFormat*> TextFormats() {
 }
 
 const TextFormat& TextFormatOf(Format format) {
-  const std::vector<const TextFormat*> formats = TextFormats();
-  const auto place = static_cast<std::size_t>(format);
-  if (place < formats.size()) return *formats[place];
-  throw DataError(fmt::format("text format number {}: {} are registered", place, formats.size()));
+  return TheRegistry().at(format);
 }
 
 std::string_view Name(Format format) {

@@ -11,6 +11,9 @@
 namespace warren::submit {
 namespace {
 
+/// Words of the engine's error in ranks that wait for a rank that has failed: the reason is in that rank's
+/// error.
+constexpr std::string_view kPointsToAnother = "gave up after an error";
 /// The maximum number of processes named in one line.
 constexpr std::size_t kMaxNamed = 16;
 
@@ -141,6 +144,27 @@ std::optional<std::size_t> ErrorFolding::FirstBeforeStop() const {
   return first;
 }
 
+/// Shows the earliest error that gives a reason, if the error of process `first` only says that another rank
+/// has given up. Which of the two processes ends first, and whose error arrives first, is a matter of chance.
+void ErrorFolding::ShowReasonFor(std::size_t first) {
+  const auto points_to_another = [](const Process& process) {
+    for (const Block& block : process.blocks) {
+      for (const std::string& piece : block.pieces) {
+        if (piece.find(kPointsToAnother) != std::string::npos) return true;
+      }
+    }
+    return false;
+  };
+  if (!points_to_another(processes_[first])) return;
+  std::optional<std::size_t> reason;
+  for (const std::size_t index : holding_) {
+    const Process& process = processes_[index];
+    if (process.blocks.empty() || points_to_another(process)) continue;
+    if (!reason || process.blocks.front().begin < processes_[*reason].blocks.front().begin) reason = index;
+  }
+  if (reason) ShowHeld(*reason);
+}
+
 FoldedErrors ErrorFolding::Fold(std::optional<std::size_t> culprit) {
   const auto words_of = [](const Process& process) {
     std::string words;
@@ -151,6 +175,7 @@ FoldedErrors ErrorFolding::Fold(std::optional<std::size_t> culprit) {
   };
   FoldedErrors folded;
   folded.first = culprit ? culprit : FirstBeforeStop();
+  if (folded.first) ShowReasonFor(*folded.first);
   folded.has_words = folded.first && !processes_[*folded.first].blocks.empty();
   const std::string first_words = folded.has_words ? words_of(processes_[*folded.first]) : "";
   for (std::size_t index = 0; index < processes_.size(); ++index) {

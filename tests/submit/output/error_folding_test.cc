@@ -151,6 +151,27 @@ TEST(ErrorFolding, WhoeverIsFoundToBeTheFirstInTheEndIsShown) {
   }
 }
 
+TEST(ErrorFolding, TheErrorWithTheReasonIsShownIfTheFirstOneOnlyPointsToIt) {
+  Folding job;
+  const std::string waits = "rank 1: the collective cannot end because rank 2 gave up after an error.\n";
+  const std::string waits_too = "rank 3: the collective cannot end because rank 2 gave up after an error.\n";
+  job.Say(1, {kTraceback[0], waits});
+  job.Say(3, {kTraceback[0], waits_too});
+  job.Wait(1ms);
+  job.Say(2, kTraceback);
+  job.folding.StopBegins(job.now);
+  job.Wait(1ms);
+  job.Say(0, {kTraceback[0], "KeyboardInterrupt\n"});
+  const FoldedErrors folded = job.folding.Fold(1);
+  EXPECT_EQ(folded.first, 1U);
+  EXPECT_EQ(job.shown[2], Joined(kTraceback));
+  EXPECT_EQ(
+      Describe(folded, 4, "workers", Label),
+      "[3] failed with the same error as the first, [0] failed as a consequence (--show-all-errors shows their output)");
+  EXPECT_TRUE(job.folding.ShowHeld(1));
+  EXPECT_EQ(job.shown[1], kTraceback[0] + waits);
+}
+
 TEST(ErrorFolding, AFirstWithoutWordsIsKnownAllTheSame) {
   Folding job;
   job.Say(0, kEcho);

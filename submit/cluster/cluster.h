@@ -50,8 +50,8 @@ struct ClusterEvents {
   std::function<void(const std::vector<KeptJob>& jobs)> keeps;
   /// Cluster::busy() has become false.
   std::function<void()> idle;
-  /// Reports the hosts of an elastic job, in the order in which they are filled: before `ready` (Prepare), and
-  /// whenever they have changed. Called only by clusters whose entry has `hosts_from`.
+  /// Reports the hosts of an elastic job, in the order in which they are filled: before `ready` (Prepare),
+  /// and whenever they have changed. Called only by clusters whose entry has `hosts_from`.
   std::function<void(const std::vector<HostRoom>& hosts)> hosts_changed;
   /// The tracker that the cluster runs has ended although the job has not.
   std::function<void(const std::string& story)> tracker_failed;

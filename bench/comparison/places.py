@@ -2,7 +2,11 @@
 namespace, as if on separate hosts."""
 
 import os
-import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tests"))
+
+from network_namespaces import NetworkNamespaces  # noqa: E402
 
 LOOPBACK = "127.0.0.1"
 
@@ -46,59 +50,25 @@ class Namespaces(Host):
     key = "namespaces"
     title = "TCP between network namespaces"
     tcp_only = True
-    interface = "eth0"
-    tracker_address = "10.77.0.254"
+    interface = NetworkNamespaces.INTERFACE
 
     def __init__(self):
-        self.prefix = f"warren-bench-{os.getpid()}-"
-        self.made = []
-        self.addresses = []
+        # Each namespace has its own host name, since launchers distinguish hosts by name.
+        self.network = NetworkNamespaces("warren-bench", host_name="bench-{}")
+        self.addresses = self.network.addresses
+        self.tracker_address = self.network.middle_address
 
     def enter(self, rank, command):
-        return self._inside(str(rank), command)
+        return self.network.inside(rank, command)
 
     def enter_middle(self, command):
-        return self._inside("middle", command)
+        return self.network.inside("middle", command)
 
     def prepare(self, num_ranks):
-        if not self.made:
-            self._add("middle")
-            self._ip("middle", "link add bridge0 type bridge")
-            self._ip("middle", f"addr add {self.tracker_address}/24 dev bridge0")
-            self._ip("middle", "link set bridge0 up")
-        for rank in range(len(self.addresses), num_ranks):
-            self._add(str(rank))
-            host, middle = self.prefix + str(rank), self.prefix + "middle"
-            _run(f"ip -n {host} link add eth0 type veth peer name port{rank} netns {middle}")
-            self._ip("middle", f"link set port{rank} master bridge0 up")
-            self._ip(str(rank), f"addr add 10.77.0.{rank + 1}/24 dev eth0")
-            self._ip(str(rank), "link set eth0 up")
-            self.addresses.append(f"10.77.0.{rank + 1}")
+        self.network.add_hosts(num_ranks)
 
     def close(self):
-        for name in self.made:
-            subprocess.run(["ip", "netns", "del", name], check=False)
-        self.made = []
-        self.addresses = []
-
-    def _add(self, name):
-        _run(f"ip netns add {self.prefix}{name}")
-        self.made.append(self.prefix + name)
-        self._ip(name, "link set lo up")
-
-    def _ip(self, name, words):
-        _run(f"ip -n {self.prefix}{name} {words}")
-
-    def _inside(self, name, command):
-        # Each namespace has its own host name, since launchers distinguish hosts by name.
-        rename = f'hostname bench-{name}; exec "$@"'
-        return ["ip", "netns", "exec", self.prefix + name, "unshare", "--uts", "sh", "-c", rename, "sh"] + command
-
-
-def _run(command):
-    done = subprocess.run(command.split(), stderr=subprocess.PIPE, text=True, check=False)
-    if done.returncode != 0:
-        raise OSError(f"{command}: {done.stderr.strip()}")
+        self.network.close()
 
 
 PLACES = {place.key: place for place in (Host, Loopback, Namespaces)}

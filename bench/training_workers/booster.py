@@ -25,9 +25,12 @@ warnings.simplefilter("ignore")
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
+#: Rows are generated in blocks of this size, each from its own seed.
+BLOCK_ROWS = 1000
+
+
 def rows_of(rank, workers, rows, columns):
-    """The rows of one worker. Generated rows of all workers together are the same for any number of workers only if each worker has a
-    multiple of 1,000 rows."""
+    """The rows of one worker. The rows of all workers together are the same for any number of workers."""
     from numpy.random import SeedSequence, default_rng
 
     if "BENCH_DATA" in os.environ:
@@ -39,13 +42,12 @@ def rows_of(rank, workers, rows, columns):
     if "BENCH_ROWS" in os.environ:
         table = np.fromfile(os.environ["BENCH_ROWS"], np.float32).reshape(-1, columns + 1)
         return np.ascontiguousarray(table[:, 1:]), np.ascontiguousarray(table[:, 0])
-    each = rows // workers
-    x = np.empty((each, columns), np.float32)
-    block = 1000
-    for begin in range(0, each, block):
-        rng = default_rng(SeedSequence([rank * each + begin]))
-        part = x[begin : begin + block]
-        part[:] = rng.standard_normal(part.shape, np.float32)
+    begin, end = rank * rows // workers, (rank + 1) * rows // workers
+    x = np.empty((end - begin, columns), np.float32)
+    for first in range(begin // BLOCK_ROWS * BLOCK_ROWS, end, BLOCK_ROWS):
+        block = default_rng(SeedSequence([first])).standard_normal((BLOCK_ROWS, columns), np.float32)
+        mine = slice(max(first, begin), min(first + BLOCK_ROWS, end))
+        x[mine.start - begin:mine.stop - begin] = block[mine.start - first:mine.stop - first]
     y = (x[:, 0] + x[:, 1] * x[:, 2] + 0.5 * x[:, 3] > 0).astype(np.float32)
     return x, y
 

@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstddef>
 #include <numeric>
 #include <vector>
 
@@ -20,11 +22,16 @@ inline int NumCores() {
 
 /// The numbers of the cores that the calling thread may use, in ascending order; empty if they are unknown.
 inline std::vector<int> OwnCores() {
+  std::vector<cpu_set_t> mask(1);
+  // The kernel refuses masks that are too small for the largest number of cores that it supports.
+  while (sched_getaffinity(0, mask.size() * sizeof(cpu_set_t), mask.data()) != 0) {
+    if (errno != EINVAL || mask.size() > 64) return {};
+    mask.resize(2 * mask.size());
+  }
   std::vector<int> cores;
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof(set), &set) != 0) return cores;
-  for (int core = 0; core < CPU_SETSIZE; ++core) {
-    if (CPU_ISSET(core, &set)) cores.push_back(core);
+  const std::size_t bytes = mask.size() * sizeof(cpu_set_t);
+  for (std::size_t core = 0; core < 8 * bytes; ++core) {
+    if (CPU_ISSET_S(core, bytes, mask.data())) cores.push_back(static_cast<int>(core));
   }
   return cores;
 }

@@ -27,8 +27,8 @@ inline std::optional<int> CoresOfQuota(const std::string& cpu_max) {
 /// The smallest number of cores that the quotas of this process's control group and of the groups above it
 /// allow; nullopt if there is no limit. `root`: "/", or a folder with another system's files.
 inline std::optional<int> CoresOfQuotas(const std::filesystem::path& root = "/") {
-  // The line of the group in version 2, such as "0::/user.slice/session-1.scope"; usually "0::/" in a
-  // container.
+  // The beginning of the line for cgroup v2. The line is, for example, "0::/user.slice/session-1.scope", and
+  // usually "0::/" in a container.
   constexpr std::string_view kOwnGroup = "0::/";
   std::filesystem::path group;
   std::ifstream groups(root / "proc/self/cgroup");

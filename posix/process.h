@@ -36,8 +36,8 @@ inline std::string SignalAbbreviation(int signal) {
 #if defined(__linux__) && !defined(WARREN_PORTABLE)
 
 /// Has the kernel send `signal` to this process when the thread that forked it ends, at the latest when its
-/// parent exits; 0 turns this off. Does nothing on systems other than Linux, where the process must notice
-/// the parent's exit in another way.
+/// parent exits; 0 turns this off. Does nothing on other systems, where the process must notice the parent's
+/// exit in another way.
 inline void SignalAtParentsEnd(int signal) {
   prctl(PR_SET_PDEATHSIG, signal);
 }
@@ -84,8 +84,8 @@ inline bool CloseRange(unsigned /*first*/, unsigned /*last*/) {
 
 #endif
 
-/// Closes all descriptors from `first` on. Without CloseRange, closes them one by one, up to the process's
-/// limit.
+/// Closes all descriptors from `first` on. If CloseRange fails, closes them one by one, up to the process's
+/// limit on descriptors.
 inline void CloseFrom(int first) {
   if (CloseRange(static_cast<unsigned>(first), ~0U)) return;
   const long limit = sysconf(_SC_OPEN_MAX);

@@ -44,7 +44,8 @@ inline int DescriptorShortage() {
   return 0;
 }
 
-/// Returns text such as "64 of the 64 files that this process may open (ulimit -n) are open".
+/// Returns text such as "64 of the 64 files that this process may open (ulimit -n) are open", or "at least
+/// 60000 of the 1048576 files ..." if not all descriptors were counted.
 inline std::string DescribeOpenFiles() {
   // Counting this many descriptors takes a few ms. Listing /proc/self/fd instead would need a free
   // descriptor.
@@ -54,8 +55,8 @@ inline std::string DescribeOpenFiles() {
   const rlim_t most = std::min(limit.rlim_cur, kMostCounted);
   rlim_t open_files = 0;
   for (rlim_t fd = 0; fd < most; ++fd) open_files += fcntl(static_cast<int>(fd), F_GETFD) >= 0 ? 1 : 0;
-  return std::to_string(open_files) + " of the " + std::to_string(limit.rlim_cur) +
-         " files that this process may open (ulimit -n) are open";
+  return (most < limit.rlim_cur ? "at least " : "") + std::to_string(open_files) + " of the " +
+         std::to_string(limit.rlim_cur) + " files that this process may open (ulimit -n) are open";
 }
 
 /// Returns text that says what this host or process lacks and how to fix that; empty for errors that indicate

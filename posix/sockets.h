@@ -10,8 +10,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <limits>
 
 namespace warren::posix {
 
@@ -29,6 +31,9 @@ inline constexpr int kKeepIdle = TCP_KEEPIDLE;
 #else
 inline constexpr int kKeepIdle = TCP_KEEPALIVE;
 #endif
+
+/// The longest idle time and the longest interval of probes that Linux accepts, in seconds.
+inline constexpr int kMostKeepAliveSeconds = 32'767;
 
 /// Whether accept may succeed if called again at once after this error: the error concerns a single
 /// connection, which is lost, or a signal interrupted the call.
@@ -57,12 +62,12 @@ inline bool HasConnection(int listener) {
   return poll(&ready, 1, 0) > 0;
 }
 
-/// Has the kernel break the connection once sent bytes have been unacknowledged for this many seconds. 0
-/// means the kernel's default. Failures are ignored.
+/// Has the kernel break the connection once sent bytes have been unacknowledged for this many seconds; at
+/// most about 24 days. 0 means the kernel's default. Failures are ignored.
 inline void SetUserTimeout(int fd, int seconds) {
 #ifdef TCP_USER_TIMEOUT
   const int name = TCP_USER_TIMEOUT;
-  const int value = 1000 * seconds;
+  const int value = 1000 * std::min(seconds, std::numeric_limits<int>::max() / 1000);
 #else
   const int name = TCP_RXT_CONNDROPTIME;
   const int value = seconds;

@@ -64,9 +64,9 @@ def free_ports(count):
 class Tracker:
     """A running rabit-tracker, with the environment that it printed."""
 
-    def __init__(self, *options, max_files=None, enter=None):
+    def __init__(self, *options, max_files=None, enter=None, stderr=subprocess.PIPE):
         """`max_files`: the tracker's limit of open files. `enter`: a function that turns the command into one that runs it elsewhere,
-        e.g. in a network namespace."""
+        e.g. in a network namespace. `stderr`: where the log goes; by default, `finish` returns it."""
         limit = (lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (max_files, max_files))) if max_files else None
         # A pipe makes the tracker end when this process ends, for whatever reason.
         gone, self.alive = os.pipe()
@@ -75,7 +75,7 @@ class Tracker:
             enter(command) if enter else command,
             stdin=gone,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=stderr,
             text=True,
             preexec_fn=limit,
         )

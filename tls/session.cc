@@ -58,8 +58,8 @@ int WithRetryFlag(BIO* bio, int flag, const Call& call) {
   return static_cast<int>(count);
 }
 
-// Replaces OpenSSL's own function. That one would raise SIGPIPE if the peer has closed the connection, and so
-// end a program that uses this library.
+// Replaces OpenSSL's own function, which would raise SIGPIPE if the peer has closed the connection, and
+// thereby end a program that uses this library.
 int Write(BIO* bio, const char* data, int bytes) {
   const OpenSsl& ssl = LoadOpenSsl();
   // With kernel TLS, records other than data need a control message, which OpenSSL's own function creates.
@@ -84,7 +84,7 @@ int Read(BIO* bio, char* data, int bytes) {
 
 // Refuses all operations on the reading side except a flush and the query for the end of the stream. In
 // particular it refuses kernel TLS for receiving: before Linux 6.14 the kernel cannot handle a key change by
-// the peer, and would end the connection. For sending, one key suffices, because the kernel never changes it.
+// the peer, and would end the connection. Kernel TLS for sending is allowed: its key is never changed.
 long ControlReading(BIO* bio, int command, long, void*) {
   if (command == BIO_CTRL_FLUSH) return 1;
   return command == BIO_CTRL_EOF && static_cast<const Socket*>(LoadOpenSsl().BIO_get_ex_data(bio, 0))->ended;

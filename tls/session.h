@@ -1,8 +1,8 @@
 // TLS 1.3 on a connected, non-blocking socket. Both ends prove that they know a common secret, an external
 // pre-shared key (RFC 8446, section 4.2.11), and also agree on fresh keys (psk_dhe_ke), so that a secret that
 // leaks later does not reveal earlier traffic. There are no certificates, tickets or early data, and only one
-// cipher suite, TLS_AES_128_GCM_SHA256. Only clients of web servers, which have no secret in common with the
-// server, use certificates instead (Context::ForWebClients).
+// cipher suite, TLS_AES_128_GCM_SHA256. Clients of web servers are an exception: they have no secret in
+// common with the server, check its certificate instead, and may use TLS 1.2 (Context::ForWebClients).
 //
 // If the kernel supports TLS, it encrypts sent data, so data is written to the socket as without TLS.
 // Received data is always decrypted here.
@@ -28,7 +28,7 @@ enum class Role { kClient, kServer };
 /// encrypts (docs/how-to/security.md).
 inline constexpr std::uint64_t kRecordsPerKey = std::uint64_t{1} << 22;
 
-/// The first byte of every handshake record, and so of everything that a client sends. A server that also
+/// The first byte of a handshake record, and therefore the first byte that a client sends. A server that also
 /// accepts connections without TLS can recognize TLS by it.
 inline constexpr char kFirstByte = 0x16;
 

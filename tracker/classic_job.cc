@@ -84,8 +84,9 @@ void ClassicJob::Drop(ConnectionId connection, const std::string& reason) {
   if (peer.rank >= 0 && members_[peer.rank].exchange == connection) {
     members_[peer.rank].exchange = 0;
     broker_->Leave(peer.rank);
-    if (!members_[peer.rank].has_linked) Unassign(peer.rank);
+    if (!members_[peer.rank].has_linked && !members_[peer.rank].shut_down) Unassign(peer.rank);
   }
+  if (peer.rank >= 0 && members_[peer.rank].waits == connection) ReturnToJob(peer.rank);
   Forget(connection);
 }
 
@@ -129,6 +130,7 @@ void ClassicJob::HandleHello(ConnectionId connection, Peer& peer, const classic:
                              TimePoint now) {
   peer.hello = hello;
   peer.hello.task_id = OwnTask(options_, hello.task_id);
+  if (peer.hello.task_id.empty()) peer.hello.task_id = classic::kNoTaskId;
   peer.phase = Phase::kPrint;
   Name(connection, peer);
   switch (hello.command) {
@@ -256,7 +258,7 @@ void ClassicJob::HandleShutdown(ConnectionId connection, Peer& peer, TimePoint n
   connections_.Log(Severity::kDebug,
                    fmt::format("{} shut down as rank {}", connections_.Name(connection), rank));
   peer.rank = rank;
-  peer.phase = Phase::kLeaves;  // until it closes the connection or waits for the others
+  peer.phase = Phase::kLeaves;  // until the connection ends, even if the worker waits for the others on it
   connections_.SetIdentified(connection);
   if (num_shut_down_ == options_.num_workers) finish_by_ = now + kLastWords;
 }

@@ -58,7 +58,7 @@ class ClassicJob final : public DialectJob {
     Phase phase = Phase::kHello;
     wire::classic::WorkerStream stream;
     wire::classic::Hello hello;
-    int rank = -1;         ///< the rank that it was given or is shutting down; -1 before
+    int rank = -1;         ///< the rank that it was given or that it shuts down; -1 before
     bool retries = false;  ///< whether connections of its last plan failed
   };
   struct Member {

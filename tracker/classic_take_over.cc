@@ -19,7 +19,7 @@ void ClassicJob::TakeOver(const std::vector<Note>& notes, TimePoint now) {
     if (!member.assigned || broker_->listening(rank)) continue;
     broker_->Leave(rank);
     // A worker with a task id keeps its rank, because it may have links of which there is no note.
-    if (!member.has_linked && member.task_id == classic::kNoTaskId) Unassign(rank);
+    if (!member.has_linked && !member.shut_down && member.task_id == classic::kNoTaskId) Unassign(rank);
   }
   awaits_end_ = num_shut_down_ > 0;
   options_.takes_notes = takes_notes;

@@ -63,6 +63,8 @@ void CollectiveJob::Closed(ConnectionId connection, std::string_view why, TimePo
 
 void CollectiveJob::Drop(ConnectionId connection, const std::string& reason) {
   connections_.Log(Severity::kWarning, fmt::format("dropped {}: {}", connections_.Name(connection), reason));
+  const auto peer = peers_.find(connection);
+  if (peer != peers_.end() && peer->second.leaves_run > 0) return Left(connection);
   Forget(connection);
 }
 

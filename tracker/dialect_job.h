@@ -33,8 +33,9 @@ struct JobOptions {
   /// Whether the job adds notes to its actions, with which another tracker can take the job over.
   bool takes_notes = false;
   AdmissionOptions admission = {};
-  /// Set if workers may join and leave; num_workers is then the number of members of the current generation,
-  /// and `generation` its number, or 0 while no generation can be joined.
+  /// Set if workers may join and leave. num_workers is then the number of members of the current generation
+  /// (before the first one, the maximum number of workers), and `generation` is the generation's number, or 0
+  /// while no generation can be joined.
   std::optional<ElasticOptions> elastic = {};
   int generation = 0;
   /// Returns whether the peer of a connection is a process of the tracker's own user on this machine. Called

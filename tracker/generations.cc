@@ -21,6 +21,7 @@ Generations::Generations(ConnectionTable& connections, const ElasticOptions& opt
       options_(options),
       takes_notes_(takes_notes),
       incomplete_since_(now),
+      limited_from_(now),
       waiting_since_(now),
       taken_over_at_(now) {}
 
@@ -129,7 +130,8 @@ void Generations::Handle(ConnectionId connection, const wire::MemberMessage& mes
         cause_ = fmt::format("task {} left", wire::Printable(worker.task_id));
       }
       NoteIfAMemberLeaves(worker, now);
-      worker.state = State::kSilent;  // so that Remove does not treat it as lost
+      if (worker.state == State::kMember) WaitAnew(now);  // after the last member, workers are missing
+      worker.state = State::kSilent;                      // so that Remove does not treat it as lost
       connections_.Log(Severity::kInfo, fmt::format("{} leaves the job", connections_.Name(connection)));
       return Remove(connection, "left", now);
     case MemberWord::kDone:
@@ -429,7 +431,7 @@ void Generations::Tick(TimePoint now) {
   Evaluate(now);
   if (formed_ || done_ || NumMembers() > 0 || options_.timeout.count() == 0) return;
   if (Count(State::kWaits) >= options_.min_workers) return;  // they begin after Patience()
-  if (now - incomplete_since_ < options_.timeout) return;
+  if (now < TimeLimit()) return;
   finished_ = true;
   end_ = fmt::format("workers are missing after {:g} s: {}",
                      std::chrono::duration<double>(options_.timeout).count(), Describe());
@@ -446,7 +448,7 @@ std::optional<TimePoint> Generations::NextDeadline() const {
   }
   if (Count(State::kWaits) >= options_.min_workers) return waiting_since_ + Patience();
   if (options_.timeout.count() == 0) return std::nullopt;
-  return incomplete_since_ + options_.timeout;
+  return TimeLimit();
 }
 
 std::string Generations::Describe() const {

@@ -2,9 +2,10 @@
 // A state machine without I/O.
 //
 // A worker either waits for a generation or is a member of the current one. A generation ends when one of its
-// members is lost, or when all members have left it because another worker is waiting. The next generation
-// then consists of the waiting workers. It is formed as soon as all expected workers are waiting, or after
-// `replace_within` (at least kLeavePatience for the first generation) if at least `min_workers` are waiting.
+// members is lost, or when all members have left it, for example because another worker is waiting or one of
+// them was asked to end. The next generation then consists of the waiting workers. It is formed as soon as
+// all expected workers are waiting, or after `replace_within` (at least kLeavePatience for the first
+// generation) if at least `min_workers` are waiting.
 //
 //                 kCome                 formed
 //   (connects) ----------> kWaits ------------------> kMember
@@ -73,6 +74,8 @@ class Generations {
   /// generation does not wait for more. Until the first call, the first generation waits for max_workers, and
   /// each later generation for the size of the previous one.
   void Expect(int num_workers, TimePoint now);
+  /// Restarts the time limit for missing workers.
+  void WaitAnew(TimePoint now) { limited_from_ = now; }
   /// Called when a launcher reports that this task has failed.
   void TaskFailed(const std::string& task_id, const std::string& how, TimePoint now);
   /// Records that the current generation has lost a member, and tells the other members. Does nothing if
@@ -118,7 +121,8 @@ class Generations {
   struct Worker {
     State state = State::kSilent;
     std::string task_id;
-    int generation = 0;  ///< the generation that it was last a member of; 0 if none, or if it was given up
+    /// The generation that the worker was last a member of; 0 if none, or if the worker was given up.
+    int generation = 0;
     wire::Reader reader;
   };
 
@@ -143,6 +147,7 @@ class Generations {
   std::chrono::milliseconds Patience() const {
     return number_ == 0 ? LeavePatience() : options_.replace_within;
   }
+  TimePoint TimeLimit() const { return std::max(incomplete_since_, limited_from_) + options_.timeout; }
   int NumExpected() const { return expected_.value_or(number_ == 0 ? options_.max_workers : size_); }
   void NoteIfAMemberLeaves(const Worker& worker, TimePoint now);
   void BreakIfMembersStay(TimePoint now);
@@ -173,7 +178,8 @@ class Generations {
   /// When the current or last generation broke or, without a break, when the first of the waiting workers
   /// arrived; before that, when the job began or was taken over.
   TimePoint incomplete_since_;
-  TimePoint waiting_since_;                  ///< when the first of the waiting workers arrived
+  TimePoint limited_from_;   ///< the last call of WaitAnew, or when a worker last left the job
+  TimePoint waiting_since_;  ///< when the first of the waiting workers arrived
   std::map<std::string, std::string> away_;  ///< hosts of the members that have not returned, by task id
   TimePoint taken_over_at_;
 };

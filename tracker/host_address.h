@@ -36,10 +36,11 @@ std::set<std::string> AddressesOfThisMachine();
 /// Whether `address`, an IPv4 or IPv6 literal, is a loopback address, which only its own machine can reach.
 bool IsLoopback(const std::string& address);
 
-/// The address that the tracker must bind so that workers can reach it at `host`, and so that workers on this
-/// machine appear under an address that others can reach, too: the first address of `host` that this machine
-/// can bind. Returns an empty string, for all addresses, if there is none, or if a name other than
-/// "localhost" resolves to a loopback address. Throws std::runtime_error if `host` does not resolve.
+/// The address for the tracker to bind: the first address of `host` that this machine can bind. Workers can
+/// then reach the tracker at `host`, and workers on this machine connect from an address that other machines
+/// can reach, too. Returns an empty string, which means all addresses, if this machine can bind none of them,
+/// or if a name other than "localhost" resolves to a loopback address. Throws std::runtime_error if `host`
+/// does not resolve.
 std::string BindAddressFor(const std::string& host);
 
 }  // namespace warren::tracker

@@ -78,9 +78,10 @@ void Job::TakeOver(const std::vector<Note>& all_notes, TimePoint now) {
     admission_.Vouch({note.task_id, note.ticket}, note.host);
     return true;
   });
-  const bool collective = std::any_of(notes.begin(), notes.end(),
-                                      [](const Note& note) { return note.kind == Note::Kind::kMember; });
-  if (collective) {
+  const auto first_member = std::find_if(notes.begin(), notes.end(),
+                                         [](const Note& note) { return note.kind == Note::Kind::kMember; });
+  if (first_member != notes.end()) {
+    notes.erase(notes.begin(), first_member);  // of workers of the other dialect, which had gone
     collective_->TakeOver(notes, now);
   } else {
     classic_->TakeOver(notes, now);
@@ -486,8 +487,8 @@ void Job::Drop(ConnectionId connection, const std::string& reason) {
 
 /// Must be called after each event of generations_. If a generation has been formed, begins new jobs for its
 /// members, and tells them to join. If the generation breaks before all members have joined, or some but not
-/// all members have left it by then (e.g. because a member was asked to end), ends the jobs, so that the
-/// others do not wait for that member.
+/// all members leave it before that (e.g. because a member was asked to end), ends the jobs, so that the
+/// others do not wait for the missing members.
 void Job::FollowGenerations(TimePoint now) {
   const bool formed = generations_->TakeFormed();
   if (!formed && options_.generation > 0 && !Current().begun()) generations_->BreakIfOneHasLeft(now);
@@ -546,6 +547,7 @@ std::vector<Action> Job::TakeActions() {
 void Job::WaitAnew(TimePoint now) {
   classic_->WaitAnew(now);
   collective_->WaitAnew(now);
+  if (generations_) generations_->WaitAnew(now);
 }
 
 void Job::TaskFailed(const std::string& task_id, const std::string& how, TimePoint now) {

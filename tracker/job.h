@@ -159,7 +159,7 @@ class Job {
   JobOptions options_;
   Admission admission_;
   std::optional<Generations> generations_;  ///< has a value in an elastic job
-  TimePoint now_;                           ///< the time of the last event
+  TimePoint now_;                           ///< the time of the last message, lost connection or Tick
   std::optional<ClassicJob> classic_;       ///< classic_ and collective_ always have a value
   std::optional<CollectiveJob> collective_;
   std::unordered_map<ConnectionId, Inbound> inbound_;

@@ -57,7 +57,7 @@ struct Options {
   std::string state_path;  ///< empty: no other tracker can take over the job
   bool until_stdin_closes = false;
   bool tls = false;
-  std::string token_file;  ///< empty: the token comes from DMLC_JOB_TOKEN or is generated
+  std::string token_file;  ///< empty: DMLC_JOB_TOKEN, or the token in the state file, or a generated one
   std::optional<Admit> admit;
   std::vector<std::string> admitted_hosts;
   double timeout_seconds = std::chrono::duration<double>(kDefaultTimeout).count();
@@ -95,7 +95,7 @@ void Declare(CLI::App& app, Options& options) {
   app.add_option("--replace-within", options.replace_within_seconds,
                  "with MIN:MAX: seconds that the others wait for a worker in the place of a lost one")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0.0, 1e9));
   app.add_option("--linger", options.linger_seconds,
                  "with MIN:MAX: seconds to stay after the end of the job, to tell workers that come too late "
                  "that its work is done")
@@ -157,6 +157,23 @@ void Declare(CLI::App& app, Options& options) {
           CLI::ignore_case));
 }
 
+/// Throws CLI::ValidationError if options contradict each other, or if one would have no effect.
+void CheckTogether(const CLI::App& app, const Options& options) {
+  const auto refuse = [](const std::string& why) { throw CLI::ValidationError(why); };
+  if (!options.admitted_hosts.empty() && options.admit.value_or(Admit::kHosts) != Admit::kHosts) {
+    refuse("--admit-host needs --admit hosts: the other values of --admit do not depend on the host");
+  }
+  for (const char* name : {"--replace-within", "--linger"}) {
+    if (app.count(name) == 0 || options.min_workers) continue;
+    refuse(fmt::format(
+        "{} needs --num-workers MIN:MAX: it has no effect on a job with a fixed number of workers", name));
+  }
+  const std::uint16_t first = options.port.value_or(kFirstPort);
+  if (app.count("--port-end") > 0 && options.port_end < first) {
+    refuse(fmt::format("--port-end {} is below --port {}", options.port_end, first));
+  }
+}
+
 /// The manual page, built from the options of `app`.
 std::string ManPageOf(const CLI::App& app) {
   ManPage page;
@@ -213,7 +230,7 @@ wire::JobToken ReadToken(const std::string& path) {
   }
 }
 
-/// The token from --token-file or the environment; std::nullopt if none exists.
+/// The token from --token-file or the environment; std::nullopt if neither has one.
 std::optional<wire::JobToken> ToldToken(const Options& options) {
   if (!options.token_file.empty()) return ReadToken(options.token_file);
   return TokenFromEnvironment();
@@ -251,7 +268,7 @@ std::unique_ptr<StateFile> OpenState(const Options& options) {
 int Serve(const Options& options) {
   boost::asio::io_context io(1);
   int exit_code = 0;
-  bool lingers = false;  ///< whether the job has succeeded and this waits for late workers
+  bool lingers = false;  ///< whether the job has succeeded and the tracker waits for late workers
   boost::asio::steady_timer linger(io);
   const std::unique_ptr<StateFile> state = OpenState(options);
 
@@ -259,7 +276,9 @@ int Serve(const Options& options) {
   events.linked = [&] { spdlog::info("tracker: all workers are linked"); };
   events.work_done = [](bool is_done) { spdlog::info("{}", is_done ? kWorkIsDone : kWorkGoesOn); };
   events.print = [](int, const std::string& text) {
-    fmt::print(stderr, "{}{}", text, text.ends_with('\n') ? "" : "\n");
+    // fmt::print would throw if stderr cannot be written, which must not end the job.
+    const std::string lines = text + (text.ends_with('\n') ? "" : "\n");
+    static_cast<void>(std::fwrite(lines.data(), 1, lines.size(), stderr));
   };
   events.finished = [&](const std::string& failure) {
     if (failure.empty()) {
@@ -284,6 +303,11 @@ int Serve(const Options& options) {
   server_options.bind_address = BindAddressFor(host);
   const std::optional<wire::JobToken> told = ToldToken(options);
   const auto made = [&] { return state && state->token() ? *state->token() : wire::JobToken::Random(); };
+  if (told && state && state->token() && !(*told == *state->token())) {
+    throw std::runtime_error(fmt::format(
+        "the state file '{}' belongs to a job with another token than the one from {}; give the token of that job, or remove the file to start a new job",
+        options.state_path, options.token_file.empty() ? wire::kTokenVariable : "--token-file"));
+  }
   const wire::JobToken token = told ? *told : made();
   server_options.port = options.port.value_or(kFirstPort);
   server_options.begin_anywhere = !options.port;
@@ -364,6 +388,7 @@ int main(int argc, char** argv) {
   app.set_version_flag("-V,--version", "rabit-tracker (Warren) " WARREN_VERSION);
   Options options;
   Declare(app, options);
+  app.callback([&] { CheckTogether(app, options); });
   app.add_flag_callback(
          "--help-man",
          [&] {

@@ -1,5 +1,5 @@
 // The part of a job's state that another tracker needs to take the job over: a list of changes. In the state
-// file, each is a line of text.
+// file, each change is a line of text.
 #pragma once
 
 #include <string>

@@ -49,8 +49,8 @@ constexpr std::size_t kMaxUnsentBytes = 256 * 1024;
 constexpr rlim_t kOtherDescriptors = 128;
 
 /// Raises the soft limit on descriptors to the hard limit, and both further if the workers need more and the
-/// process has the privilege. A worker has at most four connections: its own, the one to its error port, and
-/// one or two for its reports. The job does not need those for reports.
+/// process has the privilege. A worker usually has at most four connections: its own, the one to its error
+/// port, and one or two for its reports. The job does not need those for reports.
 void RaiseDescriptorLimit(int num_workers) {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
@@ -80,7 +80,7 @@ void AcknowledgeAtOnce(tcp::socket& socket) {
 }
 
 /// Prevents firewalls and NATs from dropping connections that are silent throughout the job, and detects a
-/// host that vanishes.
+/// host that vanishes, within about 4 minutes.
 void KeepAlive(tcp::socket& socket) {
   const int on = 1;
   const int idle_seconds = 60;
@@ -88,6 +88,7 @@ void KeepAlive(tcp::socket& socket) {
   setsockopt(socket.native_handle(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
   setsockopt(socket.native_handle(), IPPROTO_TCP, posix::kKeepIdle, &idle_seconds, sizeof idle_seconds);
   setsockopt(socket.native_handle(), IPPROTO_TCP, TCP_KEEPINTVL, &interval_seconds, sizeof interval_seconds);
+  posix::SetUserTimeout(socket.native_handle(), 240);  // while bytes are unacknowledged, there are no probes
 }
 
 /// The number of listening sockets whose queues hold the connections of a job's workers if all connect at
@@ -120,9 +121,8 @@ error_code ListenAt(tcp::acceptor& acceptor, tcp::endpoint& endpoint, bool any, 
   if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
   if (!error && shares_port && !SharePort(acceptor)) error = asio::error::no_protocol_option;
   if (!error) acceptor.bind(endpoint, error);
-  // Accepted sockets inherit these options. Keep-alive detects a vanished host while its worker waits.
+  // Accepted sockets inherit this option.
   if (!error) acceptor.set_option(tcp::no_delay(true), error);
-  if (!error) acceptor.set_option(asio::socket_base::keep_alive(true), error);
   if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
   if (!error) endpoint = acceptor.local_endpoint(error);
   return error;
@@ -302,6 +302,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
       spdlog::warn("tracker: dropped {}:{}: {}", address, remote.port(), error.message());
       return;
     }
+    KeepAlive(socket);  // detects a host that vanishes while its worker waits
     const ConnectionId id = next_id_++;
     connections_.emplace(id, std::make_shared<Connection>(std::move(socket)));
     job_.Opened(id, address, remote.port(), steady_clock::now());

@@ -33,9 +33,12 @@ StateFile::StateFile(std::string path) : path_(std::move(path)) {
     if (flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
       Throw(errno == EWOULDBLOCK ? "another tracker is using it" : std::strerror(errno));
     }
+    struct stat status {};
+    if (fstat(descriptor_, &status) != 0) Throw(std::strerror(errno));
+    if (!S_ISREG(status.st_mode)) Throw("it is not a regular file");
+    Read();
     // The file will hold the token, and an existing file may have other permissions.
     if (fchmod(descriptor_, 0600) != 0) Throw(std::strerror(errno));
-    Read();
   } catch (...) {
     close(descriptor_);
     throw;

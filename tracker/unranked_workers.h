@@ -48,11 +48,11 @@ class UnrankedWorkers {
   std::unordered_map<std::string, ConnectionId> tasks_;
 };
 
-/// The entries as a list, of which at most 16 are named: "a, b, c and 980 more".
+/// The entries as a list that shows at most 16 of them: "a, b, c and 980 more".
 std::string ListSome(const std::vector<std::string>& entries);
 
 /// Describes which workers have joined: "2 of 4 workers joined: task 0 (10.0.0.1), ...; missing: task 2, 3".
-/// `names` and `task_ids` are those of the workers that have joined.
+/// `names` and `task_ids` describe the workers that have joined.
 std::string DescribeAttendance(const std::vector<std::string>& names,
                                const std::vector<std::string>& task_ids, int num_workers);
 

@@ -1,5 +1,5 @@
 // The parts of tracker messages: int32 in the sender's native byte order, strings (an int32 byte length, then
-// the bytes, no NUL), and in authentication.h bytes without a length.
+// the bytes, no NUL), and, for authentication.h, bytes without a length.
 #pragma once
 
 #include <cstddef>
@@ -49,7 +49,7 @@ class Reader {
   /// negative or above `max_bytes`, before so many bytes are buffered.
   std::optional<std::string> String(std::string_view what, std::size_t max_bytes);
   /// Returns the next `count` bytes without consuming them; empty if fewer have arrived. The view is valid
-  /// until the next call of another function.
+  /// until the next call of a function that is not const.
   std::string_view Peek(std::size_t count) const;
 
  private:

@@ -26,7 +26,7 @@ class JobToken {
   std::string ToHex() const;
 
   /// Returns a secret for this purpose and context. It reveals nothing about the token or about the secrets
-  /// for others. `purpose` must not contain NUL.
+  /// for other purposes and contexts. `purpose` must not contain NUL.
   Digest Derive(std::string_view purpose, std::string_view context = {}) const;
 
   friend bool operator==(const JobToken& a, const JobToken& b) {

@@ -62,7 +62,7 @@ std::optional<MemberMessage> NextMemberMessage(Reader& reader) {
     return std::nullopt;
   MemberMessage message;
   message.word = Checked(*reader.Int(), MemberWord::kStay);
-  message.task_id = *reader.String("the task id", classic::kMaxTaskIdBytes);
+  message.task_id = *reader.String("task id", classic::kMaxTaskIdBytes);
   return message;
 }
 
@@ -72,7 +72,7 @@ std::optional<GenerationMessage> NextGenerationMessage(Reader& reader) {
   message.word = Checked(*reader.Int(), GenerationWord::kFailed);
   message.generation = *reader.Int();
   message.size = *reader.Int();
-  message.story = *reader.String("the story", kMaxStoryBytes);
+  message.story = *reader.String("story", kMaxStoryBytes);
   return message;
 }
 

@@ -1,8 +1,8 @@
 // The membership of a worker in an elastic job, whose workers may come and go. A worker keeps one connection
 // to the tracker for this purpose. The tracker forms generations: groups of workers that train together until
-// one of them is lost or another worker arrives. The members of a generation then join it by rabit's or
-// XGBoost's protocol, with the task id TASK@GENERATION, so that late messages of an earlier generation are
-// recognized. Converts between bytes and messages, without sockets or a clock.
+// one of them is lost or leaves, or another worker arrives. The members of a generation then join it by
+// rabit's or XGBoost's protocol, with the task id TASK@GENERATION, so that late messages of an earlier
+// generation are recognized. Converts between bytes and messages, without sockets or a clock.
 //
 //   worker                                        tracker
 //   int kMembershipMagic                     ->

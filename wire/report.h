@@ -10,7 +10,8 @@
 //
 // After the magic, every message is a string (its length, then its bytes). A report is a JSON object, whose
 // unknown members are ignored; a ClockAnswer is a decimal number. All strings of a decoded report, except the
-// names in TracedEvent::numbers, are safe for a terminal: control characters are written as \xNN.
+// names in TracedEvent::numbers, are safe for a terminal: newlines and tabs become spaces, and other control
+// characters are written as \xNN.
 #pragma once
 
 #include <cstddef>
@@ -104,7 +105,7 @@ struct WorkerReport {
   std::optional<ReportedCall> call;
   std::vector<ReportedTraffic> traffic;
   std::vector<ReportedWait> waits;  ///< waits that ended since the previous report
-  std::uint64_t waits_dropped = 0;  ///< number of waits that were left out: more than kMaxReportedWaits
+  std::uint64_t waits_dropped = 0;  ///< number of waits left out because of kMaxReportedWaits
   std::optional<ReportedProgress> progress;
   std::optional<ReportedReading> reading;
   std::vector<TracedEvent> trace;  ///< events since the previous report

@@ -23,7 +23,7 @@ std::string Encode(const Vouch& vouch) {
 }
 
 std::optional<Vouch> NextVouch(Reader& reader) {
-  const auto text = reader.String("the vouch", classic::kMaxTaskIdBytes + kMaxTicketBytes + 1);
+  const auto text = reader.String("vouch", classic::kMaxTaskIdBytes + kMaxTicketBytes + 1);
   if (!text) return std::nullopt;
   const std::size_t end = std::min(text->find(' '), text->size());
   if (end == text->size() || !IsTicket(std::string_view(*text).substr(0, end))) {

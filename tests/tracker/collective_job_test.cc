@@ -215,6 +215,16 @@ TEST_F(CollectiveJobTest, AShutdownThatIsNeverClosedIsNotWaitedForLong) {
   EXPECT_EQ(finished, "");
 }
 
+TEST_F(CollectiveJobTest, FinishesThoughAWorkerSendsMoreAfterItsShutdown) {
+  Run(2);
+  const ConnectionId talkative = Say("0", collective::Shutdown{}, 0, 2);
+  job->Received(talkative, "x", now);
+  Collect();
+  EXPECT_TRUE(IsClosed(talkative));
+  Leave(1, 2);
+  EXPECT_EQ(finished, "");
+}
+
 TEST_F(CollectiveJobTest, OnlyTheOwnerOfARankShutsItDownAndOnlyOnce) {
   Run(2);
   EXPECT_TRUE(IsClosed(Say("0", collective::Shutdown{}, 1, 2)));
@@ -548,6 +558,24 @@ TEST_F(CollectiveJobTest, AnotherTrackerTakesTheJobOver) {
   EXPECT_TRUE(job->linked());
   Leave(0, 3);
   Leave(2, 3);
+  EXPECT_EQ(finished, "");
+}
+
+TEST_F(CollectiveJobTest, IsTakenOverThoughAWorkerOfTheOtherDialectHadComeAndGoneBefore) {
+  namespace classic = wire::classic;
+  Start(2);
+  const ConnectionId other = Connect(classic::EncodeMagic() + classic::Encode(classic::Hello{1, -1, "1"}));
+  job->Closed(other, "it closed the connection", now);
+  Collect();
+  Come(0);
+  Come(1);
+  const std::vector<Note> written = notes;
+  EXPECT_EQ(written.front().kind, Note::Kind::kWorld);
+  Start(2);
+  job->TakeOver(written, now);
+  EXPECT_TRUE(job->linked());
+  Leave(0, 2);
+  Leave(1, 2);
   EXPECT_EQ(finished, "");
 }
 

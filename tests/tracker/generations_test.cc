@@ -75,6 +75,10 @@ class Elastic {
     job_->Expect(workers, now);
     Collect();
   }
+  void WaitAnew() {
+    job_->WaitAnew(now);
+    Collect();
+  }
   void Fail(const std::string& task) {
     job_->TaskFailed(task, "was killed by signal 9 (SIGKILL)", now);
     Collect();
@@ -412,6 +416,29 @@ TEST(Generations, EndTheJobIfTooFewComeInTime) {
   EXPECT_THAT(
       *job.finished,
       HasSubstr("workers are missing after 10 s: 1 worker waits (task 5), expected 3, and at least 2"));
+}
+
+TEST(Generations, CountTheTimeForMissingWorkersFromWhenTheLastMemberLeft) {
+  Elastic job(1, 2, 0s, 10s);
+  job.Expect(1);
+  const ConnectionId a = job.Come("0");
+  job.Join("0@1");
+  job.Wait(60s);
+  job.Say(a, MemberWord::kLeave);
+  job.Wait(9s);
+  EXPECT_FALSE(job.finished);
+  job.Wait(1s);
+  EXPECT_THAT(*job.finished, HasSubstr("workers are missing after 10 s"));
+}
+
+TEST(Generations, HaveTheirTimeLimitRestartedWhileTheJobIsQueued) {
+  Elastic job(1, 2, 0s, 10s);
+  job.Wait(9s);
+  job.WaitAnew();
+  job.Wait(9s);
+  EXPECT_FALSE(job.finished);
+  job.Wait(1s);
+  EXPECT_TRUE(job.finished);
 }
 
 TEST(Generations, BeginWithEnoughWorkersEvenIfTheTimeIsShorterThanThePatience) {

@@ -172,6 +172,47 @@ TEST_F(JobTest, ReleasesTheLastWorkerInWordsThoughItHasNotYetSaidThatItWaits) {
   EXPECT_THAT(received[last], EndsWith(classic::Encode(classic::TrackerWord::kReleased)));
 }
 
+TEST_F(JobTest, TakesTheShutdownBackOfAWorkerThatSendsMoreWhileItWaits) {
+  StartLinked(2);
+  const ConnectionId waits = Hello("1", Command::kShutdown, 1);
+  Say(waits, classic::Encode(classic::WaitForOthers{}) + "x");
+  EXPECT_TRUE(IsClosed(waits));
+  Hello("0", Command::kRecover, 0);  // calls back those who wait
+  EXPECT_FALSE(job->TaskHasShutDown("1"));
+  Hello("0", Command::kShutdown, 0);
+  EXPECT_FALSE(finished);
+}
+
+TEST_F(JobTest, CountsARankOnceThatShutsDownBeforeItIsLinked) {
+  Start(2);
+  const ConnectionId start = Hello("a", Command::kStart, 1);
+  Hello("a", Command::kShutdown, 1);
+  job->Closed(start, "gone", now);
+  Collect();
+  Hello("a", Command::kStart, 1);
+  EXPECT_THAT(warnings.back(), HasSubstr("rank 1 has already shut down"));
+}
+
+TEST_F(JobTest, KeepsAShutdownAtATakeOverThoughTheRankHadNotBeenLinked) {
+  Start(2);
+  job->TakeOver({{.kind = Note::Kind::kWorld, .rank = 2},
+                 {.kind = Note::Kind::kAssigned, .rank = 1, .task_id = "NULL", .host = "10.0.0.1"},
+                 {.kind = Note::Kind::kShutDown, .rank = 1}},
+                now);
+  Hello("NULL", Command::kShutdown, 1);  // the worker was not released, and repeats its shutdown
+  EXPECT_THAT(warnings, IsEmpty());
+  Hello("NULL", Command::kShutdown, 1);
+  EXPECT_THAT(warnings, ElementsAre(HasSubstr("rank 1 has already shut down")));
+}
+
+TEST_F(JobTest, TellsWorkersWithoutATaskApartHoweverTheySayThatTheyHaveNone) {
+  Start(3);
+  const std::vector<ConnectionId> workers = {Hello(""), Hello(""), Hello("NULL")};
+  EXPECT_EQ(joined, 3);
+  EXPECT_THAT(closed, IsEmpty());
+  for (const ConnectionId worker : workers) EXPECT_FALSE(received[worker].empty());
+}
+
 TEST_F(JobTest, HearsWhatWasPrintedBeforeTheLastShutdownThoughItComesAfterIt) {
   StartLinked(1);
   const ConnectionId print = Hello("0", Command::kPrint, 0, 1);

@@ -13,11 +13,17 @@ import tempfile
 import time
 import unittest
 
-from warren_testing import BIN, SOURCE, ClassicWorker, Tracker, start_all, threads
+from warren_testing import BIN, SOURCE, ClassicWorker, Tracker, start_all, threads, wait_for
 
 
-def local(*options):
-    return Tracker("--host-ip", "127.0.0.1", "--port", 0, *options)
+def local(*options, **settings):
+    return Tracker("--host-ip", "127.0.0.1", "--port", 0, *options, **settings)
+
+
+def refused(*options):
+    """Runs rabit-tracker with options for which it must exit. Returns the ended process."""
+    return subprocess.run([BIN / "rabit-tracker", "--host-ip", "127.0.0.1", "--port", "0", *map(str, options)], capture_output=True,
+                          text=True, check=False, timeout=30)  # fmt: skip
 
 
 def workers_for(tracker, count):
@@ -160,6 +166,12 @@ class Program(unittest.TestCase):
             (["--num-workers", "2", "--sortby", "age"], "--sortby"),
             (["--num-workers", "2", "--port", "99999"], "--port"),
             (["--num-workers", "2", "--no-such-option"], "--no-such-option"),
+            (["--num-workers", "1:2", "--replace-within", "1e300"], "--replace-within"),
+            (["--num-workers", "2", "--replace-within", "5"], "--replace-within needs --num-workers MIN:MAX"),
+            (["--num-workers", "2", "--linger", "0"], "--linger needs --num-workers MIN:MAX"),
+            (["--num-workers", "2", "--port", "9100", "--port-end", "9000"], "--port-end 9000 is below --port 9100"),
+            (["--num-workers", "2", "--port-end", "9000"], "--port-end 9000 is below --port 9091"),
+            (["--num-workers", "2", "--admit-host", "127.0.0.1", "--admit", "any"], "--admit-host needs --admit hosts"),
             (["--num-wrokers", "2"], "unknown option '--num-wrokers'; did you mean --num-workers"),
             (["--num", "2"], "ambiguous option '--num': it could be --num-workers, --num-servers"),
             (["-n"], "--num-workers needs a value"),
@@ -249,6 +261,59 @@ class Program(unittest.TestCase):
                 code, log = tracker.finish()
             self.assertEqual(code, 0, log)
             self.assertEqual(log.count(f"the state file '{state}': File too large; the job goes on"), 1, log)
+
+    def test_a_log_on_a_full_disk_does_not_end_the_job(self):
+        with open("/dev/full", "wb") as full, local("--num-workers", 1, stderr=full) as tracker:
+            (worker,) = start_all(workers_for(tracker, 1))
+            worker.print("hello from the worker")
+            worker.shutdown()
+            self.assertEqual(tracker.finish()[0], 0)
+
+    def test_it_looks_after_a_minute_whether_the_host_of_a_waiting_worker_is_still_there(self):
+        def timer():
+            """The timer of the tracker's end of the worker's connection, and the hundredths of a second until it expires."""
+            for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]:
+                _, local_end, _, state, _, timer, *_ = line.split()
+                if local_end.endswith(f":{tracker.port:04X}") and state == "01":
+                    return tuple(int(part, 16) for part in timer.split(":"))
+
+        keepalive = 2
+        with local("--num-workers", 2) as tracker:
+            wire = workers_for(tracker, 1)[0].hello("start")
+            wait_for(lambda: timer()[0] == keepalive, what="the keepalive timer")
+            self.assertLessEqual(timer()[1], 60_00)
+            del wire
+
+    def test_a_file_that_is_no_state_file_is_left_as_it_is(self):
+        with tempfile.TemporaryDirectory() as folder:
+            notes, pipe = pathlib.Path(folder) / "notes", pathlib.Path(folder) / "pipe"
+            notes.write_text("call Alice\n")
+            os.mkfifo(pipe)
+            for path, complaint in ((notes, "it is not a tracker's state file"), (pipe, "it is not a regular file")):
+                path.chmod(0o644)
+                done = refused("--num-workers", 1, "--state", path)
+                self.assertEqual(done.returncode, 1)
+                self.assertIn(f"the state file '{path}': {complaint}", done.stderr)
+                self.assertEqual(path.stat().st_mode & 0o777, 0o644)
+            self.assertEqual(notes.read_text(), "call Alice\n")
+
+    def test_a_state_file_of_a_job_with_another_token_is_refused(self):
+        with tempfile.TemporaryDirectory() as folder:
+            state, own, other = (pathlib.Path(folder) / name for name in ("state", "own", "other"))
+            own.write_text("ab" * 32)
+            other.write_text("cd" * 32)
+            for token in (own, other):
+                token.chmod(0o600)
+            with local("--num-workers", 1, "--state", state, "--token-file", own) as tracker:
+                tracker.process.kill()
+                tracker.process.wait()
+            done = refused("--num-workers", 1, "--state", state, "--token-file", other)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("belongs to a job with another token than the one from --token-file; give the token of that job", done.stderr)
+            with local("--num-workers", 1, "--state", state, "--token-file", own) as tracker:
+                (worker,) = start_all([ClassicWorker((tracker.host, tracker.port), 0, token="ab" * 32)])
+                worker.shutdown()
+                self.assertEqual(tracker.finish()[0], 0)
 
     def test_it_stops_on_sigterm_and_says_who_was_there(self):
         with local("--num-workers", 2) as tracker:

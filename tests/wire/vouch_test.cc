@@ -36,6 +36,17 @@ TEST(Vouch, NeedsATicketThatNobodyGuesses) {
   }
 }
 
+TEST(Vouch, ThatIsTooLongIsNamed) {
+  Reader reader;
+  reader.Append(Writer().Int(1 << 20).Take());
+  try {
+    NextVouch(reader);
+    FAIL();
+  } catch (const ProtocolError& error) {
+    EXPECT_EQ(std::string(error.what()).rfind("the vouch announces 1048576 bytes, ", 0), 0U) << error.what();
+  }
+}
+
 TEST(Vouch, ATaskIdIsTakenApartAtItsLastSign) {
   const auto split = SplitTicket(std::string("a#b#") + kTicket);
   ASSERT_TRUE(split);

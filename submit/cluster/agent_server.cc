@@ -29,11 +29,11 @@ namespace {
 constexpr std::size_t kReadBytes = std::size_t{64} << 10;
 
 /// The maximum number of unidentified connections: a quarter of the process's descriptor limit, but between
-/// 64 and 1024.
-std::size_t MaxPending() {
+/// 64 and 1024, and at least two for each process, whose agents may all connect at the same moment.
+std::size_t MaxPending(std::size_t num_processes) {
   rlimit files{};
   const bool known = getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur != RLIM_INFINITY;
-  return std::clamp<std::size_t>(known ? files.rlim_cur / 4 : 1024, 64, 1024);
+  return std::max(std::clamp<std::size_t>(known ? files.rlim_cur / 4 : 1024, 64, 1024), 2 * num_processes);
 }
 
 /// Makes a connection fail when the peer's host has been silent for a minute.
@@ -60,12 +60,12 @@ struct AgentServer::Connection {
 };
 
 AgentServer::AgentServer(asio::io_context& io, const std::string& job_mark, const std::string& key,
-                         const std::string& host, std::uint16_t port, std::uint16_t port_end,
-                         std::function<void(const AgentEvent&)> on_event)
+                         std::size_t num_processes, const std::string& host, std::uint16_t port,
+                         std::uint16_t port_end, std::function<void(const AgentEvent&)> on_event)
     : on_event_(std::move(on_event)),
       acceptor_(io),
       accept_pause_(io),
-      sessions_(job_mark, key, MaxPending(), steady_clock::now()),
+      sessions_(job_mark, key, MaxPending(num_processes), steady_clock::now()),
       loop_(io, sessions_,
             [this](const AgentAction& action) { std::visit([this](const auto& one) { Do(one); }, action); }) {
   Listen(host, port, port_end);
@@ -84,6 +84,7 @@ void AgentServer::Listen(const std::string& host, std::uint16_t port, std::uint1
     error = {};
     const tcp::endpoint endpoint(address, static_cast<std::uint16_t>(candidate));
     acceptor_.open(endpoint.protocol(), error);
+    if (!error) acceptor_.set_option(asio::socket_base::reuse_address(true), error);
     if (!error) acceptor_.bind(endpoint, error);
     if (!error) acceptor_.listen(4096, error);
     if (!error) return;

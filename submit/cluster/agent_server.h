@@ -23,11 +23,12 @@ namespace warren::submit {
 
 class AgentServer {
  public:
-  /// Listens on the first free port from `port` to `port_end`, at the address that tracker::BindAddressFor
-  /// returns for `host`. `on_event` is called from the io_context and may call the functions below. Throws
-  /// std::runtime_error if no port is free or `host` does not resolve.
+  /// Listens for the agents of `num_processes` processes, on the first free port from `port` to `port_end`,
+  /// at the address that tracker::BindAddressFor returns for `host`. `on_event` is called from the io_context
+  /// and may call the functions below. Throws std::runtime_error if no port is free or `host` does not
+  /// resolve.
   AgentServer(boost::asio::io_context& io, const std::string& job_mark, const std::string& key,
-              const std::string& host, std::uint16_t port, std::uint16_t port_end,
+              std::size_t num_processes, const std::string& host, std::uint16_t port, std::uint16_t port_end,
               std::function<void(const AgentEvent&)> on_event);
   ~AgentServer();
   AgentServer(const AgentServer&) = delete;

@@ -35,18 +35,21 @@ std::string PathOfProcesses(const Options& options) {
 }
 
 /// The path on the other hosts that corresponds to `path` on this machine. They differ if `path` is in the
-/// current directory and that directory is copied (--sync-dst-dir).
+/// current directory and that directory is copied (--sync-dst-dir). If the path of the copy is relative to
+/// the home directory on those hosts, the result is relative to the copy, in which the processes run.
 std::string OnHosts(const Options& options, const std::string& path) {
   if (options.sync_dst_dir.empty()) return path;
   const std::filesystem::path relative =
       std::filesystem::path(path).lexically_relative(std::filesystem::current_path());
   const bool is_copied = !relative.empty() && *relative.begin() != "..";
-  return is_copied ? (std::filesystem::path(options.sync_dst_dir) / relative).lexically_normal().string()
-                   : path;
+  if (!is_copied) return path;
+  const std::filesystem::path copy = options.sync_dst_dir;
+  return copy.is_absolute() ? (copy / relative).lexically_normal().string() : "./" + relative.string();
 }
 
-/// Makes the processes on every host use the Python environment that contains the command or, if none does,
-/// dmlc-submit's active one, since that environment is not on PATH on other hosts.
+/// Makes the processes on every host use a Python environment, which is not on PATH on other hosts: the one
+/// in which the command's name was found or, if there is none or the command is a path, dmlc-submit's active
+/// one.
 void UseEnvironmentElsewhere(const Options& options, FoundCommand& command) {
   const bool is_path = command.argv0.find('/') != std::string::npos;
   std::string own = is_path ? std::string() : PythonEnvironmentOf(command.file);

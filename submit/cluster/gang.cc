@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <chrono>
 #include <filesystem>
@@ -73,6 +74,15 @@ GangPlan PlanGang(const Options& options, const PlannedProcess& example, std::si
 
 }  // namespace
 
+std::pair<std::uint16_t, std::uint16_t> PortsOfAgents(const Options& options) {
+  const bool has_other_listener = !options.no_tracker || options.num_servers > 0;
+  if (options.port == 0 || !has_other_listener) return {options.port, options.port_end};
+  const auto next = static_cast<std::uint16_t>(std::min(options.port + 1, 65535));
+  const std::uint16_t last =
+      options.port_end_was_chosen ? options.port_end : std::max(options.port_end, next);
+  return {std::min(next, last), last};
+}
+
 /// The part of a gang's state that GangCluster keeps. The controller refers to the gang only by its GangId.
 struct GangCluster::Gang {
   PlannedProcess example;  ///< the first process of the gang
@@ -93,7 +103,8 @@ GangCluster::GangCluster(asio::io_context& io, Children& children, const Options
       job_mark_(NewJobMark()),
       agent_key_(wire::JobToken::Random().ToHex()),
       stack_requests_(io),
-      agents_(io, job_mark_, agent_key_, host, options.port, options.port_end,
+      agents_(io, job_mark_, agent_key_, static_cast<std::size_t>(options.num_servers + options.num_workers),
+              host, PortsOfAgents(options).first, PortsOfAgents(options).second,
               [this](const AgentEvent& event) {
                 const auto* const said = std::get_if<AgentSaid>(&event);
                 if (said != nullptr && stack_requests_.Take(said->message)) return;
@@ -252,7 +263,7 @@ std::string ShowGangs(const Options& options, const std::vector<PlannedProcess>&
   const GangScriptContext context{.job_mark = "JOB",
                                   .directory = std::filesystem::current_path().string(),
                                   .rendezvous_host = host,
-                                  .rendezvous_port = options.port,
+                                  .rendezvous_port = PortsOfAgents(options).first,
                                   .agent_key = kShownSecret};
   std::string text;
   for (std::size_t i = 0; i < plan.size();) {

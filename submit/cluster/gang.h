@@ -6,9 +6,11 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "submit/cluster/action_loop.h"
@@ -69,6 +71,10 @@ class GangCluster : public Cluster {
   std::vector<Gang> gangs_;
   ActionLoop<GangController, GangAction> loop_;
 };
+
+/// The first and the last port that the agents' listener tries. --port itself is left to the tracker or the
+/// scheduler, if possible; unless --port-end is given, the next port is always in the range.
+std::pair<std::uint16_t, std::uint16_t> PortsOfAgents(const Options& options);
 
 /// Makes the output of --dry-run.
 std::string ShowGangs(const Options& options, const std::vector<PlannedProcess>& plan,

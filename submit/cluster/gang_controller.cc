@@ -24,8 +24,12 @@ constexpr std::chrono::seconds kAskLater{5};
 constexpr std::chrono::milliseconds kAskAtTheEnd{100};
 /// A lost process counts as failed when the queue has reported this many times that the job is running.
 constexpr int kAsksAboutLoss = 6;
+/// After this many consecutive queries without an answer, the user is warned, and lost processes count as
+/// failed. At kAskSoon, this is two minutes: a job may stay in Slurm's state COMPLETING for a while.
+constexpr int kFailedAsks = 240;
 constexpr std::size_t kLastWordsBytes = 4000;
 constexpr int kLost = 255;
+constexpr std::string_view kNotAgain = "cannot be started again";
 
 ExitStatus LostStatus(const std::string& story) {
   return {kLost, 0, false, story};
@@ -95,8 +99,14 @@ void GangController::Start(std::size_t index, int attempt, std::uint16_t port, T
   if (index + 1 == gang.end()) LaunchIfAllAreWanted(gang, now);
 }
 
-void GangController::EndWithoutPlace(const Gang& gang, std::size_t index, TimePoint now) {
-  End(index, WithoutPlace(fmt::format("cannot be started again: its slot under {} is gone", gang.name)), now);
+/// Ends a process whose agent has ended. The message includes how its last attempt ended, which may be the
+/// reason.
+void GangController::EndWithoutPlace(Gang& gang, std::size_t index, TimePoint now) {
+  const ExitStatus& before = TaskOf(gang, index).status;
+  if (before.story.starts_with(kNotAgain)) return End(index, ExitStatus(before), now);
+  std::string story = fmt::format("{}: its slot under {} is gone", kNotAgain, gang.name);
+  if (!before.ok()) story += fmt::format("; before, it {}", before.Describe());
+  End(index, WithoutPlace(story), now);
 }
 
 bool GangController::AllAreWanted(const Gang& gang) {
@@ -130,6 +140,7 @@ void GangController::Launched(GangId id, const Launch& launch) {
   gang.words.clear();
   gang.job.clear();
   gang.last_report.clear();
+  gang.failed_asks = 0;
   ForgetMaster(gang);
   for (std::size_t i = gang.first; i < gang.end(); ++i) {
     Task& task = TaskOf(gang, i);
@@ -258,8 +269,8 @@ void GangController::On(const AgentKeyless& event, TimePoint /*now*/) {
   Tell(LogLine{
       Severity::kWarning,
       fmt::format(
-          "worker {}: {} cannot read the job's token in '{}/environment'; the hosts must share the directory in which dmlc-submit is started",
-          event.index - gang.first, event.host, gang.directory)});
+          "{} {}: {} cannot read the job's token in '{}/environment'; the hosts must share the directory in which dmlc-submit is started",
+          gang.of_workers ? "worker" : "server", event.index - gang.first, event.host, gang.directory)});
 }
 
 void GangController::On(const AgentOutput& event, TimePoint /*now*/) {
@@ -336,12 +347,14 @@ void GangController::On(const AgentSaid& event, TimePoint now) {
     words >> attempt >> code;
     Gang& gang = gangs_[GangOf(index)];
     const ExitStatus status = FromShellCode(code);
+    if (message.kind == "stopped") task->agent = Task::Agent::kToldToEnd;  // it ends without being told
     if (message.kind == "exit" || stopping_ || gang.job.empty() || !gang.queue->returns) {
       return End(index, status, now);
     }
     // The queue has ended the process. The job's new state explains that better than the signal.
     Lose(gang, *task, status, now);
   } else if (message.kind == "fail") {
+    task->agent = Task::Agent::kToldToEnd;  // it ends without being told
     End(index, {1, 0, false, fmt::format("could not be started: {}", message.text)}, now);
   }
 }
@@ -424,7 +437,17 @@ void GangController::CommandEnded(CommandId id, const std::string& printed, cons
     gang.asking = false;
     if (gang.job != command.job) return AskLater(gang, now);
     const auto report = gang.queue->report(gang.job, printed, status.ShellCode());
-    if (report) return OnReport(gang, *report, now);
+    if (report) {
+      gang.failed_asks = 0;
+      return OnReport(gang, *report, now);
+    }
+    if (++gang.failed_asks == kFailedAsks) {
+      const std::string said = LastLine(printed);
+      Tell(LogLine{Severity::kWarning,
+                   fmt::format("{} does not report the state of job {}{}", gang.queue->name, gang.job,
+                               said.empty() ? "" : fmt::format(": {}", said))});
+    }
+    if (gang.failed_asks >= kFailedAsks) EndLostProcesses(gang, now);
     if (!stopping_) AskLater(gang, now);
   } else if (command.kind == Command::Kind::kClear) {
     gang.asking = false;
@@ -482,11 +505,17 @@ void GangController::OnReport(Gang& gang, const JobReport& report, TimePoint now
       Tell(JobRequeued{fmt::format("job {} was put back into the queue of {}", gang.job, gang.queue->name)});
     }
   } else if (lost && ++gang.asks_about_loss >= kAsksAboutLoss) {
-    for (std::size_t i = gang.first; i < gang.end(); ++i) {
-      if (is_lost(TaskOf(gang, i))) End(i, TaskOf(gang, i).status, now);
-    }
+    EndLostProcesses(gang, now);
   }
   if (!stopping_) AskLater(gang, now);
+}
+
+/// Ends the processes for whose loss the queue gives no reason.
+void GangController::EndLostProcesses(Gang& gang, TimePoint now) {
+  for (std::size_t i = gang.first; i < gang.end(); ++i) {
+    const Task& task = TaskOf(gang, i);
+    if (task.state == Task::State::kLost) End(i, ExitStatus(task.status), now);
+  }
 }
 
 void GangController::OnOver(Gang& gang, const JobReport& report, TimePoint now) {

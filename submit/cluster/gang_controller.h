@@ -121,7 +121,11 @@ class GangController {
       kRunning,
       kLost,  ///< ended by the queue, or its agent left without a report; the queue is being queried
     };
-    enum class Agent { kNone, kHere, kToldToEnd };
+    enum class Agent {
+      kNone,
+      kHere,
+      kToldToEnd,  ///< about to leave; it starts no process any more
+    };
     State state = State::kIdle;
     Agent agent = Agent::kNone;
     int attempt = 0;
@@ -158,6 +162,7 @@ class GangController {
     std::optional<TimePoint> cancel_at = {};
     bool asking = false;
     int asks_about_loss = 0;
+    int failed_asks = 0;  ///< number of consecutive queries that did not tell the state
     std::string last_report = {};
     bool requeued = false;
     bool gone = false;                          ///< whether the gang has ended without being stopped
@@ -190,7 +195,7 @@ class GangController {
   static bool AnyAgentIsHere(const Gang& gang);
 
   static bool AllAreWanted(const Gang& gang);
-  void EndWithoutPlace(const Gang& gang, std::size_t index, TimePoint now);
+  void EndWithoutPlace(Gang& gang, std::size_t index, TimePoint now);
   void Relaunch(Gang& gang, TimePoint now);
   void LaunchIfAllAreWanted(Gang& gang, TimePoint now);
   void SetKeptOf(const Gang& gang);
@@ -215,7 +220,7 @@ class GangController {
   void AskLater(Gang& gang, TimePoint now);
   void Ask(Gang& gang, TimePoint now);
   void OnReport(Gang& gang, const JobReport& report, TimePoint now);
-  void OnPending(Gang& gang, TimePoint now);
+  void EndLostProcesses(Gang& gang, TimePoint now);
   void OnOver(Gang& gang, const JobReport& report, TimePoint now);
   void CancelJob(Gang& gang);
   void WarnNotCancelled(const Gang& gang, const std::string& job, const std::string& said);

@@ -27,6 +27,8 @@ constexpr std::size_t kMaxHosts = 100'000;
 constexpr int kFirstPlainPort = 1024;
 constexpr std::size_t kMaxNameLength = 253;  // RFC 1035, section 2.3.4
 constexpr std::size_t kMaxLabelLength = 63;
+/// Maximum number of ranges in a name such as rack[1-2]node[08-11].
+constexpr std::ptrdiff_t kMaxRanges = 16;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 constexpr std::string_view kForms = "a line is a host, optionally followed by slots=N, max_slots=N or port=N";
@@ -265,6 +267,9 @@ std::vector<Host> ParseHostWord(std::string_view word, LineOptions options) {
   if (options.max_slots != 0 && options.max_slots < options.slots.value_or(1)) {
     throw std::runtime_error(
         fmt::format("max_slots={} is below slots={}", options.max_slots, options.slots.value_or(1)));
+  }
+  if (std::count(word.begin(), word.end(), '[') > kMaxRanges) {
+    throw std::runtime_error(fmt::format("{} has more than {} ranges in brackets", Quoted(word), kMaxRanges));
   }
   const bool is_plainly_port = !host.user.empty() || options.slots.has_value();
   const std::size_t bracket = word.find(']');

@@ -33,20 +33,33 @@ std::string Failed(const Options& options, const ExitStatus& status, const std::
                      words.empty() ? "" : fmt::format(": {}", words));
 }
 
+/// The position of the colon in "node1:4" or "[fe80::1]:4"; npos if no number of slots follows the host.
+std::size_t ColonBeforeSlots(std::string_view host) {
+  const std::size_t colon = host.rfind(':');
+  const bool is_ipv6 = colon != std::string_view::npos && host.find(':') != colon && host[colon - 1] != ']';
+  const bool has_number = colon != std::string_view::npos && colon + 1 < host.size() &&
+                          host.find_first_not_of("0123456789", colon + 1) == std::string_view::npos;
+  return has_number && !is_ipv6 ? colon : std::string_view::npos;
+}
+
 /// Converts a line such as "node1:4 port=22" to the format of host files. Other lines only lose their
-/// comments and trailing white space. Returns an empty line for a host with 0 slots ("node1:0").
+/// comments and trailing white space. Returns an empty line for a host with 0 slots ("node1:0"). Throws
+/// std::runtime_error if a number of slots is followed by another host, as in "node1:4,node2:4".
 std::string WithSlots(std::string line) {
   const std::size_t comment = line.find('#');
   if (comment != std::string::npos) line.erase(comment);
   line.erase(line.find_last_not_of(" \t\r") + 1);
   const std::string host =
       line.substr(0, std::min(line.find_first_of(" \t", line.find_first_not_of(" \t")), line.size()));
-  const std::size_t colon = host.rfind(':');
-  const bool is_ipv6 = colon != std::string::npos && host.find(':') != colon && host[colon - 1] != ']';
-  if (colon == std::string::npos || colon + 1 == host.size() || is_ipv6 ||
-      host.find_first_not_of("0123456789", colon + 1) != std::string::npos) {
-    return line;
+  for (std::string_view left = host; left.find(',') != std::string_view::npos;) {
+    if (ColonBeforeSlots(left.substr(0, left.find(','))) != std::string_view::npos) {
+      throw std::runtime_error(
+          "a number of slots must be at the end of a line and applies to all its hosts; for different numbers, write one host per line, such as node1:4");
+    }
+    left.remove_prefix(left.find(',') + 1);
   }
+  const std::size_t colon = ColonBeforeSlots(host);
+  if (colon == std::string::npos) return line;
   if (host.find_first_not_of('0', colon + 1) == std::string::npos) return {};
   return fmt::format("{} slots={}{}", host.substr(0, colon), host.substr(colon + 1),
                      line.substr(host.size()));
@@ -73,8 +86,14 @@ std::vector<Host> ParseDiscovered(std::string_view text, const std::string& sour
   std::istringstream lines{std::string(text)};
   std::string as_file;
   bool is_empty = true;
+  int number = 0;
   for (std::string line; std::getline(lines, line);) {
-    line = WithSlots(std::move(line));
+    ++number;
+    try {
+      line = WithSlots(std::move(line));
+    } catch (const std::runtime_error& error) {
+      throw std::runtime_error(fmt::format("{}:{}: {}", source, number, error.what()));
+    }
     is_empty = is_empty && line.find_first_not_of(" \t") == std::string::npos;
     as_file += line + '\n';
   }
@@ -132,7 +151,7 @@ HostReadings::Result HostReadings::Take(const HostReading& reading) {
     }
     return result;
   }
-  if (std::exchange(fails_, false)) {
+  if (!hosts.empty() && std::exchange(fails_, false)) {
     result.line = LogLine{Severity::kInfo, fmt::format("{} names hosts again", what_)};
   }
   if (hosts != known_) {
@@ -140,6 +159,19 @@ HostReadings::Result HostReadings::Take(const HostReading& reading) {
     result.hosts = std::move(hosts);
   }
   return result;
+}
+
+HostReadings::Result HostReadings::TakeFile(const HostReading& reading) {
+  if (!reading.error.empty()) {
+    last_text_.reset();
+    return Take(reading);
+  }
+  if (last_text_ != reading.text) {
+    last_text_ = reading.text;
+    is_taken_ = false;
+    return {};
+  }
+  return std::exchange(is_taken_, true) ? Result() : Take(reading);
 }
 
 HostSource::HostSource(boost::asio::io_context& io, Children& children, const Options& options,
@@ -189,12 +221,9 @@ void HostSource::ReadFile() {
       throw std::runtime_error(
           fmt::format("'{}' is not a regular file that can be read again", HostFilePath(options_.host_file)));
     }
-    std::string text = ReadWholeFile(HostFilePath(options_.host_file));
-    if (text != last_text_) Take({text});
-    last_text_ = std::move(text);
+    Report(readings_.TakeFile({ReadWholeFile(HostFilePath(options_.host_file))}));
   } catch (const std::runtime_error& error) {
-    last_text_.clear();
-    Take({{}, fmt::format("the host file: {}", error.what())});
+    Report(readings_.TakeFile({{}, fmt::format("the host file: {}", error.what())}));
   }
   ReadAfter(interval());
 }
@@ -242,7 +271,10 @@ void HostSource::RunScript() {
 }
 
 void HostSource::Take(const HostReading& reading) {
-  HostReadings::Result result = readings_.Take(reading);
+  Report(readings_.Take(reading));
+}
+
+void HostSource::Report(HostReadings::Result result) {
   if (result.line) Write(*result.line);
   if (result.hosts) changed_(std::move(*result.hosts));
 }

@@ -28,7 +28,8 @@ inline constexpr std::chrono::seconds kDiscoveryPatience{20};
 inline constexpr std::chrono::seconds kHostFileInterval{1};
 
 /// Parses the output of a discovery script: lines as in a host file, except that "node1:4" means four slots,
-/// as with Horovod, and that "node1:0" is left out. Returns an empty list if there are no hosts. Throws
+/// as with Horovod, and that "node1:0" is left out. The number of a line with several hosts applies to all of
+/// them. Returns an empty list if there are no hosts. Throws
 /// std::runtime_error like ParseHosts for other errors.
 std::vector<Host> ParseDiscovered(std::string_view text, const std::string& source);
 
@@ -65,6 +66,9 @@ class HostReadings {
   /// hosts unchanged. The first of several such readings in a row is reported, and so is the first valid
   /// reading after them.
   Result Take(const HostReading& reading);
+  /// Like Take, for a file that is read repeatedly. A text only counts once two successive readings agree,
+  /// since the file may be read while it is being written.
+  Result TakeFile(const HostReading& reading);
   const std::vector<Host>& known() const { return known_; }
 
  private:
@@ -72,6 +76,8 @@ class HostReadings {
   std::string what_;
   Parse parse_;
   bool fails_ = false;
+  std::optional<std::string> last_text_;  ///< the last reading of a file; nullopt if it could not be read
+  bool is_taken_ = false;                 ///< whether last_text_ has been interpreted
 };
 
 class HostSource {
@@ -91,12 +97,12 @@ class HostSource {
   void ReadFile();
   void RunScript();
   void Take(const HostReading& reading);
+  void Report(HostReadings::Result result);
 
   Children& children_;
   const Options& options_;
   std::function<void(std::vector<Host>)> changed_;
   HostReadings readings_;
-  std::string last_text_;  ///< the latest content of the host file; empty if it could not be read
   boost::asio::steady_timer timer_;
   boost::asio::steady_timer patience_;
   std::optional<pid_t> script_;

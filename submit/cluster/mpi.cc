@@ -107,6 +107,11 @@ std::string HostFileFor(MpiKind kind, const std::vector<Host>& hosts) {
     if (IsOpenMpi(kind)) {
       text += host.Line();
     } else {
+      if (host.name.find(':') != std::string::npos) {
+        throw std::runtime_error(fmt::format(
+            "the mpirun of MPICH and Intel MPI does not accept IPv6 addresses in host files; write the name of {} instead",
+            host.name));
+      }
       if (host.port != 0) {
         throw std::runtime_error(fmt::format(
             "the mpirun of MPICH and Intel MPI does not accept ports in host files; give {} its port {} in ~/.ssh/config",
@@ -174,7 +179,7 @@ MpiKind RecogniseMpi(const std::string& program, const std::string& version_text
   if (says("(Open MPI)") || says("(OpenRTE)") || says("(PRRTE)")) {
     const std::size_t number = version_text.find(") ");
     const int major = number == std::string::npos ? 0 : std::atoi(version_text.c_str() + number + 2);
-    return major >= 5 ? MpiKind::kOpenMpi5 : MpiKind::kOpenMpi4;
+    return major >= 5 || says("(PRRTE)") ? MpiKind::kOpenMpi5 : MpiKind::kOpenMpi4;
   }
   throw std::runtime_error(fmt::format(
       "'{} --version' is not from Open MPI, MPICH or Intel MPI: it printed \"{}\"; choose another with --mpirun",
@@ -271,8 +276,7 @@ ClusterEntry MpiEntry() {
   entry.known_hosts = MpiHostNames;
   entry.core_sharing = CoreSharing::kTheirHost;
   entry.check = CheckBinding;
-  entry.shared_options = {"--bind",         "--host-file",     "--worker-memory",
-                          "--server-cores", "--server-memory", "--queue"};
+  entry.shared_options = {"--bind", "--host-file"};
   entry.own_options = {
       {"--mpirun", "PROGRAM", "mpirun", "The mpirun of Open MPI 4 or 5, MPICH or Intel MPI.",
        Text<&Options::mpirun>},

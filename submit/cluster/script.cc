@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <string_view>
 
@@ -19,7 +20,14 @@ std::string Quoted(const std::string& word) {
   return quoted.starts_with('\'') ? quoted : fmt::format("'{}'", quoted);
 }
 
+/// Variables that bash does not let a script set, or to which it gives a value of its own.
+constexpr std::array<std::string_view, 11> kNamesOfBash = {"BASHOPTS", "BASH_VERSINFO", "DIRSTACK", "EUID",
+                                                           "FUNCNAME", "GROUPS",        "LINENO",   "PPID",
+                                                           "RANDOM",   "SHELLOPTS",     "UID"};
+
+/// Whether every shell can export a variable of this name with any value.
 bool IsShellName(std::string_view name) {
+  if (std::find(kNamesOfBash.begin(), kNamesOfBash.end(), name) != kNamesOfBash.end()) return false;
   const auto is_part = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; };
   return !name.empty() && std::isdigit(static_cast<unsigned char>(name.front())) == 0 &&
          std::all_of(name.begin(), name.end(), is_part);

@@ -19,7 +19,8 @@
 namespace warren::submit {
 
 /// The interval between the heartbeats that dmlc-submit sends to the wrapper script of a remote process (ssh
-/// or gang). If the script receives nothing for a minute, i.e. ten intervals, it ends the process.
+/// or gang). If the script receives nothing for a minute, i.e. ten intervals, it ends the process. Over ssh,
+/// this needs the command `timeout` on the host.
 inline constexpr std::chrono::seconds kBeatInterval{6};
 
 /// The parameters by which a script divides the cores of its host, unless OMP_NUM_THREADS is set there. The

@@ -34,8 +34,10 @@ Launch SgeLaunch(const GangPlan& plan) {
   launch.words.insert(launch.words.end(), {"-o", logs, "-e", logs});
   if (!options.queue.empty()) launch.words.insert(launch.words.end(), {"-q", options.queue});
   if (cores > 1) launch.words.insert(launch.words.end(), {"-pe", "smp", std::to_string(cores)});
-  if (memory)
-    launch.words.insert(launch.words.end(), {"-l", fmt::format("h_vmem={}M", (*memory + 0xfffff) >> 20)});
+  if (memory) {  // h_vmem is per slot, and the process has a slot for each core
+    const std::uint64_t unit = static_cast<std::uint64_t>(cores) << 20;
+    launch.words.insert(launch.words.end(), {"-l", fmt::format("h_vmem={}M", (*memory + unit - 1) / unit)});
+  }
   if (!options.time_limit.empty()) {
     launch.words.insert(launch.words.end(), {"-l", fmt::format("h_rt={}", options.time_limit)});
   }

@@ -106,6 +106,7 @@ Shipment PlanShipment(const Options& options) {
   for (std::string& word : shipment.command) {
     std::error_code error;
     const bool first = &word == &shipment.command.front();
+    if (first) word = CommandOf(options).argv0;  // "./name" if the command is a file of this directory only
     // A first word without a '/' is looked up on PATH, on the hosts as well as here, and is not shipped.
     if ((first && word.find('/') == std::string::npos) || !fs::is_regular_file(word, error)) continue;
     const bool of_the_system = std::any_of(kSystemFolders.begin(), kSystemFolders.end(),

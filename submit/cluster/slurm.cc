@@ -54,19 +54,19 @@ std::vector<std::string> Resources(const GangPlan& plan) {
   return words;
 }
 
-/// Makes an sbatch directive from an option. Throws UsageError if the option contains a line break, which
-/// cannot be quoted.
-std::string Directive(const std::string& word) {
-  if (word.find_first_of("\r\n") != std::string::npos) {
-    throw UsageError(
-        fmt::format("sbatch does not accept an option that contains a line break: {}", ShellQuote(word)));
-  }
-  std::string quoted;
-  for (const char c : word) {
-    if (c == '"' || c == '\\') quoted += '\\';
-    quoted += c;
-  }
-  return fmt::format("#SBATCH \"{}\"\n", quoted);
+/// The number in a job's ID such as "12" or "12;cluster".
+std::string NumberOf(const std::string& id) {
+  return id.substr(0, id.find(';'));
+}
+
+/// A Slurm command for the cluster that the job's ID names, if it names one.
+std::vector<std::string> OnCluster(const char* program, const std::string& id,
+                                   const std::vector<std::string>& arguments) {
+  std::vector<std::string> words = {program};
+  const std::size_t semicolon = id.find(';');
+  if (semicolon != std::string::npos) words.insert(words.end(), {"-M", id.substr(semicolon + 1)});
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  return words;
 }
 
 /// Adds srun's option for --bind. Only workers are bound: servers run in another step, which would bind them
@@ -113,18 +113,20 @@ Launch SlurmLaunch(const GangPlan& plan, bool in_allocation) {
     return launch;
   }
   launch.name = "sbatch";
-  launch.words = {"sbatch", "--parsable"};
-  launch.input = "#!/bin/sh\n" + Directive(fmt::format("--job-name={}", plan.job_name));
-  for (const std::string& word : Resources(plan)) launch.input += Directive(word);
-  if (!options.queue.empty()) launch.input += Directive(fmt::format("--partition={}", options.queue));
-  if (!options.time_limit.empty()) launch.input += Directive(fmt::format("--time={}", options.time_limit));
-  if (options.min_workers) launch.input += Directive("--no-kill");
-  launch.input += Directive("--requeue") + Directive("--open-mode=append");
+  // Options on the command line take precedence over the user's SBATCH_* variables; directives in the script
+  // would not.
+  launch.words = {"sbatch", "--parsable", fmt::format("--job-name={}", plan.job_name)};
+  for (std::string& word : Resources(plan)) launch.words.push_back(std::move(word));
+  if (!options.queue.empty()) launch.words.push_back(fmt::format("--partition={}", options.queue));
+  if (!options.time_limit.empty()) launch.words.push_back(fmt::format("--time={}", options.time_limit));
+  if (options.min_workers) launch.words.emplace_back("--no-kill");
+  launch.words.insert(launch.words.end(), {"--requeue", "--open-mode=append"});
   const std::string log = options.log_dir.empty()
                               ? "/dev/null"
                               : (std::filesystem::absolute(options.log_dir) / "slurm-%j.log").string();
-  launch.input += Directive(fmt::format("--output={}", log));
-  for (const std::string& word : options.slurm_args) launch.input += Directive(word);
+  launch.words.push_back(fmt::format("--output={}", log));
+  launch.words.insert(launch.words.end(), options.slurm_args.begin(), options.slurm_args.end());
+  launch.input = "#!/bin/sh\n";
   for (const auto& [name, value] : script.variables) {
     launch.input += fmt::format("export {}={}\n", name, ShellQuote(value));
   }
@@ -134,26 +136,27 @@ Launch SlurmLaunch(const GangPlan& plan, bool in_allocation) {
                                                        : options.server_cores));
   srun.insert(srun.end(), script.command.begin(), script.command.end());
   launch.input += fmt::format("exec {}\n", ShellCommand(srun));
-  launch.queue =
-      Queue{.name = "Slurm",
-            .id = [](std::string_view printed) -> std::optional<std::string> {
-              const std::string id = Trimmed(printed.substr(0, printed.find(';')));  // "12;cluster"
-              const bool number = !id.empty() && id.find_first_not_of("0123456789") == std::string::npos;
-              return number ? std::optional(id) : std::nullopt;
-            },
-            .cancel =
-                [](const std::string& id) {
-                  return std::vector<std::string>{"scancel", id};
-                },
-            .ask =
-                [](const std::string& id) {
-                  return std::vector<std::string>{"squeue", "-h", "-j", id, "-t", "all", "-o", "%T|%r"};
-                },
-            .report = ReadSqueue};
+  launch.queue = Queue{
+      .name = "Slurm",
+      .id = [](std::string_view printed) -> std::optional<std::string> {
+        const std::string id = Trimmed(printed);  // "12", or "12;cluster" with --clusters
+        const std::string number = id.substr(0, id.find(';'));
+        const bool valid = !number.empty() && number.find_first_not_of("0123456789") == std::string::npos;
+        return valid ? std::optional(id) : std::nullopt;
+      },
+      .cancel = [](const std::string& id) { return OnCluster("scancel", id, {NumberOf(id)}); },
+      .ask =
+          [](const std::string& id) {
+            return OnCluster("squeue", id, {"-h", "-j", NumberOf(id), "-t", "all", "-o", "%T|%r"});
+          },
+      .report = ReadSqueue};
   return launch;
 }
 
 std::optional<JobReport> ReadSqueue(const std::string& /*id*/, std::string_view printed, int exit_code) {
+  // With -M, squeue prints a line "CLUSTER: name" first, even with -h.
+  if (exit_code == 0 && printed.starts_with("CLUSTER:"))
+    printed.remove_prefix(std::min(printed.find('\n'), printed.size()));
   const std::string line = Trimmed(printed);
   if (exit_code != 0) {
     if (line.find("Invalid job id") == std::string::npos) return std::nullopt;  // the controller may be down
@@ -212,6 +215,10 @@ ClusterEntry SlurmEntry() {
   entry.known_hosts = [](const Options& options) {
     return InSlurmAllocation() ? SlurmNodes(options) : std::vector<std::string>();
   };
+  // An allocation already has its partition and its time limit.
+  entry.ignores = [](const Options&, std::string_view name) {
+    return InSlurmAllocation() && (name == "--queue" || name == "--time-limit");
+  };
   entry.core_sharing = CoreSharing::kTheirHost;
   entry.shared_options = {"--bind",        "--worker-memory", "--server-cores", "--server-memory",
                           "--worker-gpus", "--time-limit",    "--queue"};
@@ -219,9 +226,9 @@ ClusterEntry SlurmEntry() {
       {"--slurm-args", "WORDS", "",
        "More options for sbatch, or for srun inside an allocation, such as '--account=a --constraint=fast'.",
        Words<&Options::slurm_args>, true},
-      {"--slurm-worker-nodes", "N", "one for each worker", "Number of nodes for the workers.",
+      {"--slurm-worker-nodes", "N", "Slurm's choice", "Number of nodes for the workers.",
        Count<&Options::slurm_worker_nodes, 1, kMaxCount>},
-      {"--slurm-server-nodes", "N", "one for each server", "Number of nodes for the parameter servers.",
+      {"--slurm-server-nodes", "N", "Slurm's choice", "Number of nodes for the parameter servers.",
        Count<&Options::slurm_server_nodes, 1, kMaxCount>},
   };
   return entry;

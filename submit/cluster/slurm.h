@@ -14,8 +14,7 @@ namespace warren::submit {
 /// Whether dmlc-submit runs inside a Slurm allocation (salloc or a batch job).
 bool InSlurmAllocation();
 
-/// The launch, with srun if `in_allocation`, otherwise with sbatch. Throws UsageError if sbatch cannot accept
-/// an option.
+/// The launch, with srun if `in_allocation`, otherwise with sbatch.
 Launch SlurmLaunch(const GangPlan& plan, bool in_allocation);
 
 /// The state of a job, from the output of `squeue -h -j ID -t all -o '%T|%r'`; nullopt if the output does not

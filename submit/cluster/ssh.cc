@@ -12,7 +12,6 @@
 
 #include "submit/cluster/core_choice.h"
 #include "submit/cluster/script.h"
-#include "submit/cluster/ssh_places.h"
 #include "submit/options/values.h"
 #include "submit/process/capture.h"
 #include "submit/process/command.h"
@@ -185,7 +184,6 @@ SshCluster::SshCluster(boost::asio::io_context& io, Children& children, const Op
       hosts_(HostsAtStart(options)),
       rooms_(RoomsOf(hosts_)),
       places_(PlacesFor(options, hosts_)),
-      master_(is_elastic() ? "" : MasterOf(options, hosts_, HostOfWorker0(options, places_))),
       told_not_bound_(hosts_.size()),
       stack_requests_(io),
       controller_(HostsOf(hosts_), places_, job_mark_, options.sync_dst_dir, is_elastic()),
@@ -201,6 +199,7 @@ SshCluster::~SshCluster() = default;
 
 void SshCluster::Prepare(const std::function<void()>& ready) {
   ready_ = ready;
+  if (is_elastic()) master_.clear();
   controller_.Prepare();
   loop_.RunSoon();
 }
@@ -243,9 +242,16 @@ std::size_t SshCluster::PlaceOfProcess(std::size_t index) const {
 Started SshCluster::Start(std::size_t index, const PlannedProcess& process, int attempt) {
   const std::size_t host = HostFor(index, process);
   const std::size_t place = PlaceOfProcess(index);
-  if (master_.empty()) master_ = MasterOf(options_, hosts_, host);
+  if (process.role == tracker::Role::kWorker) {
+    moved_.Start(place, host, places_[place] != host);
+    const bool is_master = !is_elastic() && process.task_id == 0;
+    if (master_.empty() || (is_master && host != master_host_)) {
+      master_ = MasterOf(options_, hosts_, host);
+      master_host_ = host;
+    }
+  }
   PlannedProcess placed = ForHost(process, hosts_[host]);
-  AddPlace(options_, places_, place, host, master_, placed);
+  AddPlace(options_, places_, moved_, place, host, master_, placed);
   std::string script =
       WatchedScript(placed, index, attempt, job_mark_, WorkingDirectory(options_),
                     ShareOf(options_, process, places_, place, host), BindOf(options_) != Bind::kNone);
@@ -292,6 +298,7 @@ void SshCluster::Do(const CopyToHost& copy) {
            copies_.erase(*pid);
            controller_.CopyEnded(host, status, *said);
            loop_.Run();
+           if (!busy()) events_.idle();
          }});
     copies_.insert(*pid);
   } catch (const std::runtime_error& error) {
@@ -426,7 +433,7 @@ std::string ShowSsh(const Options& options, const std::vector<PlannedProcess>& p
     }
     const Host& host = hosts[places[own]];
     PlannedProcess placed = ForHost(plan[i], host);
-    AddPlace(options, places, own, places[own], master, placed);
+    AddPlace(options, places, {}, own, places[own], master, placed);
     text += fmt::format("# {}, standard input stays open\n{}", ProcessName(plan[i].role, plan[i].task_id),
                         WithInput(ShellCommand(ShellOn(options, host)),
                                   WatchedScript(placed, i, 0, "JOB", WorkingDirectory(options),

@@ -21,6 +21,7 @@
 #include "submit/cluster/host_file.h"
 #include "submit/cluster/host_source.h"
 #include "submit/cluster/ssh_controller.h"
+#include "submit/cluster/ssh_places.h"
 #include "submit/cluster/stack_requests.h"
 #include "submit/options/options.h"
 #include "submit/process/children.h"
@@ -31,8 +32,9 @@ namespace warren::submit {
 class SshCluster : public Cluster {
  public:
   /// Reads the host file or the output of the discovery script. Throws std::runtime_error if the file is
-  /// invalid or its hosts do not have enough slots. In an elastic job, the file is read again, or the script
-  /// is run again, during the job. `options` must outlive this object.
+  /// invalid, or if its hosts may not run enough processes: because of max_slots or, in an elastic job,
+  /// because they have too few slots. In an elastic job, the file is read again, or the script is run again,
+  /// during the job. `options` must outlive this object.
   SshCluster(boost::asio::io_context& io, Children& children, const Options& options, ClusterEvents events);
   ~SshCluster() override;
 
@@ -42,6 +44,7 @@ class SshCluster : public Cluster {
   void Kill() override;
   void AskToLeave(std::size_t index) override;
   void Dump(std::size_t index, std::function<void(std::string text)> done) override;
+  bool busy() const override { return !copies_.empty(); }
 
  private:
   bool is_elastic() const { return options_.min_workers.has_value(); }
@@ -68,11 +71,13 @@ class SshCluster : public Cluster {
   std::vector<Host> hosts_;      ///< in an elastic job, all hosts so far, each with the most slots it has had
   std::vector<HostRoom> rooms_;  ///< the current hosts of an elastic job
   std::vector<std::size_t> places_;  ///< the index of the host for each slot
+  MovedWorkers moved_;
   /// In an elastic job, the host index and the slot of each process that has been started, by process index.
   std::map<std::size_t, std::pair<std::size_t, int>> slot_of_;
   /// The address at which the other workers reach worker 0 or, in an elastic job, the worker that was started
   /// first.
   std::string master_;
+  std::size_t master_host_ = 0;  ///< the index of its host
   /// For each host, whether a message has explained why its processes are not bound.
   std::vector<bool> told_not_bound_;
   std::function<void()> ready_;

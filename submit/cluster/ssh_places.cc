@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <optional>
+#include <set>
 #include <sstream>
 
 #include "submit/cluster/core_choice.h"
@@ -63,14 +64,33 @@ CoreShare ShareOf(const Options& options, const PlannedProcess& process,
   return {.workers = std::to_string(workers + (moved ? 1 : 0)), .kept = CoresOfServers(options, servers)};
 }
 
-void AddPlace(const Options& options, const std::vector<std::size_t>& places, std::size_t place,
-              std::size_t host, const std::string& master, PlannedProcess& process) {
+void MovedWorkers::Start(std::size_t place, std::size_t host, bool moved) {
+  moved_.erase(place);
+  if (!moved) return;
+  std::set<std::size_t> taken;
+  for (const auto& [other, found] : moved_) {
+    if (found.first == host) taken.insert(found.second);
+  }
+  std::size_t number = 0;
+  while (taken.contains(number)) ++number;
+  moved_[place] = {host, number};
+}
+
+std::size_t MovedWorkers::CountOn(std::size_t host) const {
+  return static_cast<std::size_t>(std::count_if(
+      moved_.begin(), moved_.end(), [host](const auto& entry) { return entry.second.first == host; }));
+}
+
+void AddPlace(const Options& options, const std::vector<std::size_t>& places, const MovedWorkers& moved,
+              std::size_t place, std::size_t host, const std::string& master, PlannedProcess& process) {
   if (process.role != tracker::Role::kWorker) return;
   const std::vector<std::size_t> workers = PlacesOnHost(options, places, host, false);
-  const auto own = std::find(workers.begin(), workers.end(), place);  // end() if moved to another host
-  const auto local_rank = static_cast<std::size_t>(own - workers.begin());
+  const auto own = std::find(workers.begin(), workers.end(), place);
+  // The host's own workers keep their local ranks; those that were moved there follow.
+  const std::size_t local_rank = own != workers.end() ? static_cast<std::size_t>(own - workers.begin())
+                                                      : workers.size() + moved.NumberOf(place);
   AddPlaceVariable(kLocalRankVariable, std::to_string(local_rank), process.environment);
-  AddPlaceVariable(kLocalSizeVariable, std::to_string(workers.size() + (own == workers.end() ? 1 : 0)),
+  AddPlaceVariable(kLocalSizeVariable, std::to_string(workers.size() + moved.CountOn(host)),
                    process.environment);
   std::size_t cross_rank = 0;
   std::size_t cross_size = 0;

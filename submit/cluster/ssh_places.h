@@ -7,7 +7,9 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "submit/cluster/script.h"
@@ -31,10 +33,26 @@ std::size_t SeatedPlace(const std::vector<std::size_t>& places, std::size_t host
 CoreShare ShareOf(const Options& options, const PlannedProcess& process,
                   const std::vector<std::size_t>& places, std::size_t place, std::size_t host);
 
+/// The workers that were started on another host because their own host is gone.
+class MovedWorkers {
+ public:
+  /// Records the host on which the worker with this place is started. `moved`: whether it is not its own
+  /// host.
+  void Start(std::size_t place, std::size_t host, bool moved);
+  /// The worker's number among the moved workers of its host, from 0. It stays the same while the worker
+  /// runs.
+  std::size_t NumberOf(std::size_t place) const { return moved_.at(place).second; }
+  std::size_t CountOn(std::size_t host) const;
+
+ private:
+  std::map<std::size_t, std::pair<std::size_t, std::size_t>> moved_;  ///< host and number, by place
+};
+
 /// Adds the variables that torch.distributed and Horovod need beyond the planned environment. Does nothing
 /// unless the process is a worker. `host`: the host on which it is started; `master`: worker 0's address.
-void AddPlace(const Options& options, const std::vector<std::size_t>& places, std::size_t place,
-              std::size_t host, const std::string& master, PlannedProcess& process);
+/// `moved` must include this worker if `host` is not its own.
+void AddPlace(const Options& options, const std::vector<std::size_t>& places, const MovedWorkers& moved,
+              std::size_t place, std::size_t host, const std::string& master, PlannedProcess& process);
 
 /// The cores of one process, and the binding of its host as a whole.
 struct PlaceCores {

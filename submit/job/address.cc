@@ -15,7 +15,8 @@ namespace {
 
 namespace asio = boost::asio;
 
-/// Returns the port, or any free one if it is 0; nullopt if it is in use. Briefly binds it to find out.
+/// Binds `port` briefly, or any free port if `port` is 0. Returns the port; nullopt if it cannot be bound,
+/// usually because it is in use.
 std::optional<std::uint16_t> FreePort(asio::io_context& io, const asio::ip::address& address,
                                       std::uint16_t port) {
   boost::system::error_code error;

@@ -45,10 +45,11 @@ void ProcessOutput::Finish(const Show& show) {
 
 void ProcessOutput::AddToTail(std::string_view piece) {
   const bool ends = piece.back() == '\n';
+  const bool redraws = RedrawsLine(piece);  // before the newline is removed: "\r\n" redraws nothing
   if (ends) piece.remove_suffix(1);
   if (!tail_line_open_) tail_.emplace_back();
   std::string& line = tail_.back();
-  if (RedrawsLine(piece)) {
+  if (redraws) {
     line.clear();  // keep only the latest state of a progress bar
     piece.remove_prefix(1);
   }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <boost/asio/io_context.hpp>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -16,6 +17,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "submit/cluster/clusters.h"
@@ -62,8 +64,10 @@ void TakeSignals() {
   sigprocmask(SIG_UNBLOCK, &needed, nullptr);
 }
 
+/// Throws std::system_error if standard output cannot be written.
 void Print(const std::string& text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return;
+  throw std::system_error(errno, std::generic_category(), "cannot write to standard output");
 }
 
 /// Handles --save. Throws std::runtime_error if the file cannot be written or exists with other content.
@@ -133,6 +137,7 @@ void SayWhatIsAssumed(const Options& options) {
   if (!options.ignored.empty()) {
     spdlog::warn("no effect with --cluster {}{}: {}", options.cluster,
                  options.num_servers > 0      ? " with --num-servers"
+                 : options.no_tracker         ? " with --no-tracker"
                  : options.mode == Mode::kMpi ? " with --mode mpi"
                                               : "",
                  fmt::join(options.ignored, ", "));
@@ -215,6 +220,12 @@ int RunHere(Options& options, Detached* detached) {
   return result.exit_code;
 }
 
+/// Prints the error; returns the exit code.
+int Refuse(const std::runtime_error& error) {
+  fmt::print(stderr, "dmlc-submit: error: {}\n", error.what());
+  return kTrouble;
+}
+
 }  // namespace
 
 int RunProgram(int argc, char** argv) {
@@ -230,9 +241,10 @@ int RunProgram(int argc, char** argv) {
   }
   try {
     if (Answer(options)) return 0;
+  } catch (const std::system_error& error) {
+    return error.code() == std::errc::broken_pipe ? kReaderGone : Refuse(error);
   } catch (const std::runtime_error& error) {
-    fmt::print(stderr, "dmlc-submit: error: {}\n", error.what());
-    return kTrouble;
+    return Refuse(error);
   }
   try {
     if (!options.detach) return RunHere(options, nullptr);

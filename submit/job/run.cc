@@ -105,9 +105,9 @@ class JobRun : public JobView {
     watch_.emplace(io, console, options, start.began, plan_, server_ != nullptr, token_, tracing_.get(),
                    CallbacksOfWatch());
     OpenOutput();
-    ListenToConsole();
     HandleSignals();
     if (options.until_stdin_closes) input_.emplace(io, [this] { Tell(&Supervisor::Signalled, SIGTERM); });
+    ListenToConsole();  // last: if this constructor throws, the destructor does not reset the callbacks
   }
 
   ~JobRun() override {

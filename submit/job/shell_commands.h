@@ -16,7 +16,7 @@ struct SimpleCommand {
   Kind kind = Kind::kCommand;
   std::vector<std::string> words;  ///< unquoted; $ is kept, targets of redirections are omitted
   std::optional<std::string> here_document = {};  ///< the text of <<END or <<<
-  std::string input_file = {};                    ///< the file after <; empty if none exists
+  std::string input_file = {};                    ///< the file after <; empty: none
 };
 
 /// Returns the commands in the order of the text. Commands in $(...) and `...` come before the command that

@@ -616,7 +616,9 @@ void Supervisor::StopEverything() {
 }
 
 void Supervisor::GiveUpWaiting() {
-  if (num_running_ == 0 && !std::exchange(waited_for_cluster_, true)) {
+  // Processes of a job in a queue only count as ended once the command that cancels the job has ended.
+  const bool is_busy = view_.cluster_is_busy();
+  if ((num_running_ == 0 || is_busy) && !std::exchange(waited_for_cluster_, true)) {
     patience_ = now_ + kClusterPatience;
     return;
   }
@@ -627,7 +629,15 @@ void Supervisor::GiveUpWaiting() {
                fmt::format("{} did not end even after SIGKILL; it is left running", process.Describe())});
   }
   if (phase_ == Phase::kRestarting) {
-    return Fail(kTrouble, "the job cannot be started again while one of its processes does not end");
+    return Fail(kTrouble, num_running_ > 0
+                              ? "the job cannot be started again while one of its processes does not end"
+                              : "the job cannot be started again while a command that stops it does not end");
+  }
+  if (is_busy) {
+    Do(LogLine{Severity::kWarning,
+               fmt::format("commands that stop the job have not ended within {} s; check whether parts of it "
+                           "are left in the cluster",
+                           kClusterPatience.count())});
   }
   Finish();
 }

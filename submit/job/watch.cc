@@ -138,7 +138,7 @@ void JobWatch::WaitToLook() {
   });
 }
 
-/// Shows text that the user has asked for, even with --quiet; without --quiet, also writes it to --log-file.
+/// Shows text that the user has asked for, even with --quiet, and writes it to --log-file.
 void JobWatch::Say(const std::string& text) const {
   if (options_.quiet) console_.Message(Severity::kInfo, text);
   spdlog::info("{}", text);
@@ -324,6 +324,7 @@ void JobWatch::Finish(const JobResult& result, const std::string& story, std::op
   const auto now = Clock::now();
   monitor_.Finished(result.exit_code, story, culprit, now);
   const JobSnapshot job = monitor_.Snapshot(now);
+  if (options_.log_format == LogFormat::kJson) SayInJson(job);  // rounds since the last Tick
   const std::string straggler = StragglerSentence(job, false);
   if (job.seconds >= kLongJobSeconds && !straggler.empty()) spdlog::info("{}", straggler);
   RecordedEnd end;

@@ -210,8 +210,9 @@ std::vector<Finding> HangWatch::Look(const std::vector<std::optional<Signs>>& wo
       findings.push_back({Finding::Kind::kGoesOn, i, std::move(text)});
     }
   }
-  // If a worker has a finding, idle workers are not reported: they are probably waiting for it.
-  const auto idle = any ? std::nullopt : FindIdle(workers, round_ended, now);
+  // While a worker has a finding, idle workers are not judged: they are probably waiting for it.
+  if (any) return findings;
+  const auto idle = FindIdle(workers, round_ended, now);
   if (idle && !std::exchange(all_idle_since_, idle->since)) findings.push_back(*idle);
   if (const auto since = idle ? std::nullopt : std::exchange(all_idle_since_, std::nullopt)) {
     findings.push_back(

@@ -90,8 +90,14 @@ fs::path FileOf(const std::string& folder, const std::string& id, std::string_vi
   return fs::path(folder) / (id + std::string(ending));
 }
 
-/// Removes the oldest records with their log folders, except those of jobs that still write to their log
-/// folder.
+/// Whether a dmlc-submit holds the lock on the record, i.e. its job is running. Unlike the lock on a folder,
+/// this works on NFS, too.
+bool IsHeld(const fs::path& record) {
+  const posix::Descriptor file(::open(record.c_str(), O_RDONLY | O_CLOEXEC));
+  return file && ::flock(file.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
+
+/// Removes the oldest records with their log folders, except those of running jobs.
 void RemoveOutdated(const fs::path& folder) {
   std::vector<std::string> names;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
@@ -99,7 +105,7 @@ void RemoveOutdated(const fs::path& folder) {
   }
   for (const std::string& id : OutdatedRecords(names, kMostRecords)) {
     const auto logs = posix::LockFolder((folder / id).string());
-    if (!logs) continue;
+    if (!logs || IsHeld(FileOf(folder.string(), id, kRecordEnding))) continue;
     std::error_code somebody_else_did;
     fs::remove_all(folder / id, somebody_else_did);
     for (const std::string_view ending : {kRecordEnding, kEvaluationsEnding}) {

@@ -1,7 +1,8 @@
 // The records of jobs for `warren jobs`: one JSON file per job in the user's history folder (HistoryFolder)
 // and, with --log-dir DIR, in DIR/jobs. The whole file is written when the job begins, and again when its
 // kept_jobs change and when it ends. If a file records no end, the job is running if its dmlc-submit holds a
-// lock on the file; otherwise that dmlc-submit was killed. docs/how-to/warren.md lists the fields.
+// lock on the file; otherwise that dmlc-submit was killed. On file systems without locks, it is unknown which
+// of the two is the case. docs/how-to/warren.md lists the fields.
 #pragma once
 
 #include <chrono>

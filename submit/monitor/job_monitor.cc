@@ -81,6 +81,7 @@ void JobMonitor::Started(std::size_t index, const submit::Started& where, TimePo
   shown.stack.clear();
   shown.sample.reset();
   shown.call.reset();
+  shown.progress.reset();
   shown.reading.reset();
   shown.cores_used = 0;
   Located(index, where, now);
@@ -169,6 +170,7 @@ void JobMonitor::GenerationBegan(const tracker::GenerationBegan& generation, Tim
     options_.trace->GenerationBegan(generation.number, generation.size, generation.text, now);
   job_.generation = generation.number;
   job_.world_size = generation.size;
+  waiting_.BeginAgain(static_cast<std::size_t>(generation.size));
   if (generation.number == 1) return;
   job_.seconds_between_generations += generation.seconds;
   for (WorkerSnapshot& worker : job_.workers) worker.rank.reset();  // each member is given a new one
@@ -278,7 +280,7 @@ void JobMonitor::OutputPaused(bool paused, TimePoint now) {
     return;
   }
   for (Worker& worker : workers_) {
-    if (!worker.heard) continue;
+    if (!worker.sampled || *worker.sampled >= *output_paused_) continue;  // samples from this host go on
     for (auto* time : {&*worker.heard, &worker.state_since, &worker.busy}) *time += now - *output_paused_;
   }
   output_paused_.reset();
@@ -296,7 +298,7 @@ void JobMonitor::StoodStill(TimePoint::duration how_long) {
     }
     for (auto* time : {&worker.state_since, &worker.busy, &worker.call_since}) *time += how_long;
   }
-  for (auto* time : {&joining_since_, &round_ended_}) {
+  for (auto* time : {&joining_since_, &round_ended_, &output_paused_}) {
     if (*time) **time += how_long;
   }
 }
@@ -323,9 +325,11 @@ void JobMonitor::TakeProgress(std::size_t index, const wire::ReportedProgress& p
                       shown.progress->metrics != progress.metrics;
   shown.progress = progress;
   if (progress.of > 0) job_.rounds = progress.of;
-  // The first worker that reports progress represents all workers; the others may be slightly behind.
-  const auto speaker = std::find_if(job_.workers.begin(), job_.workers.end(),
-                                    [](const WorkerSnapshot& worker) { return worker.progress.has_value(); });
+  // The first running worker that reports progress represents all workers; the others may be slightly behind.
+  const auto speaker =
+      std::find_if(job_.workers.begin(), job_.workers.end(), [this](const WorkerSnapshot& worker) {
+        return worker.progress.has_value() && workers_[worker.index].runs_since.has_value();
+      });
   if (!is_new || speaker->index != index) return;
   reported_.Say(now, printed_);
   // A report without metrics may lag behind the printed lines. Adding it would discard later evaluations.
@@ -393,8 +397,10 @@ void JobMonitor::SetRound(std::int64_t round, TimePoint now) {
 
 std::string JobMonitor::Describe(std::size_t index) const {
   const WorkerSnapshot& shown = job_.workers[index];
-  const std::string rank = shown.rank ? fmt::format("rank {}, ", *shown.rank) : "";
-  return fmt::format("{} ({}host {}, pid {})", shown.name, rank, shown.host, shown.pid);
+  std::string place = shown.rank ? fmt::format("rank {}", *shown.rank) : "";
+  if (!shown.host.empty()) place += fmt::format("{}host {}", place.empty() ? "" : ", ", shown.host);
+  if (shown.pid > 0) place += fmt::format("{}pid {}", place.empty() ? "" : ", ", shown.pid);
+  return place.empty() ? shown.name : fmt::format("{} ({})", shown.name, place);
 }
 
 std::optional<Signs> JobMonitor::SignsOf(std::size_t index) const {

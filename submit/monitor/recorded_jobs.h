@@ -9,7 +9,7 @@
 
 namespace warren::submit {
 
-/// Returns the newest records, newest first; at most `most` of them, and at most 8 MiB in total:
+/// Returns the newest records, newest first; at most `most` of them, and about 8 MiB in total:
 ///   [{"id": "20261127T010203Z-4242", "held": true, "curves": false, "record": "{\"format\": 1, ...}"}, ...]
 /// "held": whether a process, normally the job's dmlc-submit, holds the lock on the record; null if the file
 /// system does not support locks. "curves": whether there is a file of evaluations. "record": the text of the

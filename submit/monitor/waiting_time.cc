@@ -1,6 +1,7 @@
 #include "submit/monitor/waiting_time.h"
 
 #include <algorithm>
+#include <cstddef>
 
 namespace warren::submit {
 namespace {
@@ -11,11 +12,11 @@ constexpr std::size_t kMostKept = std::size_t{1} << 18;
 
 }  // namespace
 
-WaitingTime::WaitingTime(std::size_t world_size) : ranks_(world_size) {}
+WaitingTime::WaitingTime(std::size_t world_size) : ranks_(world_size), world_size_(world_size) {}
 
 void WaitingTime::Add(std::size_t rank, const std::vector<wire::ReportedWait>& waits,
                       std::uint64_t last_ended) {
-  if (rank >= ranks_.size()) return;
+  if (rank >= world_size_) return;
   if (last_ended < ranks_[rank].last_ended) BeginAgain();  // the rank counts from 1 again
   const std::uint64_t before = ranks_[rank].last_ended;
   for (const wire::ReportedWait& wait : waits) {
@@ -25,8 +26,9 @@ void WaitingTime::Add(std::size_t rank, const std::vector<wire::ReportedWait>& w
     ++num_kept_;
   }
   ranks_[rank].last_ended = last_ended;
-  const auto last = std::min_element(
-      ranks_.begin(), ranks_.end(), [](const Rank& a, const Rank& b) { return a.last_ended < b.last_ended; });
+  const auto last =
+      std::min_element(ranks_.begin(), ranks_.begin() + static_cast<std::ptrdiff_t>(world_size_),
+                       [](const Rank& a, const Rank& b) { return a.last_ended < b.last_ended; });
   SettleUpTo(last->last_ended);
   while (num_kept_ > kMostKept) Forget(calls_.begin()->first);
 }
@@ -44,6 +46,11 @@ void WaitingTime::BeginAgain() {
   for (Rank& rank : ranks_) rank.last_ended = 0;
 }
 
+void WaitingTime::BeginAgain(std::size_t world_size) {
+  world_size_ = std::min(world_size, ranks_.size());
+  BeginAgain();
+}
+
 void WaitingTime::SettleUpTo(std::uint64_t number) {
   while (!calls_.empty() && calls_.begin()->first <= number) {
     const auto call = calls_.begin();
@@ -54,10 +61,10 @@ void WaitingTime::SettleUpTo(std::uint64_t number) {
 }
 
 void WaitingTime::Settle(const Call& call) {
-  if (ranks_.size() < 2) return;
+  if (world_size_ < 2) return;
   // A rank that reported nothing spent too little time in the call to count. If there are several such ranks,
   // it is unknown which of them arrived last.
-  const std::size_t silent = ranks_.size() - std::min(call.seconds.size(), ranks_.size());
+  const std::size_t silent = world_size_ - std::min(call.seconds.size(), world_size_);
   double shortest = 0;
   double longest = 0;
   std::size_t last = ranks_.size();
@@ -69,7 +76,7 @@ void WaitingTime::Settle(const Call& call) {
     longest = std::max(longest, seconds);
   }
   if (silent == 1) {
-    std::vector<bool> said(ranks_.size());
+    std::vector<bool> said(world_size_);
     for (const auto& [rank, seconds] : call.seconds) said[rank] = true;
     last = static_cast<std::size_t>(std::find(said.begin(), said.end(), false) - said.begin());
   }

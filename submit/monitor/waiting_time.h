@@ -23,6 +23,8 @@ class WaitingTime {
   void Add(std::size_t rank, const std::vector<wire::ReportedWait>& waits, std::uint64_t last_ended);
   /// Called when the ranks start counting their calls from 1 again. Discards calls that are not settled.
   void BeginAgain();
+  /// Like the overload above, for a new generation of `world_size` ranks, at most as many as at first.
+  void BeginAgain(std::size_t world_size);
   /// Discards the calls up to `last_ended`. Called if a rank had more to report than fits in a report: it is
   /// then unknown which rank arrived last in these calls.
   void Forget(std::uint64_t last_ended);
@@ -48,6 +50,7 @@ class WaitingTime {
   void SettleUpTo(std::uint64_t number);
 
   std::vector<Rank> ranks_;
+  std::size_t world_size_;  ///< the number of ranks that take part in calls now
   std::map<std::uint64_t, Call> calls_;
   std::size_t num_kept_ = 0;  ///< total length of Call::seconds over all of calls_
 };

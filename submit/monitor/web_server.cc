@@ -11,6 +11,7 @@
 #include <map>
 #include <set>
 #include <stdexcept>
+#include <system_error>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -260,7 +261,12 @@ class WebServer::Impl : public std::enable_shared_from_this<WebServer::Impl> {
       return std::nullopt;
     }
     if (const auto* files = std::get_if<ReadFiles>(&answer)) {
-      ReadLater(connection, files->read);
+      try {
+        ReadLater(connection, files->read);
+      } catch (const std::system_error& error) {  // the limit on threads
+        return Refuse(http::status::service_unavailable,
+                      fmt::format("cannot start a thread that reads files: {}", error.what()));
+      }
       return std::nullopt;
     }
     if (in_frame) AllowFrames(std::get<WebResponse>(answer));

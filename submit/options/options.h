@@ -79,6 +79,7 @@ struct Options {
   std::uint16_t port = 9091;
   bool port_was_chosen = false;  ///< if not, the tracker first tries a random port of the range
   std::uint16_t port_end = 9999;
+  bool port_end_was_chosen = false;
   tracker::SortBy sort_by = tracker::SortBy::kHost;
   std::string worker_ports;  ///< "FIRST:LAST"; empty: any
   bool tls = false;
@@ -142,7 +143,7 @@ struct Options {
   /// Values of options that have no field here, by name, in the order given; empty strings for flags.
   std::map<std::string, std::vector<std::string>, std::less<>> texts;
 
-  /// Options that were given but have no effect with `cluster`.
+  /// Options that were given but have no effect with `cluster` and the other options.
   std::vector<std::string> ignored;
 
   bool operator==(const Options&) const = default;

@@ -122,7 +122,8 @@ void CheckWhole(const OptionTable& table, const std::vector<std::string_view>& g
         "--detach: with --until-stdin-closes the job would end at once, because a detached job has no standard input; give one of the two");
   }
   options.port_was_chosen = Contains(given, "--port");
-  if (!Contains(given, "--port-end")) options.port_end = std::max(options.port_end, options.port);
+  options.port_end_was_chosen = Contains(given, "--port-end");
+  if (!options.port_end_was_chosen) options.port_end = std::max(options.port_end, options.port);
   if (options.port_end < options.port) {
     throw UsageError(fmt::format("--port-end {} is below --port {}", options.port_end, options.port));
   }
@@ -193,10 +194,12 @@ void Complete(const OptionTable& table, const std::vector<std::string_view>& giv
   }
   const ClusterFacts& cluster = FindCluster(table.clusters(), options.cluster);
   for (const std::string_view name : given) {
-    // A parameter-server job has no rabit tracker, to which these options apply.
-    const bool for_tracker = options.num_servers > 0 && (name == "--timeout" || name == "--sortby");
+    // A parameter-server job has no rabit tracker, either.
+    const bool has_tracker = options.num_servers == 0 && !options.no_tracker;
+    const bool for_tracker = name == "--timeout" || name == "--sortby" || name == "--admit";
     const bool in_vain = cluster.ignores && cluster.ignores(options, name);
-    if (for_tracker || in_vain || !Heeds(cluster, *table.Find(name))) options.ignored.emplace_back(name);
+    if ((for_tracker && !has_tracker) || in_vain || !Heeds(cluster, *table.Find(name)))
+      options.ignored.emplace_back(name);
   }
 }
 

@@ -1,5 +1,6 @@
 #include "submit/output/console.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <limits.h>
 #include <poll.h>
@@ -16,6 +17,7 @@
 #include <cstring>
 #include <utility>
 
+#include "posix/descriptor.h"
 #include "submit/output/when_writable.h"
 
 namespace warren::submit {
@@ -31,6 +33,8 @@ constexpr std::size_t kFullBytes = std::size_t{256} << 10;
 constexpr std::size_t kRoomBytes = std::size_t{64} << 10;
 /// The number of bytes that a ready pipe is sure to accept without blocking.
 constexpr std::size_t kWriteBytes = PIPE_BUF;
+/// The pause before the next write to a terminal that reports room, but has too little for one character.
+constexpr std::chrono::milliseconds kRefusedPause{10};
 constexpr std::size_t kBarWidth = 30;
 /// The interval at which Flush checks the clock while a descriptor is not ready.
 constexpr int kFlushPollMs = 50;
@@ -55,13 +59,27 @@ bool SameFile(int a, int b) {
          first.st_ino == second.st_ino && first.st_rdev == second.st_rdev;
 }
 
+/// Opens the terminal of `fd` again for writes that do not block; empty if `fd` is not a terminal or cannot
+/// be opened again. Poll reports that a terminal is writable even if it accepts only a few bytes, and a
+/// longer write would then block.
+posix::Descriptor OpenTerminalAgain(int fd) {
+  if (isatty(fd) != 1) return {};
+  return posix::Descriptor(
+      open(fmt::format("/proc/self/fd/{}", fd).c_str(), O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC));
+}
+
 }  // namespace
 
 /// A descriptor and the bytes waiting to be written to it. Never blocks: writes only as much as a ready
 /// descriptor accepts.
 class Console::Sink : public std::enable_shared_from_this<Sink> {
  public:
-  Sink(asio::io_context& io, int fd) : io_(io), fd_(fd), ready_(io, fd) {}
+  Sink(asio::io_context& io, int fd)
+      : io_(io),
+        terminal_(OpenTerminalAgain(fd)),
+        fd_(terminal_ ? terminal_.get() : fd),
+        ready_(io, fd_),
+        pause_(io) {}
 
   std::function<void()> on_progress;
   std::function<void(int error)> on_closed;
@@ -90,11 +108,18 @@ class Console::Sink : public std::enable_shared_from_this<Sink> {
 
   std::size_t backlog() const { return pending_.size(); }
   int fd() const { return fd_; }
+  /// Waits until the descriptor is ready, at most for the given time.
+  void WaitHere(int limit_ms) const {
+    pollfd ready{fd_, POLLOUT, 0};
+    const bool is_ready = poll(&ready, 1, limit_ms) > 0;
+    if (is_ready && is_refused_) poll(nullptr, 0, static_cast<int>(kRefusedPause.count()));
+  }
 
  private:
   /// Returns false if nothing more can be written now.
   bool WriteSome() {
     const std::string_view rest = std::string_view(pending_).substr(written_);
+    is_refused_ = false;
     if (rest.empty()) return false;
     pollfd ready{fd_, POLLOUT, 0};
     if (ready_.may_wait() && poll(&ready, 1, 0) < 1) return false;
@@ -106,6 +131,7 @@ class Console::Sink : public std::enable_shared_from_this<Sink> {
     }
     if (errno == EINTR) return true;
     if (errno != EAGAIN) Close(errno);
+    is_refused_ = !closed_;
     return false;
   }
 
@@ -117,21 +143,27 @@ class Console::Sink : public std::enable_shared_from_this<Sink> {
   }
 
   void WaitUntilReady() {
-    if (waiting_ || !ready_.may_wait()) return;
+    if (waiting_ || (!ready_.may_wait() && !is_refused_)) return;
     waiting_ = true;
-    ready_.Wait([self = shared_from_this()](const boost::system::error_code& error) {
+    auto pump = [self = shared_from_this()](const boost::system::error_code& error) {
       self->waiting_ = false;
       if (!error) self->Pump();
-    });
+    };
+    if (!is_refused_) return ready_.Wait(std::move(pump));
+    pause_.expires_after(kRefusedPause);
+    pause_.async_wait(std::move(pump));
   }
 
   asio::io_context& io_;
+  posix::Descriptor terminal_;
   int fd_;
   WhenWritable ready_;
+  asio::steady_timer pause_;
   std::string pending_;
   std::size_t written_ = 0;  ///< written bytes at the front of pending_
   bool pump_posted_ = false;
   bool waiting_ = false;
+  bool is_refused_ = false;  ///< the last write failed although poll had reported that it would not
   bool closed_ = false;
 };
 
@@ -194,7 +226,6 @@ void Console::Write(Sink& sink, std::uint64_t speaker, const LineFormat::Line& l
                         Clock::now());
     DrawStatusWhenDue();
   }
-  was_full_ = was_full_ || full();
 }
 
 void Console::WriteLine(Stream stream, const Speaker& speaker, std::string_view piece) {
@@ -264,8 +295,10 @@ bool Console::interactive() const {
   return interactive_;
 }
 
-bool Console::full() const {
-  return out_->backlog() > kFullBytes || err_->backlog() > kFullBytes;
+bool Console::full() {
+  // Only if was_full_ is set does MakeRoom call on_room, for which the caller now waits.
+  was_full_ = was_full_ || out_->backlog() > kFullBytes || err_->backlog() > kFullBytes;
+  return was_full_;
 }
 
 bool Console::idle() const {
@@ -285,8 +318,7 @@ void Console::Flush(std::optional<std::chrono::milliseconds> limit) {
     out_->Pump();
     if (err_ != out_) err_->Pump();
     if (idle() || (limit && Clock::now() - start >= *limit)) return;
-    pollfd ready{out_->backlog() > 0 ? out_->fd() : err_->fd(), POLLOUT, 0};
-    poll(&ready, 1, kFlushPollMs);
+    (out_->backlog() > 0 ? out_ : err_)->WaitHere(kFlushPollMs);
   }
 }
 

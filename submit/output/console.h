@@ -75,7 +75,7 @@ class Console {
   bool interactive() const;
 
   /// Whether so much output is waiting that no more should be read.
-  bool full() const;
+  bool full();
   /// Whether no output is waiting: all is written, or its reader is gone.
   bool idle() const;
   /// Hides the status line and writes the pending output. Blocks until it is written, but for `limit` at

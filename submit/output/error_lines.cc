@@ -84,7 +84,7 @@ bool IsMissingModule(std::string_view line) {
          program.find_first_not_of("0123456789.", name + 6) == std::string_view::npos;
 }
 
-/// Whether the line is like ` File "train.py", line 3`: Python could not compile the file, and no traceback
+/// Whether the line is like `  File "train.py", line 3`: Python could not compile the file, and no traceback
 /// precedes this line. A stack frame has more text after the number.
 bool IsPlaceOfSyntaxError(std::string_view line) {
   if (!line.starts_with("  File \"")) return false;

@@ -20,8 +20,8 @@ class LineSplitter {
  public:
   /// Calls take(std::string_view) for every complete line, including its newline, and for pieces of
   /// kMaxLineBytes of longer lines. A carriage return begins a new piece unless a newline follows it; from
-  /// then on until the end of the line, nothing is held back, since progress bars redraw their line without
-  /// ending it. A view is valid only during the call.
+  /// then on until the end of the line, nothing but a carriage return is held back, since progress bars
+  /// redraw their line without ending it. A view is valid only during the call.
   template <typename Take>
   void Append(std::string_view bytes, const Take& take) {
     while (!bytes.empty()) {

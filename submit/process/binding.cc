@@ -78,7 +78,7 @@ void KeepOnline(CoreList& cores, const CoreList& online) {
   std::erase_if(cores, [&](int core) { return !std::binary_search(online.begin(), online.end(), core); });
 }
 
-/// The number of cores that a process needs, and where.
+/// The cores that one process needs.
 struct Claim {
   int threads = 1;
   std::size_t node = 0;  ///< the preferred NUMA node

@@ -40,9 +40,10 @@ bool ReadUntil(int fd, Clock::time_point deadline, std::string& text) {
   for (;;) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
     pollfd wait{fd, POLLIN, 0};
-    if (left.count() <= 0 || text.size() > kMostCaptured ||
-        poll(&wait, 1, static_cast<int>(left.count())) == 0)
-      return false;
+    if (left.count() <= 0 || text.size() > kMostCaptured) return false;
+    const int ready = poll(&wait, 1, static_cast<int>(left.count()));
+    if (ready == 0) return false;
+    if (ready < 0 && errno == EINTR) continue;  // e.g. SIGWINCH; read would wait without a limit
     const ssize_t count = read(fd, buffer.data(), buffer.size());
     if (count == 0) return true;
     if (count > 0) text.append(buffer.data(), static_cast<std::size_t>(count));

@@ -29,7 +29,8 @@ class Detached {
 /// caller's descriptors, and returns the result of `go_on` there. Must be called before any thread is
 /// started. In the calling process, waits until the new process has called Begin or has ended, copies its
 /// output so far to standard error, and returns the exit code: 0 after Begin, otherwise the exit code of the
-/// new process, or 128 + the signal that killed it. Throws std::runtime_error if no process can be started.
+/// new process, or 128 + the signal that killed it. Throws std::runtime_error if the new process, the pipe to
+/// it, or the temporary file for its output cannot be created.
 int Detach(const std::function<int(Detached&)>& go_on);
 
 }  // namespace warren::submit

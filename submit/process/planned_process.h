@@ -28,7 +28,7 @@ struct PlannedProcess {
   std::vector<std::string> argv;        ///< including the command's own name
   tracker::Environment environment;     ///< added to the inherited one, for the first attempt
   std::vector<std::string> unset;       ///< inherited variables to remove, which would mislead the process
-  std::string log_file;                 ///< additional file for its output; empty if none exists
+  std::string log_file;                 ///< its file in --log-dir, which also gets its output; or empty
   CoreList cores = {};                  ///< cores of this machine to which it is bound; empty if not bound
   std::string python_environment = {};  ///< its Python environment on other hosts: see FoundCommand
   std::optional<Seat> seat = {};        ///< nullopt unless the job is elastic and its hosts may change

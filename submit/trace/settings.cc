@@ -87,13 +87,23 @@ std::optional<Pairs> ParsePairs(std::string_view text) {
   return pairs;
 }
 
+/// The URL without the parts that may contain secrets: a user name and a password, query and fragment. A
+/// password in which special characters are not encoded is left out, too.
+std::string WithoutSecrets(const std::string& url) {
+  const std::size_t scheme_end = url.find("://");
+  const std::size_t begin = scheme_end == std::string::npos ? 0 : scheme_end + 3;
+  const std::size_t at = url.find('@', begin) == std::string::npos ? begin : url.rfind('@') + 1;
+  const std::string rest = url.substr(at);
+  return url.substr(0, begin) + rest.substr(0, rest.find_first_of("?#"));
+}
+
 /// Parses a URL. Returns nullopt unless it is a valid URL with the scheme http or https.
 std::optional<TraceSettings> ParseUrl(const std::string& url) {
   const bool is_https = Lower(url).starts_with(kHttps);
   if ((!is_https && !Lower(url).starts_with(kHttp)) || HasControls(url) || url.find(' ') != std::string::npos)
     return std::nullopt;
   TraceSettings settings;
-  settings.url = url;
+  settings.url = url.substr(0, url.find_first_of("?#"));
   settings.is_https = is_https;
   const std::string_view rest = std::string_view(url).substr((is_https ? kHttps : kHttp).size());
   const std::size_t end = std::min(rest.find_first_of("/?#"), rest.size());
@@ -200,9 +210,12 @@ class Finder {
     }
     found_.settings = ParseUrl(endpoint->value);
     if (!found_.settings) {
-      return Warn(
-          fmt::format("no traces are sent: {} is '{}', which is not a URL such as http://collector:4318",
-                      endpoint->name, endpoint->value));
+      const bool has_user = endpoint->value.find('@') != std::string::npos;
+      return Warn(fmt::format(
+          "no traces are sent: {} is '{}'{}", endpoint->name, WithoutSecrets(endpoint->value),
+          has_user ? " with a user name or a password, which dmlc-submit does not send; set a URL such as "
+                     "http://collector:4318, and OTEL_EXPORTER_OTLP_HEADERS if the collector needs a key"
+                   : ", which is not a URL such as http://collector:4318"));
     }
     if (protocol && protocol->value == "http/protobuf") {
       found_.messages.push_back(

@@ -16,7 +16,7 @@
 namespace warren::submit {
 
 struct TraceSettings {
-  std::string url;  ///< "http://collector:4318/v1/traces"
+  std::string url;  ///< for messages, without the query, which may contain a key
   bool is_https = false;
   std::string authorities = {};  ///< file with certificates of trusted authorities; empty: this machine's
   std::string host;              ///< the host in the URL, a name or an address, IPv6 without brackets

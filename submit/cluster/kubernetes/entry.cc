@@ -97,6 +97,9 @@ ClusterEntry KubernetesEntry() {
     return JobHost{KubernetesHost(options, start), {}, KubernetesPort(options)};
   };
   entry.ignores = [](const Options& options, std::string_view name) {
+    if (name == "--kube-tracker-image" || name == "--kube-tracker-template") return !TrackerIsAPod(options);
+    if (name == "--host-ip" && options.num_servers > 0) return true;      // the scheduler is a pod
+    if (name == "--timeline" && !HostRole(options).empty()) return true;  // no reports reach dmlc-submit
     return options.kube_trainjob &&
            std::find(kNotInTrainJobs.begin(), kNotInTrainJobs.end(), name) != kNotInTrainJobs.end();
   };

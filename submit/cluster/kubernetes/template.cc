@@ -45,8 +45,8 @@ Template ReadTemplate(const std::string& path) {
   if (!kind.empty() && kind != "Job" && kind != "Pod") {
     throw UsageError(fmt::format("'{}' is a {}; expected a Job or a Pod", path, kind));
   }
+  Section(whole, "metadata", path);  // first: removing a null member moves the members after it
   Json* const spec = Section(whole, "spec", path);
-  Section(whole, "metadata", path);
   Json* pod = &whole;
   if (spec != nullptr && (kind == "Job" || spec->contains("template"))) {
     pod = Section(*spec, "template", path);

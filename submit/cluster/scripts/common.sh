@@ -20,7 +20,9 @@ await() {
 # If $python_environment, the Python environment that dmlc-submit uses on its own host, also exists on this host, puts
 # its commands first on PATH, as activating it does.
 enter_environment() {
-  [ -z "$python_environment" ] || [ ! -x "$python_environment/bin/python" ] || export PATH="$python_environment/bin:$PATH"
+  [ -n "$python_environment" ] && [ -x "$python_environment/bin/python" ] || return 0
+  PATH=$(cd -- "$python_environment/bin" && pwd):$PATH # the path of a copied environment is relative (--sync-dst-dir)
+  export PATH
 }
 
 # missing_interpreter COMMAND...: prints an error if the command belongs to $python_environment and does not exist on
@@ -33,8 +35,8 @@ missing_interpreter() {
   esac
 }
 
-# Prints the number of cores of this host that the affinity mask and the quotas of the control groups allow this
-# process to use.
+# Prints the number of cores of this host that the affinity mask and the quotas of the control groups (cgroup v2) allow
+# this process to use.
 usable_cores() {
   cores=$(unset OMP_NUM_THREADS OMP_THREAD_LIMIT; nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
   group=$(sed -n 's/^0:://p' /proc/self/cgroup 2>/dev/null)
@@ -71,8 +73,8 @@ tasks_of() {
   echo "${part%%(*}"
 }
 
-# host_cores ROOT: prints "allowed cores / hardware threads of each physical core / cores of each NUMA node / cores that
-# are online", read from ROOT/proc and ROOT/sys.
+# host_cores ROOT: prints lists of cores, read from ROOT/proc and ROOT/sys, in four groups with "/" between them: the
+# allowed cores, the hardware threads of each physical core, the cores of each NUMA node, and the cores that are online.
 host_cores() {
   sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' "$1/proc/self/status"
   echo /

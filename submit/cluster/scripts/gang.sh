@@ -1,9 +1,11 @@
 # Runs the command in "$@" as one of `count` processes that one launcher started (mpirun, srun, a queue), and reports to
 # dmlc-submit over connections made by bash: see agent_sessions.h. dmlc-submit decides when to start the command; when
-# the connection that carries its requests closes, this script ends the command. Needs common.sh, marks.sh, usage.sh and
-# stacks.sh before it, and:
-# - the variables rank, count, first (the index of rank 0 in the plan), directory, rendezvous_host, rendezvous_port,
-#   port_variable, and either agent_key with the secret variables in the environment, or secrets_file, which has both;
+# the connection that carries its requests closes, or delivers no line for a minute, this script ends the command. Needs
+# common.sh, marks.sh, usage.sh and stacks.sh before it, and:
+# - the variables job, rank, count, first (the index of rank 0 in the plan), directory, python_environment,
+#   rendezvous_host, rendezvous_port, port_variable, script_variables (names of variables to hide from the command), and
+#   either agent_key or secrets_file: a file with the agent's key and the secret variables of the command, which
+#   `environment` exports otherwise;
 # - the functions environment, which exports variables for the command only; place, which exports those that differ
 #   between processes; share, which gives the command its share of the cores; and unpack_all.
 
@@ -34,12 +36,15 @@ unpack_all || {
 begin() {
   share # before `environment`, which may change PATH
   enter_environment
-  environment
-  eval "$secrets"
-  export DMLC_TASK_ID="$rank" DMLC_NUM_ATTEMPT="${attempt:-0}"
-  [ -z "$port" ] || [ "$port" = 0 ] || export "$port_variable=$port"
   place
-  unset $script_variables
+  export DMLC_TASK_ID="$rank" DMLC_NUM_ATTEMPT="${attempt:-0}"
+  eval "$secrets"
+  # `environment` may set variables of any name, also of this script's own.
+  set -- "$port_variable" "$port" $script_variables
+  environment
+  [ -z "$2" ] || [ "$2" = 0 ] || export "$1=$2"
+  shift 2
+  unset "$@"
 }
 
 attempt= port= master= secrets=
@@ -48,6 +53,10 @@ if [ -z "$BASH_VERSION" ]; then
   begin
   exec "$@"
 fi
+call=$$.$RANDOM$RANDOM
+host=$(uname -n)
+[ -z "$secrets_file" ] || agent_key=$(sed -n 's/^agent_key=//p' "$secrets_file" 2>/dev/null)
+# The first line follows the connection at once, because dmlc-submit limits the number of connections without one.
 for try in 1 2 3; do
   { exec {rendezvous}<>"/dev/tcp/$rendezvous_host/$rendezvous_port"; } 2>/dev/null && break
   rendezvous=
@@ -57,9 +66,6 @@ done
   say "cannot reach dmlc-submit at $rendezvous_host port $rendezvous_port (change the address with --host-ip)"
   exit 1
 }
-call=$$.$RANDOM$RANDOM
-host=$(uname -n)
-[ -z "$secrets_file" ] || agent_key=$(sed -n 's/^agent_key=//p' "$secrets_file" 2>/dev/null)
 [ -n "$agent_key" ] || {
   printf '%s %s keyless %s %s\n' "$job" "$index" "$call" "$host" >&"$rendezvous"
   say "cannot read the job's token in '$secrets_file'"
@@ -72,7 +78,7 @@ trap stop USR1
 trap 'told=stopped; stop' TERM HUP INT
 trap : PIPE # if dmlc-submit is gone, this script must end the command before it ends itself
 
-# Runs the command once. Its standard output and error are pipes, as programs expect, and are relayed to dmlc-submit.
+# Runs the command once. Its standard output and error are pipes, from which `cat` relays them to dmlc-submit.
 run() {
   missing=$(missing_interpreter "$@")
   [ -z "$missing" ] || {
@@ -98,9 +104,10 @@ run() {
   rm -r "$pipes"
   mark=$job.$index.$attempt
   (
-    begin
     export DMLC_SUBMIT_MARK="$mark;"
-    exec "$@" >&"$to_out" 2>&"$to_err" {to_out}>&- {to_err}>&- {wishes}>&- {rendezvous}>&-
+    exec >&"$to_out" 2>&"$to_err" {to_out}>&- {to_err}>&- {wishes}>&- {rendezvous}>&-
+    begin
+    exec "$@"
   ) &
   pid=$!
   report start "$attempt" "$pid" "$host"

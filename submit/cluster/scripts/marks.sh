@@ -1,6 +1,6 @@
 # Functions for scripts whose processes share a machine with others. Needs common.sh before it, and the variable mark.
-# The environment of all processes that the command starts contains the mark, so they are found in any process group or
-# session.
+# The processes that the command starts inherit the mark in their environment, so they are found in any process group or
+# session, unless the command has cleared its environment.
 
 marked() { (cd /proc && grep -Fl "DMLC_SUBMIT_MARK=$mark$1;" [0-9]*/environ 2>/dev/null); }
 
@@ -12,7 +12,7 @@ signal() {
   [ -n "$2" ] || [ -z "$group" ] || kill -"$1" -- "-$group" 2>/dev/null
 }
 
-# Asks all processes with the mark to end, and kills those that remain after a grace period.
+# Asks the command and all processes with the mark to end, and kills those that remain after a grace period.
 stop() {
   signal TERM
   signal CONT

@@ -1,9 +1,9 @@
 # Runs the command in "$@" as the first process of a container in a Kubernetes pod, and restarts the command when it
 # fails, up to `restarts` times. Needs common.sh before it, and:
-# - the variables job (empty: no messages), rank, first (the index of rank 0 in the plan), attempt (of the first pod),
-#   restarts, killed_only (not empty: only a command that a signal has killed is restarted), awaited (a host name,
-#   for which the start waits until it resolves; empty: none), patience (the maximum seconds to wait for that), tracker (words of a command to run
-#   alongside rank 0; empty: none);
+# - the variables job (empty: no messages), rank, first (the index of rank 0 in the plan), attempt (the number of the
+#   first attempt in the first pod), restarts, killed_only (not empty: only a command that a signal has killed is
+#   restarted), awaited (a host name that must resolve before the command starts; empty: none), patience (the maximum
+#   number of seconds to wait for that), tracker (words of a command to run alongside rank 0; empty: none);
 # - the functions environment, which exports variables for the command only; place, which exports those that differ
 #   between processes; and place_files.
 
@@ -52,18 +52,19 @@ if [ -n "$awaited" ] && command -v getent >/dev/null; then
 fi
 [ -z "$tracker" ] || [ "$rank" -ne 0 ] || {
   (
+    set -- $tracker
     environment
-    exec $tracker
+    exec "$@"
   ) >/dev/null &
   trackers_pid=$!
 }
 
 while [ -z "$told" ]; do
   (
-    environment
     export DMLC_TASK_ID="$rank" DMLC_NUM_ATTEMPT="$attempt"
     place
     unset $script_variables
+    environment # may set variables of any name, also of this script's own
     exec "$@"
   ) &
   pid=$!

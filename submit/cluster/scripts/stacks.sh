@@ -14,8 +14,9 @@ read_clock() {
   seconds=${seconds%%.*}
 } 2>/dev/null
 
-# limited TOOL...: runs a tool with a time limit, at most until stacks_end. The tool runs in the foreground, i.e.
-# in the process group of this shell, so that it ends with the shell.
+# limited TOOL...: runs a tool for at most stacks_seconds, and at most until stacks_end; without these limits if the
+# host has no `timeout`. The tool runs in the foreground, i.e. in the process group of this shell, so that it ends with
+# the shell.
 limited() {
   limit=
   read_clock
@@ -154,7 +155,7 @@ begin_stacks() {
   read_clock
   if is_child "$stacks_pid"; then
     [ "$seconds" -ge "$stacks_due" ] || return 0
-    end_family "$stacks_pid" # the report hangs, and not because of a tool: all tools have time limits
+    end_family "$stacks_pid" # the report hangs, although its tools have time limits (see limited)
   fi
   stacks_due=$((seconds + stacks_limit + 3))
   report_stacks "$1" &

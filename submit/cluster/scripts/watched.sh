@@ -1,7 +1,8 @@
-# Runs the command in "$@", started by ssh. Ends the command when standard input ends or delivers no line for a minute,
-# since the connection, or dmlc-submit, is then gone. Needs common.sh, marks.sh, usage.sh and stacks.sh before it, the
-# variables attempt, directory and binds (empty: the command is not bound to cores), and the functions environment,
-# which exports variables for the command only, and share, which gives the command its share of the cores.
+# Runs the command in "$@", started by ssh. Ends the command when standard input ends or, on a host with `timeout`,
+# delivers no line for a minute, since the connection, or dmlc-submit, is then gone. Needs common.sh, marks.sh, usage.sh
+# and stacks.sh before it, the variables job, index, attempt, mark, directory, python_environment and binds (empty: the
+# command is not bound to cores), and the functions environment, which exports variables for the command only, and
+# share, which gives the command its share of the cores.
 
 cd -- "$directory" 2>/dev/null || {
   report fail "there is no directory '$directory' on $(uname -n)"
@@ -17,7 +18,7 @@ missing=$(missing_interpreter "$@")
   exit 1
 }
 exec 3<&0 </dev/null
-# dmlc-submit knows all processes on the host and decides which cores this process is bound to.
+# dmlc-submit knows all of the job's processes on this host and decides which cores this one is bound to.
 bound=
 if [ -n "$binds" ]; then
   threads=${OMP_NUM_THREADS%%[!0-9]*}
@@ -34,9 +35,10 @@ trap : PIPE  # if dmlc-submit is gone, this script must end the command before i
   exec 3<&-
   share # before `environment`, which may change PATH
   enter_environment
-  environment
   export DMLC_SUBMIT_MARK="$mark;"
-  exec ${bound:+"$taskset" -c "$bound"} "$setsid" "$@"
+  set -- ${bound:+"$taskset" -c "$bound"} "$setsid" "$@"
+  environment # may set variables of any name, also of this script's own
+  exec "$@"
 ) &
 pid=$!
 group=$pid # setsid makes the command the leader of its group

@@ -1,6 +1,6 @@
 // The output of one process or of all processes, with a search field and an option to follow new lines.
 
-const kMaxLines = 3000;  // if appending makes it more, the oldest are removed from the page
+const kMaxLines = 3000;  // when more lines are appended, the oldest are removed from the page
 const logs = {last: 0, oldest: 1, isLoading: false, asked: 0, kept: null, isBehind: false};
 const logBox = $('logs-lines');
 

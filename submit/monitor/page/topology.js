@@ -1,5 +1,6 @@
 // The links between ranks as a ring or a tree, with one color per host. If there are many ranks, only the ring
-// is drawn, and each node stands for consecutive ranks of one host.
+// is drawn, and each node stands for consecutive ranks of one host. If there are many hosts as well, nothing
+// is drawn, and a sentence gives the numbers of ranks and hosts.
 
 const kMostNodes = 64;
 let topologyShown = '';

@@ -25,7 +25,7 @@ std::vector<std::string_view> NamesOf(const Option& option);
 /// are joined with `between`; each is enclosed in `quotes`.
 std::string WithJoinedValues(const OptionTable& table, std::string_view script, std::string_view between,
                              std::string_view quotes);
-/// The option's help up to the first period or colon, without it.
+/// The first sentence of the option's help, or its part before a colon, without the period or colon.
 std::string ShortHelp(const Option& option);
 
 std::string BashCompletion(const OptionTable& table);

@@ -1,8 +1,10 @@
 // The rendezvous port of a gang, to which its agents connect, and to which strangers may connect.
 #include "submit/cluster/agent_server.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <boost/asio/read.hpp>
 #include <boost/asio/write.hpp>
@@ -11,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "submit/cluster/gang.h"
 #include "wire/job_token.h"
 
 namespace warren::submit {
@@ -31,7 +34,7 @@ class AgentServerTest : public testing::Test {
   std::vector<std::pair<std::size_t, std::string>> keyless;
   std::string messages;
   std::string written;
-  AgentServer server{io, kMark, key, "127.0.0.1", 0, 0, [this](const AgentEvent& event) { Take(event); }};
+  AgentServer server{io, kMark, key, 1, "127.0.0.1", 0, 0, [this](const AgentEvent& event) { Take(event); }};
 
   void Take(const AgentEvent& event) {
     if (const auto* const came = std::get_if<AgentArrived>(&event))
@@ -104,6 +107,46 @@ TEST_F(AgentServerTest, SilentConnectionsMakeRoomForAgents) {
   EXPECT_TRUE(Await([this] { return !arrived.empty(); }));
   EXPECT_TRUE(IsClosedAtLast(silent.front()));
   EXPECT_FALSE(IsClosed(silent.back()));
+}
+
+TEST_F(AgentServerTest, AllProcessesOfAJobMayConnectAtOnce) {
+  rlimit files{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &files), 0);
+  const rlimit before = files;
+  files.rlim_cur = 512;  // at most 128 unidentified connections in a small job
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &files), 0);
+  AgentServer larger(io, kMark, key, 100, "127.0.0.1", 0, 0,
+                     [this](const AgentEvent& event) { Take(event); });
+  setrlimit(RLIMIT_NOFILE, &before);
+  std::vector<tcp::socket> agents;
+  for (int i = 0; i < 150; ++i) {
+    agents.emplace_back(io);
+    agents.back().connect({boost::asio::ip::make_address("127.0.0.1"), larger.port()});
+  }
+  Run();
+  for (std::size_t i = 0; i < agents.size(); ++i)
+    boost::asio::write(agents[i], boost::asio::buffer(fmt::format("{} {} err call host\n", key, i)));
+  EXPECT_TRUE(Await([&] { return arrived.size() == agents.size(); })) << arrived.size();
+}
+
+TEST(PortsOfAgents, LeaveTheFirstPortToTheTracker) {
+  Options options;
+  EXPECT_THAT(PortsOfAgents(options), Pair(9092, 9999));
+  options.port = options.port_end = 20'000;
+  EXPECT_THAT(PortsOfAgents(options), Pair(20'001, 20'001));
+  options.port_end_was_chosen = true;
+  EXPECT_THAT(PortsOfAgents(options), Pair(20'000, 20'000)) << "the user has chosen a single port";
+  options.port_end = 20'005;
+  EXPECT_THAT(PortsOfAgents(options), Pair(20'001, 20'005));
+  options.no_tracker = true;
+  EXPECT_THAT(PortsOfAgents(options), Pair(20'000, 20'005));
+  options.num_servers = 1;
+  EXPECT_THAT(PortsOfAgents(options), Pair(20'001, 20'005)) << "there is a scheduler";
+  options = {};
+  options.port = options.port_end = 65'535;
+  EXPECT_THAT(PortsOfAgents(options), Pair(65'535, 65'535));
+  options.port = 0;
+  EXPECT_THAT(PortsOfAgents(options), Pair(0, 65'535)) << "any port";
 }
 
 }  // namespace

@@ -312,11 +312,16 @@ class ClusterBehaviour(ClusterCase):
         for index, value in enumerate(NASTY):
             options += ["--env", f"NASTY_{index}=".encode() + as_bytes(value)]
         options += ["--env", "no-shell-name=it's one", "--env", "PATH=/nowhere"]
+        # Names that the wrapper scripts use themselves, and names that bash reserves.
+        others = {"rank": "16", "port": "8000", "attempt": "7", "mark": "x", "agent_key": "y", "IFS": "0", "UID": "7", "RANDOM": "it's 8"}
+        for name, value in others.items():
+            options += ["--env", f"{name}={value}"]
         words = ["/usr/bin/python3", "record.py", *NASTY, ":", "x" * 120000]
         process = self.submit("--num-workers", 2, *options, *words)
         self.assertEqual(process.returncode, 0, process.err)
-        for name in ("worker-0-0", "worker-1-0"):
-            record = json.loads(self.file(name).read_text())
+        ports = set()
+        for task, (_, workers_here) in enumerate(self.local_ranks(2)):
+            record = json.loads(self.file(f"worker-{task}-0").read_text())
             self.assertEqual([bytes.fromhex(a) for a in record["arguments"]], [as_bytes(word) for word in words])
             self.assertEqual(record["stdin"], "/dev/null")
             variables = {bytes.fromhex(k): bytes.fromhex(v) for k, v in record["environment"].items()}
@@ -324,8 +329,13 @@ class ClusterBehaviour(ClusterCase):
                 self.assertEqual(variables[f"NASTY_{index}".encode()], as_bytes(value))
             self.assertEqual(variables[b"no-shell-name"], b"it's one")
             self.assertEqual(variables[b"PATH"], b"/nowhere")
+            self.assertEqual({name: variables[name.encode()].decode() for name in others}, others)
+            own = {b"DMLC_TASK_ID": task, b"RANK": task, b"DMLC_NUM_ATTEMPT": 0, b"LOCAL_WORLD_SIZE": workers_here}
+            self.assertEqual({name: int(variables[name]) for name in own}, own)
+            ports.add(variables[b"DMLC_TRACKER_PORT"])
             self.assertEqual(variables[b"DMLC_JOB_CLUSTER"], self.CLUSTER.encode())
             self.assertEqual([k for k in variables if k.startswith(b"DMLC_SUBMIT_SCRIPT")], [])
+        self.assertEqual(len(ports - {b"8000"}), 1, ports)
 
     def test_a_program_runs_a_function_of_its_own(self):
         options = {}

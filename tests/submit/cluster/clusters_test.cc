@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <set>
 #include <string>
 #include <vector>
@@ -91,6 +93,28 @@ TEST(Clusters, EveryClusterIsInTheHelpAndCanBeAskedFor) {
     words.push_back("true");
     EXPECT_EQ(ParseOptions(AllOptions(), words, nullptr).cluster, cluster.name);
   }
+}
+
+TEST(Clusters, APythonEnvironmentInTheDirectoryThatIsCopiedIsTheCopy) {
+  namespace fs = std::filesystem;
+  const fs::path before = fs::current_path();
+  fs::create_directories(testing::TempDir() + "warren-copied/venv/bin");
+  fs::current_path(testing::TempDir() + "warren-copied");
+  std::ofstream("venv/pyvenv.cfg") << "";
+  std::ofstream("venv/bin/python") << "";
+  fs::permissions("venv/bin/python", fs::perms::owner_all);
+  Options options;
+  options.cluster = "ssh";
+  options.command = {"python"};
+  options.environment = {{"PATH", (fs::current_path() / "venv/bin").string()}};
+  options.sync_dst_dir = "/scratch/copy";
+  EXPECT_EQ(CommandOf(options).argv0, "/scratch/copy/venv/bin/python");
+  EXPECT_EQ(CommandOf(options).python_environment, "/scratch/copy/venv");
+  options.sync_dst_dir = "copy";  // in the home directory; the processes run in the copy
+  EXPECT_EQ(CommandOf(options).argv0, "./venv/bin/python");
+  EXPECT_EQ(CommandOf(options).python_environment, "./venv");
+  fs::current_path(before);
+  fs::remove_all(testing::TempDir() + "warren-copied");
 }
 
 TEST(Clusters, OnesThatMetNoRealClusterAreExperimental) {

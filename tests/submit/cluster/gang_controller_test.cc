@@ -4,6 +4,8 @@
 
 #include <gmock/gmock.h>
 
+#include <tuple>
+
 namespace warren::submit {
 namespace {
 
@@ -154,6 +156,92 @@ TEST_P(JobInAQueue, ThatCannotBeCancelledIsReportedUnlessItIsOver) {
     ++warnings;
   }
   EXPECT_EQ(warnings, GetParam() == JobState::kOver ? 0 : 1);
+}
+
+/// The texts of the warnings among `actions`.
+std::vector<std::string> Warnings(const std::vector<GangAction>& actions) {
+  std::vector<std::string> texts;
+  for (const GangAction& action : actions) {
+    const auto* const event = std::get_if<ClusterEvent>(&action);
+    const auto* const line = event != nullptr ? std::get_if<LogLine>(event) : nullptr;
+    if (line != nullptr && line->severity == Severity::kWarning) texts.push_back(line->text);
+  }
+  return texts;
+}
+
+TEST(GangController, ALostProcessEndsAlthoughTheQueueNeverAnswers) {
+  GangController controller(0, 1, "host port 1");
+  Launch launch;
+  launch.queue =
+      Queue{.name = "the queue",
+            .returns = true,
+            .id = [](std::string_view) { return std::optional<std::string>("7"); },
+            .cancel = [](const std::string&) { return std::vector<std::string>{"cancel"}; },
+            .ask = [](const std::string&) { return std::vector<std::string>{"ask"}; },
+            .report = [](const std::string&, std::string_view, int) { return std::optional<JobReport>(); }};
+  controller.Start(0, 0, 1, kNow);
+  controller.Launched(0, launch);
+  controller.LauncherExited(0, ExitStatus{}, kNow);
+  controller.Handle(AgentArrived{0, "host", "address"}, kNow);
+  controller.Handle(AgentLeft{0}, kNow);
+  int asked = 0;
+  bool has_ended = false;
+  std::vector<std::string> warnings;
+  for (TimePoint now = kNow; now < kNow + std::chrono::hours(1); now += std::chrono::seconds(1)) {
+    controller.Tick(now);
+    const std::vector<GangAction> actions = controller.TakeActions();
+    for (const std::string& text : Warnings(actions)) warnings.push_back(text);
+    for (const GangAction& action : actions) {
+      const auto* const event = std::get_if<ClusterEvent>(&action);
+      has_ended = has_ended || (event != nullptr && std::holds_alternative<ProcessExited>(*event));
+    }
+    if (has_ended) break;
+    for (const RunCommand& command : Commands(actions)) {
+      ++asked;
+      controller.CommandEnded(command.command, "no\nanswer\n", ExitStatus{1, 0, false, {}}, now);
+    }
+  }
+  EXPECT_TRUE(has_ended);
+  EXPECT_EQ(asked, 240);
+  EXPECT_THAT(warnings, ElementsAre("the queue does not report the state of job 7: answer"));
+}
+
+TEST(GangController, AnAgentWithoutTheTokenIsNamedWithItsRole) {
+  GangController controller(1, 1, "host port 1");
+  for (const std::size_t index : {1, 2}) controller.Handle(AgentKeyless{index, "node"}, kNow);
+  EXPECT_THAT(Warnings(controller.TakeActions()),
+              ElementsAre(testing::StartsWith("server 0: node cannot read the job's token"),
+                          testing::StartsWith("worker 0: node cannot read the job's token")));
+}
+
+/// An agent ends after these messages, and a new attempt would be lost without a report.
+TEST(GangController, AProcessWhoseAgentEndsIsNotStartedAgainThereAndTheCauseIsRepeated) {
+  for (const auto& [kind, text, cause] :
+       {std::tuple("fail", "there is no 'x'", "could not be started: there is no 'x'"),
+        std::tuple("stopped", "0 143", "was killed by signal 15 (SIGTERM)")}) {
+    GangController controller(0, 2, "host port 1");
+    Launch launch;
+    launch.name = "mpirun";
+    for (const std::size_t index : {0, 1}) controller.Start(index, 0, 1, kNow);
+    controller.Launched(0, launch);
+    for (const std::size_t index : {0, 1}) controller.Handle(AgentArrived{index, "host", "address"}, kNow);
+    controller.Handle(AgentSaid{1, {1, kind, text}}, kNow);
+    EXPECT_THAT(Exited(controller), ElementsAre(1));
+    for (const int attempt : {1, 2}) {
+      controller.Start(1, attempt, 1, kNow);
+      std::vector<std::string> stories;
+      for (const GangAction& action : controller.TakeActions()) {
+        EXPECT_FALSE(std::holds_alternative<LaunchProcess>(action)) << kind;
+        const auto* const event = std::get_if<ClusterEvent>(&action);
+        const auto* const one = event != nullptr ? std::get_if<ProcessExited>(event) : nullptr;
+        if (one != nullptr) stories.push_back(one->status.Describe());
+      }
+      EXPECT_THAT(
+          stories,
+          ElementsAre(std::string("cannot be started again: its slot under mpirun is gone; before, it ") +
+                      cause));
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Reported, JobInAQueue, testing::Values(JobState::kRunning, JobState::kOver),

@@ -81,6 +81,10 @@ TEST(HostFile, TakesSeveralHostsOfALineAsSlurmWritesThem) {
   EXPECT_THAT(HostFileError("node[1-999999999]"), HasSubstr("names more than 100000 hosts"));
   EXPECT_THAT(HostFileError("node[1-90000],m[1-90000]"), HasSubstr("more than 100000 hosts"));
   EXPECT_THAT(HostFileError("node1,"), HasSubstr("there is no host name"));
+  std::string many = "n";
+  for (int i = 0; i < 100'000; ++i) many += "[1]";
+  EXPECT_THAT(HostFileError(many), HasSubstr("...' has more than 16 ranges in brackets"));
+  EXPECT_EQ(names("n[1][2][3][4][5][6][7][8][9][1][2][3][4][5][6][7]"), "n1234567891234567");
 }
 
 TEST(HostFile, TakesSlotsBehindAStar) {

@@ -32,6 +32,18 @@ TEST(ParseDiscovered, OtherFormsAreThoseOfTheHostFile) {
   EXPECT_THROW(Discovered("node1:2222 slots=2"), std::runtime_error);
 }
 
+TEST(ParseDiscovered, HostsOfALineCannotHaveSlotsOfTheirOwn) {
+  EXPECT_THAT(Discovered("node1,node2:4\nfe80::1,fe80::2\n"),
+              ElementsAre("node1 slots=4", "node2 slots=4", "fe80::1 slots=1", "fe80::2 slots=1"));
+  for (const char* const line : {"node1:4,node2:4", "node1:2000,node2:2000", "a,b:4,c", "[fe80::1]:4,a"}) {
+    EXPECT_THAT(
+        [&] { Discovered(std::string("node0\n") + line); },
+        testing::ThrowsMessage<std::runtime_error>(testing::AllOf(
+            testing::StartsWith("script:2: "), HasSubstr("write one host per line, such as node1:4"))))
+        << line;
+  }
+}
+
 TEST(ParseDiscovered, NothingIsNoHost) {
   EXPECT_THAT(Discovered(""), IsEmpty());
   EXPECT_THAT(Discovered(" \n# none\n"), IsEmpty());
@@ -99,12 +111,43 @@ TEST_F(HostReadingsTest, NoHostsAtAllAreTakenForAFailure) {
   EXPECT_EQ(result.line->text, "script: no hosts; the job keeps the hosts that it knows");
 }
 
+TEST_F(HostReadingsTest, AFileThatIsBeingWrittenIsReadAgain) {
+  const auto take = [this](const std::string& text) { return readings_.TakeFile({text}).hosts; };
+  EXPECT_EQ(take("a"), std::nullopt);
+  EXPECT_EQ(take("a\nc:"), std::nullopt);
+  EXPECT_EQ(take("a\nc\n"), std::nullopt);
+  EXPECT_EQ(readings_.known().size(), 2U);
+  const auto hosts = take("a\nc\n");
+  ASSERT_TRUE(hosts);
+  EXPECT_EQ(hosts->at(1).name, "c");
+  EXPECT_EQ(take("a\nc\n"), std::nullopt);
+}
+
+TEST_F(HostReadingsTest, AnErrorOfAFileIsReportedOnceAndSoIsItsEnd) {
+  const auto line = [this](const HostReading& reading) {
+    const auto result = readings_.TakeFile(reading);
+    return result.line ? result.line->text : "";
+  };
+  EXPECT_EQ(line({"a\nb slots=2\n"}), "");
+  EXPECT_EQ(line({"", "there is no file"}), "there is no file; the job keeps the hosts that it knows");
+  EXPECT_EQ(line({"", "there is no file"}), "");
+  EXPECT_EQ(line({"a\nb slots=2\n"}), "") << "the first reading after the error";
+  EXPECT_EQ(line({"a\nb slots=2\n"}), "script names hosts again");
+  EXPECT_EQ(line({"bad host!\n"}), "");
+  EXPECT_THAT(line({"bad host!\n"}), HasSubstr("the job keeps the hosts that it knows"));
+  EXPECT_EQ(line({"bad host!\n"}), "");
+}
+
 TEST(HostReadings, AJobWithoutHostsWaitsForThem) {
   HostReadings readings({}, "script",
                         [](const std::string& text) { return ParseDiscovered(text, "script"); });
   EXPECT_FALSE(readings.Take({""}).line);
   EXPECT_EQ(readings.Take({"", "script failed"}).line->text, "script failed; the job waits for hosts");
-  EXPECT_TRUE(readings.Take({"a"}).hosts);
+  EXPECT_FALSE(readings.Take({""}).line) << "it names no hosts";
+  const auto result = readings.Take({"a"});
+  EXPECT_TRUE(result.hosts);
+  ASSERT_TRUE(result.line);
+  EXPECT_EQ(result.line->text, "script names hosts again");
 }
 
 }  // namespace

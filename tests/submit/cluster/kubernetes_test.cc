@@ -419,6 +419,9 @@ TEST(KubeManifest, AnEmptySectionOfATemplateIsNone) {
       EXPECT_EQ(ManifestOf(options).processes.at(0)["spec"]["template"], ours["spec"]["template"]) << text;
     }
   }
+  const File whole("kind: Job\nmetadata:\nspec:\n  backoffLimit: 77\n");
+  options.kube_worker_template = whole.path();
+  EXPECT_EQ(ManifestOf(options).processes.at(0)["spec"]["backoffLimit"], 77);
   for (const char* const text : {"kind: 3\n", "spec: 4\n", "spec: {containers: {}}\n", "metadata: []\n"}) {
     const File file(text);
     options.kube_worker_template = file.path();

@@ -23,6 +23,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsSupersetOf;
 using testing::Not;
+using testing::StartsWith;
 
 struct SomeGang {
   Options options;
@@ -46,6 +47,7 @@ TEST(Mpi, IsRecognisedByWhatItsVersionSays) {
   EXPECT_EQ(RecogniseMpi("m", "mpirun (Open MPI) 4.1.4\n\nReport bugs"), MpiKind::kOpenMpi4);
   EXPECT_EQ(RecogniseMpi("m", "mpirun.openmpi (OpenRTE) 4.1.4\n"), MpiKind::kOpenMpi4);
   EXPECT_EQ(RecogniseMpi("m", "mpirun (Open MPI) 5.0.11\n"), MpiKind::kOpenMpi5);
+  EXPECT_EQ(RecogniseMpi("m", "prterun (PRRTE) 3.0.12\n"), MpiKind::kOpenMpi5);
   EXPECT_EQ(RecogniseMpi("m", "HYDRA build details:\n    Version: 4.0.2\n"), MpiKind::kHydra);
   EXPECT_EQ(RecogniseMpi("m", "Intel(R) MPI Library for Linux* OS, Version 2021.18.1 Build"),
             MpiKind::kIntel);
@@ -70,6 +72,20 @@ TEST(Mpi, EachImplementationGetsHostsAndEnvironmentByItsOwnMeans) {
   EXPECT_THROW(MpiLaunch({"mpiexec", MpiKind::kIntel, {{"n0", "", 2222, 1}}}, gang.plan), std::runtime_error);
   EXPECT_THAT(MpiLaunch({"mpirun", MpiKind::kOpenMpi5, {{"n0", "", 2222, 1}}}, gang.plan).files.at(0).second,
               HasSubstr("n0 slots=1 port=2222"));
+}
+
+TEST(Mpi, AHostFileOfMpichOrIntelHasNoIpv6Addresses) {
+  SomeGang gang;
+  const std::vector<Host> hosts = {{"fd00::1", "", 0, 2}};
+  EXPECT_EQ(MpiLaunch({"mpirun", MpiKind::kOpenMpi4, hosts}, gang.plan).files.at(0).second,
+            "fd00::1 slots=2\n");
+  for (const MpiKind kind : {MpiKind::kHydra, MpiKind::kIntel}) {
+    EXPECT_THAT(
+        [&] {
+          MpiLaunch({"mpiexec", kind, hosts}, gang.plan);
+        },
+        testing::ThrowsMessage<std::runtime_error>(HasSubstr("write the name of fd00::1 instead")));
+  }
 }
 
 TEST(Mpi, OpenMpisWordsAboutAProcessGroupSayNothingAboutTheJob) {
@@ -147,6 +163,17 @@ TEST(Script, IsCutIntoVariablesThatEveryLauncherTakes) {
               Contains(HasSubstr("$DMLC_SUBMIT_SCRIPT_0$DMLC_SUBMIT_SCRIPT_1$DMLC_SUBMIT_SCRIPT_2")));
 }
 
+TEST(Script, ExportsNoNamesThatAShellDoesNotLetItSet) {
+  EXPECT_EQ(ExportCommands({{"UID", "7"}, {"A", "b c"}, {"PPID", "1"}, {"no-name", "x"}}),
+            "export A='b c'\n");
+  PlannedProcess process;
+  process.argv = {"run"};
+  process.environment = {{"UID", "7"}, {"UIDS", "8"}};
+  const std::string script = WatchedScript(process, 0, 0, "mark", "/", {});
+  EXPECT_THAT(script, HasSubstr("export UIDS='8'\n"));
+  EXPECT_THAT(script, HasSubstr("set -- \"$(command -v env)\" -- 'UID=7' 'run'\n"));
+}
+
 TEST(Slurm, InAnAllocationASrunIsStarted) {
   SomeGang gang;
   gang.options.worker_cores = 2;
@@ -165,20 +192,32 @@ TEST(Slurm, OutsideABatchScriptIsPutIntoTheQueue) {
   gang.options.worker_cores = 4;
   gang.options.worker_memory_bytes = std::uint64_t{1} << 30;
   gang.options.time_limit = "1-0";
+  gang.options.slurm_args = {"--account=a"};
   const Launch launch = SlurmLaunch(gang.plan, false);
-  EXPECT_THAT(launch.words, ElementsAre("sbatch", "--parsable"));
-  for (const char* part :
-       {"#SBATCH \"--job-name=job\"\n", "#SBATCH \"--partition=gpu \\\"1\\\"\"\n",
-        "#SBATCH \"--mem-per-cpu=256M\"\n", "#SBATCH \"--time=1-0\"\n", "#SBATCH \"--requeue\"\n",
-        "export DMLC_SUBMIT_SCRIPT_0='run as $SLURM_PROCID\n'"}) {
-    EXPECT_THAT(launch.input, HasSubstr(part));
-  }
-  gang.options.queue = "gpu\n#SBATCH --uid=0";
-  EXPECT_THROW(SlurmLaunch(gang.plan, false), UsageError);
-  EXPECT_EQ(launch.queue->id("12\n"), "12");
-  EXPECT_EQ(launch.queue->id("12;cluster\n"), "12");
-  EXPECT_EQ(launch.queue->id("hello\n"), std::nullopt);
-  EXPECT_THAT(launch.queue->cancel("12"), ElementsAre("scancel", "12"));
+  EXPECT_EQ(launch.words.front(), "sbatch");
+  // Words of the command line, not directives: those would yield to the user's SBATCH_* variables.
+  EXPECT_THAT(launch.words, IsSupersetOf({"--parsable", "--job-name=job", "--ntasks=3", "--cpus-per-task=4",
+                                          "--partition=gpu \"1\"", "--mem-per-cpu=256M", "--time=1-0",
+                                          "--requeue", "--output=/dev/null"}));
+  EXPECT_EQ(launch.words.back(), "--account=a") << "the user's own options come last";
+  EXPECT_THAT(launch.input, StartsWith("#!/bin/sh\nexport DMLC_SUBMIT_SCRIPT_0='run as $SLURM_PROCID\n'"));
+  EXPECT_THAT(launch.input, Not(HasSubstr("#SBATCH")));
+}
+
+TEST(Slurm, AJobOfAnotherClusterIsAskedForAndCancelledThere) {
+  SomeGang gang;
+  const Queue queue = *SlurmLaunch(gang.plan, false).queue;
+  EXPECT_EQ(queue.id("12\n"), "12");
+  EXPECT_THAT(queue.cancel("12"), ElementsAre("scancel", "12"));
+  EXPECT_THAT(queue.ask("12"), ElementsAre("squeue", "-h", "-j", "12", "-t", "all", "-o", "%T|%r"));
+  EXPECT_EQ(queue.id("12;east\n"), "12;east");
+  EXPECT_THAT(queue.cancel("12;east"), ElementsAre("scancel", "-M", "east", "12"));
+  EXPECT_THAT(queue.ask("12;east"),
+              ElementsAre("squeue", "-M", "east", "-h", "-j", "12", "-t", "all", "-o", "%T|%r"));
+  EXPECT_EQ(queue.id("hello\n"), std::nullopt);
+  EXPECT_EQ(queue.id(";east\n"), std::nullopt);
+  EXPECT_EQ(ReadSqueue("12;east", "CLUSTER: east\nRUNNING|None\n", 0)->words, "RUNNING");
+  EXPECT_EQ(ReadSqueue("12;east", "CLUSTER: east\n", 0)->state, JobState::kOver);
 }
 
 TEST(Slurm, SrunBindsWorkersToTheCoresThatSlurmGivesThem) {
@@ -220,7 +259,7 @@ TEST(Sge, AnArrayJobIsPutIntoTheQueue) {
   EXPECT_EQ(After(launch.words, "-t"), "1-3");
   EXPECT_EQ(After(launch.words, "-q"), "all.q");
   EXPECT_EQ(After(launch.words, "-pe"), "smp");
-  EXPECT_EQ(After(launch.words, "-l"), "h_vmem=1536M");
+  EXPECT_EQ(After(launch.words, "-l"), "h_vmem=768M") << "for each of the two slots";
   EXPECT_EQ(After(launch.words, "-o"), "/dev/null");
   EXPECT_EQ(After(launch.words, "-C"), "") << "a line of an argument that begins with #$ is no directive";
   EXPECT_THAT(launch.input, HasSubstr("run as $((SGE_TASK_ID - 1))"));

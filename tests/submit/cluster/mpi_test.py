@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import time
@@ -137,6 +138,13 @@ class MpirunArguments(MpiCase):
             "import os; print(os.environ['NCCL_DEBUG'], os.environ['OMPI_MCA_pml'], os.environ['A'])"))  # fmt: skip
         self.assertEqual(process.returncode, 0, process.err)
         self.assertEqual(process.out.count("INFO ob1 two words"), 2)
+
+    def test_the_tracker_is_at_the_port_that_is_given(self):
+        with socket.create_server(("", 0)) as free:
+            port = free.getsockname()[1]
+        for words in (["--port", port], ["--port", port, "--port-end", min(port + 9, 65535)]):
+            process = self.submit("--num-workers", 1, *words, "sh", "-c", "echo $DMLC_TRACKER_PORT")
+            self.assertEqual(process.out, f"[0] {port}\n", process.err)
 
     def test_what_mpirun_itself_complains_of_is_shown_and_is_the_story(self):
         process = self.submit("--num-workers", 2, "--mpirun-args", "--no-such-option", "true")

@@ -6,6 +6,8 @@
 
 #include <csignal>
 
+#include "submit/cluster/ssh_places.h"
+
 namespace warren::submit {
 namespace {
 
@@ -149,6 +151,33 @@ TEST_F(SshControllerTest, InAnElasticJobAFailedCopyCostsOnlyTheProcessesOfItsHos
                   "exited with code 12: no space, host lost"));
   Start(0, 1);
   EXPECT_THAT(Settle(), ElementsAre("copy to 1")) << "another attempt";
+}
+
+/// "LOCAL_RANK of LOCAL_WORLD_SIZE" of the worker with this place, started on `host`.
+std::string LocalRank(const std::vector<std::size_t>& places, MovedWorkers& moved, std::size_t place,
+                      std::size_t host) {
+  moved.Start(place, host, places[place] != host);
+  PlannedProcess process;
+  AddPlace(Options(), places, moved, place, host, "master", process);
+  std::string rank, size;
+  for (const auto& [name, value] : process.environment) {
+    if (name == kLocalRankVariable.torch) rank = value;
+    if (name == kLocalSizeVariable.torch) size = value;
+  }
+  return rank + " of " + size;
+}
+
+TEST(MovedWorkers, HaveLocalRanksThatNoOtherWorkerOfTheirHostHas) {
+  const std::vector<std::size_t> places = {0, 0, 1, 1, 2};
+  MovedWorkers moved;
+  EXPECT_EQ(LocalRank(places, moved, 2, 1), "0 of 2");
+  EXPECT_EQ(LocalRank(places, moved, 3, 1), "1 of 2");
+  EXPECT_EQ(LocalRank(places, moved, 4, 1), "2 of 3");
+  EXPECT_EQ(LocalRank(places, moved, 1, 1), "3 of 4");
+  EXPECT_EQ(LocalRank(places, moved, 2, 1), "0 of 4") << "one of the host's own is started again";
+  EXPECT_EQ(LocalRank(places, moved, 4, 2), "0 of 1") << "it is back on its host";
+  EXPECT_EQ(LocalRank(places, moved, 0, 1), "2 of 4") << "the number is free again";
+  EXPECT_EQ(LocalRank(places, moved, 1, 2), "1 of 2") << "it is moved once more";
 }
 
 }  // namespace

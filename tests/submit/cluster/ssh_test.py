@@ -173,9 +173,11 @@ class Ssh(ClusterBehaviour, SshCase):
     def test_an_environment_of_python_in_the_directory_that_is_copied_is_the_copy(self):
         target = self.hosts.own_directory / "copy"
         active = self.environment_of_python(self.directory / "venv")
-        process = self.submit("--num-workers", 1, "--quiet", "--sync-dst-dir", target, "python", "-c",
-                              "import only_there, sys; print(sys.executable)", environment=active)
-        self.assertEqual(process.out, f"[0] {target}/venv/bin/python\n", process.err)
+        code = "import only_there, sys; print(sys.executable)"
+        for directory in (target, os.path.relpath(target, pathlib.Path.home())):
+            for words in (["python", "-c", code], ["sh", "-c", f"cd /; python -c '{code}'"]):
+                process = self.submit("--num-workers", 1, "--quiet", "--sync-dst-dir", directory, *words, environment=active)
+                self.assertEqual(process.out, f"[0] {target}/venv/bin/python\n", process.err)
 
     def test_a_directory_that_is_not_there_is_named(self):
         here = self.hosts.own_directory / "only here"
@@ -292,20 +294,23 @@ class LostHost(SshCase):
     HOSTS = 3
 
     def test_a_worker_whose_host_is_gone_is_started_on_another_and_ends_on_the_first(self):
-        code = ('grep Cpus_allowed_list /proc/self/status >> cores-$DMLC_TASK_ID; echo "$DMLC_NODE_HOST $DMLC_NUM_ATTEMPT"'
+        code = ('grep Cpus_allowed_list /proc/self/status >> cores-$DMLC_TASK_ID; '
+                'echo "$DMLC_NODE_HOST $DMLC_NUM_ATTEMPT, local rank $LOCAL_RANK, master $MASTER_ADDR"'
                 ' >> ran-$DMLC_TASK_ID; [ $DMLC_NUM_ATTEMPT = 1 ] || exec sleep 600')
         process = self.start("--num-workers", 2, "--local-num-attempt", 1, "--bind", "core", "--worker-cores", 1, "--ssh-options",
-                             "-o ServerAliveInterval=1", "sh", "-c", f"[ $DMLC_TASK_ID = 1 ] || exit 0; {code}",
-                             hosts="n0\nn1\nn2\n")  # fmt: skip
-        self.wait_for_files("ran-1")
+                             "-o ServerAliveInterval=1", "sh", "-c", f"[ $DMLC_TASK_ID = 0 ] || exit 0; {code}",
+                             hosts="n1\nn0\nn2\n")  # fmt: skip
+        self.wait_for_files("ran-0")
         on_lost_host = self.hosts.processes()
         self.hosts.namespaces.cut_off(1)
         _, err = process.communicate(timeout=LIMIT_S)
         self.assertEqual(process.returncode, 0, err)
         self.assertIn("was lost with the connection to n1", err.decode())
-        self.assertEqual(self.file("ran-1").read_text().split("\n")[:2], ["n1 0", "n0 1"])
+        addresses = [self.hosts.namespaces.addresses[host] for host in (1, 0)]
+        self.assertEqual(self.file("ran-0").read_text().splitlines(),
+                         [f"n1 0, local rank 0, master {addresses[0]}", f"n0 1, local rank 1, master {addresses[1]}"])  # fmt: skip
         # On its second host, the worker is not bound to cores.
-        cores = self.file("cores-1").read_text().splitlines()[1]
+        cores = self.file("cores-0").read_text().splitlines()[1]
         self.assertIn(cores + "\n", pathlib.Path("/proc/self/status").read_text())
         self.assertTrue(on_lost_host)
         wait_for(lambda: not self.hosts.processes(), 90, "the end of the worker that hears no more", interval_s=0.5)
@@ -391,6 +396,21 @@ class ChangingHosts(SshCase):
 
         wait_for(are_there, LIMIT_S, f"{pattern} of {list(tasks)}")
         return [path.name for path in found]
+
+    def test_a_job_that_is_started_again_waits_for_the_end_of_its_copies(self):
+        tools = self.file("tools")
+        tools.mkdir()
+        # The first copy to n1 does not end by itself.
+        (tools / "rsync").write_text(
+            "#!/bin/sh\ncase $* in *n0:*) exit 0 ;; esac\n[ ! -e first ] || { ! kill -0 $(cat first) || echo x > overlap; exit 0; }\n"
+            "trap '' TERM\necho $$ > first\nexec sleep 600\n")  # fmt: skip
+        (tools / "rsync").chmod(0o755)
+        code = f"[ $DMLC_NUM_ATTEMPT = 1 ] || {{ while [ ! -e {self.file('first')} ]; do sleep 0.05; done; exit 3; }}"
+        process = self.submit("--num-workers", "2:2", "--max-restarts", 1, "--sync-dst-dir", self.hosts.own_directory, "sh", "-c", code,
+                              hosts="n0\nn1\n", environment={"PATH": f"{tools}:{os.environ['PATH']}"})  # fmt: skip
+        self.assertIn("restart 1 of 1", process.err)
+        self.assertEqual(process.returncode, 0, process.err)
+        self.assertFalse(self.file("overlap").exists())
 
     def test_workers_of_hosts_that_go_leave_and_others_come(self):
         self.discover("n0\nn1:2\n")

@@ -116,6 +116,10 @@ class YarnWithAStandIn(ClusterBehaviour, ClusterCase):
             lines = [line for line in process.out.splitlines() if line.startswith(f"[{task}]")]
             self.assertEqual(lines[:3], [f"[{task}] {word}" for word in ("named", "given", "packed")])
             self.assertIn("record/container-", lines[3])
+        self.file("tool-of-this-directory").write_text("#!/bin/sh\necho tool\n")
+        self.file("tool-of-this-directory").chmod(0o755)
+        process = self.submit("--auto-file-cache", "on", "--num-workers", 1, "--files", "folder/given.txt", "tool-of-this-directory")
+        self.assertEqual(process.out, "[0] tool\n", process.err)
         process = self.submit("--num-workers", 1, "--dry-run", "sh", "folder/script.sh")
         self.assertNotIn("-localize_files", process.out)
         self.assertIn("folder/script.sh", process.out)

@@ -164,7 +164,7 @@ class Errors(SubmitCase):
         log = [json.loads(line) for line in self.file("log").read_text().splitlines()]
         self.assertEqual(log[-1]["text"], err[-1]["text"])
 
-    def test_json_has_what_workers_print_by_way_of_the_tracker(self):
+    def test_json_has_what_workers_print_by_way_of_the_tracker_and_the_round_even_if_the_job_is_short(self):
         self.file("worker.py").write_text(
             "import os\n"
             "from warren_testing import ClassicWorker\n"
@@ -178,6 +178,8 @@ class Errors(SubmitCase):
         self.assertEqual(process.returncode, 0, process.err)
         printed = [json.loads(line) for line in process.out.splitlines()]
         self.assertEqual([(line["source"], line["text"]) for line in printed], [("tracker", "[0]\ttrain-rmse:0.5")])
+        progress = [line for line in map(json.loads, process.err.splitlines()) if line["source"] == "progress"]
+        self.assertEqual([(line["round"], line["metrics"]) for line in progress], [(0, {"train-rmse": 0.5})])
 
 
 if __name__ == "__main__":

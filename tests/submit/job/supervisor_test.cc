@@ -67,7 +67,7 @@ class SupervisorTest : public testing::Test {
   }
 
   /// Takes the pending actions. Returns those that the tests compare, in short form. said_ becomes the last
-  /// log line that is not a debug message.
+  /// log line that is not a debug message, and warned_ the last warning.
   std::vector<std::string> Settle() {
     std::vector<std::string> wanted;
     while (const auto action = supervisor_->NextAction()) {
@@ -99,6 +99,7 @@ class SupervisorTest : public testing::Test {
         wanted.push_back("separate " + std::to_string(separate->num_workers));
       } else if (const auto* say = std::get_if<LogLine>(&*action)) {
         if (say->severity != Severity::kDebug) said_ = say->text;
+        if (say->severity == Severity::kWarning) warned_ = say->text;
       }
     }
     return wanted;
@@ -114,7 +115,7 @@ class SupervisorTest : public testing::Test {
   TimePoint now_{};
   int attempt_ = -1;
   StartProcess last_start_{};
-  std::string said_;
+  std::string said_, warned_;
   Replan replan_;
 };
 
@@ -650,6 +651,20 @@ TEST_F(SupervisorTest, AClusterThatIsBusyGetsMoreTimeThanAProcess) {
   EXPECT_THAT(Settle(), testing::IsEmpty());
   PassTime(1s);
   EXPECT_THAT(Settle(), ElementsAre("last words 0", "finish 3"));
+  EXPECT_THAT(warned_, HasSubstr("commands that stop the job have not ended within 25 s"));
+}
+
+TEST_F(SupervisorTest, ProcessesThatEndOnlyWithACommandOfTheClusterGetTheTimeOfTheCluster) {
+  view_.busy = true;
+  Begin(2);
+  Exit(0, 3);
+  EXPECT_THAT(Settle(), ElementsAre("stop"));
+  PassTime(6s);
+  EXPECT_THAT(Settle(), IsEmpty());
+  view_.busy = false;
+  Kill(1, SIGTERM);
+  EXPECT_THAT(Settle(), ElementsAre("last words 0", "finish 3"));
+  EXPECT_THAT(warned_, IsEmpty());
 }
 
 TEST_F(SupervisorTest, WorkersThatFailTogetherAreDealtWithInTheOrderOfTheTracker) {

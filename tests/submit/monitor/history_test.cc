@@ -174,6 +174,22 @@ TEST_F(HistoryFiles, LogsNextToARecordGoWithItUnlessTheirJobStillRuns) {
   EXPECT_TRUE(fs::exists(running.string() + ".json"));
 }
 
+TEST_F(HistoryFiles, ARecordWhoseJobStillRunsIsKeptHoweverOldItIs) {
+  JobRecord old = Example();
+  old.began -= std::chrono::hours(24 * 1000);
+  old.log_dir.clear();
+  std::optional<History> running(old);
+  for (std::size_t pid = 0; pid < kMostRecords; ++pid) {
+    std::ofstream(jobs() / ("20250101T000000Z-" + std::to_string(pid) + ".json")) << "{}";
+  }
+  const History history(Example());
+  EXPECT_TRUE(fs::exists(jobs() / (JobId(old) + ".json")));
+  EXPECT_FALSE(fs::exists(jobs() / "20250101T000000Z-0.json"));
+  running.reset();
+  History(Example()).End(Failure());
+  EXPECT_FALSE(fs::exists(jobs() / (JobId(old) + ".json")));
+}
+
 TEST_F(HistoryFiles, AFolderThatCannotBeMadeIsNoTroubleOfTheJob) {
   std::ofstream(folder_ / "state") << "a file";
   JobRecord record = Example();

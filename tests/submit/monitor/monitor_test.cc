@@ -132,6 +132,24 @@ TEST(WaitingTime, IsTheSameHoweverReportsComeAndWhateverIsCountedAnew) {
   }
 }
 
+TEST(WaitingTime, OfAGenerationIsThatAmongItsOwnRanks) {
+  WaitingTime times(4);
+  times.Add(0, {{1, 0.5}}, 1);
+  times.BeginAgain(2);
+  times.Add(0, {{1, 0.25}}, 1);
+  times.Add(1, {}, 1);
+  times.Add(2, {{1, 0.25}}, 1);  // a report from before
+  EXPECT_DOUBLE_EQ(times.Waited(0), 0.25);
+  EXPECT_DOUBLE_EQ(times.MadeWait(1), 0.25);
+  EXPECT_EQ(times.MadeWait(2), 0);
+  times.BeginAgain(3);
+  times.Add(0, {{1, 0.5}}, 1);
+  times.Add(1, {{1, 0.5}}, 1);
+  EXPECT_DOUBLE_EQ(times.Waited(0), 0.25) << "rank 2 may have been in it";
+  times.Add(2, {}, 1);
+  EXPECT_DOUBLE_EQ(times.MadeWait(2), 0.5);
+}
+
 TEST(WaitingTime, OfARankThatSaysNothingNothingIsKnownAndLittleIsKept) {
   WaitingTime times(4);
   std::uint64_t call = 0;
@@ -401,6 +419,25 @@ TEST_F(Hangs, WithoutAnEngineItIsSaidThatNobodyDoesAnything) {
   EXPECT_THAT(found_[0].text, HasSubstr("the last one that did was worker 2"));
 }
 
+TEST_F(Hangs, WorkersThatAllSleepDoNotGoOnWhenOneOfThemIsStopped) {
+  for (auto& worker : workers_) {
+    worker->call = 0;
+    worker->reported.reset();
+  }
+  Pass(70, {}, {0, 1, 2}, {0, 1, 2});
+  ASSERT_THAT(found_, SizeIs(1));
+  EXPECT_EQ(found_[0].kind, Finding::Kind::kAllIdle);
+  workers_[1]->state = 'T';
+  workers_[1]->state_since = now_;
+  Pass(70, {}, {0, 1, 2}, {0, 1, 2});
+  ASSERT_THAT(found_, SizeIs(2));
+  EXPECT_EQ(found_[1].kind, Finding::Kind::kStopped);
+  workers_[1]->state = 'S';
+  Pass(5, {}, {0, 1, 2}, {0, 1, 2});
+  ASSERT_THAT(found_, SizeIs(3));
+  EXPECT_THAT(found_[2].text, HasSubstr("worker 1 continues"));
+}
+
 TEST_F(Hangs, AnEngineThatSaysNothingIsNamedIfItMostlySaysMore) {
   Pass(300, {}, {}, {1});
   EXPECT_THAT(found_, IsEmpty()) << "its interval is not known";
@@ -485,6 +522,19 @@ TEST_F(Monitored, WorkersShowTheirStates) {
   EXPECT_EQ(job.job_restarts, 1);
   EXPECT_EQ(job.workers[0].state, WorkerState::kWaiting);
   EXPECT_FALSE(job.workers[0].rank);
+}
+
+TEST_F(Monitored, AWorkerIsDescribedByWhatIsKnownOfIt) {
+  JobSnapshot job;
+  job.world_size = 4;
+  JobMonitor monitor(job, {}, plan_, now_);
+  EXPECT_EQ(monitor.Describe(1), "worker 1");
+  monitor.Started(1, {0, "n1"}, now_);
+  EXPECT_EQ(monitor.Describe(1), "worker 1 (host n1)");
+  monitor.Assigned("1", 2);
+  EXPECT_EQ(monitor.Describe(1), "worker 1 (rank 2, host n1)");
+  monitor.Located(1, {101, ""}, now_);
+  EXPECT_EQ(monitor.Describe(1), "worker 1 (rank 2, host n1, pid 101)");
 }
 
 TEST_F(Monitored, ItsTraceHasOneSpanForMetricsOfARoundThatComeOneByOne) {
@@ -646,6 +696,23 @@ TEST_F(Monitored, ATrainingThatWasResumedIsTimedByItsReports) {
   EXPECT_NEAR(*job.seconds_left, 15 * 2, 1e-6);
 }
 
+TEST_F(Monitored, AnotherWorkerReportsRoundsOnceTheFirstHasBeenLost) {
+  Link();
+  auto first = Report(0);
+  auto other = Report(1);
+  first.progress = other.progress = wire::ReportedProgress{1, 9, {{"loss", 0.5}}};
+  monitor_->Reported(first, now_);
+  monitor_->Reported(other, now_);
+  monitor_->Exited(0, {0, 9, false, {}}, now_);
+  other.progress = wire::ReportedProgress{2, 9, {{"loss", 0.25}}};
+  monitor_->Reported(other, now_);
+  EXPECT_EQ(monitor_->Snapshot(now_).round, 2);
+  monitor_->Started(0, {200, "n0"}, now_);
+  other.progress = wire::ReportedProgress{3, 9, {{"loss", 0.125}}};
+  monitor_->Reported(other, now_);
+  EXPECT_EQ(monitor_->Snapshot(now_).round, 3) << "the restarted worker has reported nothing yet";
+}
+
 TEST_F(Monitored, ATrainingIsTimedFromItsLastRestartOn) {
   Link();
   for (int round = 0; round < 10; ++round) {
@@ -772,6 +839,18 @@ TEST_F(Monitored, HostsAreNotJudgedWhileTheirSamplesAreLeftUnread) {
   monitor_->OutputPaused(false, now_);
   EXPECT_THAT(monitor_->Look(now_ += seconds(30)), IsEmpty());
   EXPECT_THAT(monitor_->Look(now_ += seconds(60)), SizeIs(4)) << "now they are silent";
+}
+
+TEST_F(Monitored, AWorkerWhoseSamplesGoOnWhileOutputIsLeftUnreadIsJudgedByThem) {
+  Link();
+  for (std::size_t worker = 0; worker < 4; ++worker)
+    monitor_->Sampled(worker, {worker == 1 ? 'T' : 'R', 1, 1}, now_);
+  monitor_->OutputPaused(true, now_ += seconds(1));
+  monitor_->Sampled(1, {'T', 1, 1}, now_ += seconds(500));
+  monitor_->OutputPaused(false, now_);
+  const auto found = monitor_->Look(now_);
+  ASSERT_THAT(found, SizeIs(1));
+  EXPECT_THAT(found[0].text, HasSubstr("worker 1 (rank 2, host n1, pid 101) has been stopped by a signal"));
 }
 
 TEST_F(Monitored, WorkersThatHaveLeftTheJobMayBeSilent) {

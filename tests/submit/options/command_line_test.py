@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import subprocess
 import unittest
 
@@ -127,6 +128,17 @@ class CommandLine(SubmitCase):
         self.assertEqual(self.submit("-h").out, self.submit("--help").out)
         self.assertTrue(self.submit("--help-markdown").out.startswith("# Options of dmlc-submit"))
         self.assertRegex(self.submit("--version").out, r"^dmlc-submit \(Warren\) \d+\.\d+\.\d+\n$")
+
+    def test_an_answer_that_cannot_be_written_is_no_success(self):
+        gone, write_end = os.pipe()
+        os.close(gone)
+        with open("/dev/full", "wb") as full, os.fdopen(write_end, "wb") as unread:
+            for words in (["--help"], ["--version"], ["--save", "-", "--num-workers", 1, "true"]):
+                process = self.submit(*words, stdout=full)
+                self.assertEqual(process.returncode, 1)
+                self.assertEqual(process.err, "dmlc-submit: error: cannot write to standard output: No space left on device\n")
+                process = self.submit(*words, stdout=unread)
+                self.assertEqual((process.returncode, process.err), (128 + signal.SIGPIPE, ""))
 
 
 if __name__ == "__main__":

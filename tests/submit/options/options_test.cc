@@ -211,6 +211,52 @@ TEST_F(OptionsTest, OptionsOfOtherClustersAreReported) {
   EXPECT_THAT(Parse({"--num-workers", "1", "--timeout", "9", "run"}).ignored, IsEmpty());
 }
 
+TEST_F(OptionsTest, OptionsWithoutEffectBesideOthersAreReported) {
+  const auto ignored = [](std::vector<std::string> words) {
+    words.insert(words.begin(), {"--num-workers", "1"});
+    words.emplace_back("run");
+    return Parse(words).ignored;
+  };
+  const std::vector<std::string> of_tracker = {"--sortby", "task", "--admit", "any", "--timeout", "9"};
+  const auto with = [&](std::vector<std::string> words) {
+    words.insert(words.end(), of_tracker.begin(), of_tracker.end());
+    return words;
+  };
+  EXPECT_THAT(ignored(with({})), IsEmpty());
+  EXPECT_THAT(ignored(with({"--no-tracker"})), ElementsAre("--sortby", "--admit", "--timeout"));
+  EXPECT_THAT(ignored(with({"--num-servers", "1"})), ElementsAre("--sortby", "--admit", "--timeout"));
+  EXPECT_THAT(ignored({"--cluster", "mpi", "--worker-memory", "1g", "--server-cores", "2", "--server-memory",
+                       "1g", "--queue", "q", "--host-file", "f"}),
+              ElementsAre("--worker-memory", "--server-cores", "--server-memory", "--queue"));
+}
+
+TEST_F(OptionsTest, OptionsOfTheTrackersPodAreReportedWithoutOne) {
+  const auto ignored = [](std::vector<std::string> words) {
+    words.insert(words.begin(),
+                 {"--num-workers", "1", "--cluster", "kubernetes", "--kube-worker-image", "w",
+                  "--kube-tracker-image", "t", "--kube-tracker-template", "f", "--timeline", "g"});
+    words.emplace_back("run");
+    return Parse(words).ignored;
+  };
+  EXPECT_THAT(ignored({}), ElementsAre("--timeline")) << "its tracker is a pod";
+  EXPECT_THAT(ignored({"--host-ip", "10.0.0.1"}),
+              ElementsAre("--kube-tracker-image", "--kube-tracker-template"));
+  EXPECT_THAT(ignored({"--no-tracker"}), ElementsAre("--kube-tracker-image", "--kube-tracker-template"));
+  EXPECT_THAT(ignored({"--num-servers", "1", "--host-ip", "10.0.0.1"}),
+              ElementsAre("--host-ip", "--timeline", "--kube-tracker-image", "--kube-tracker-template"));
+}
+
+TEST_F(OptionsTest, AnAllocationOfSlurmHasItsQueueAndTimeLimit) {
+  const std::vector<std::string> words = {"--num-workers", "1", "--cluster", "slurm", "--queue", "q",
+                                          "--time-limit",  "9", "run"};
+  const char* const allocation = std::getenv("SLURM_JOB_ID");
+  if (allocation != nullptr) GTEST_SKIP() << "runs in an allocation";
+  EXPECT_THAT(Parse(words).ignored, IsEmpty());
+  setenv("SLURM_JOB_ID", "7", 1);
+  EXPECT_THAT(Parse(words).ignored, ElementsAre("--time-limit", "--queue"));
+  unsetenv("SLURM_JOB_ID");
+}
+
 TEST_F(OptionsTest, ChoicesListWhatIsPossible) {
   EXPECT_EQ(OptionsError({"--num-workers", "1", "--sortby", "rank", "run"}),
             "--sortby: 'rank' is not one of host, task");
@@ -241,6 +287,8 @@ TEST_F(OptionsTest, PortsAreARange) {
   const Options high = Parse({"--num-workers", "1", "--port", "20000", "run"});
   EXPECT_EQ(high.port, 20000);
   EXPECT_EQ(high.port_end, 20000);
+  EXPECT_FALSE(high.port_end_was_chosen);
+  EXPECT_TRUE(Parse({"--num-workers", "1", "--port-end", "20000", "run"}).port_end_was_chosen);
   EXPECT_EQ(OptionsError({"--num-workers", "1", "--port", "9100", "--port-end", "9000", "run"}),
             "--port-end 9000 is below --port 9100");
   EXPECT_THAT(OptionsError({"--num-workers", "1", "--port", "65536", "run"}), HasSubstr("too big"));

@@ -157,6 +157,17 @@ class Output(SubmitCase):
         self.assertEqual(process.wait(LIMIT_S), 130)
         self.assertLess(time.monotonic() - begin, STOP_LIMIT_S + STOP_LIMIT_SLACK_S)
 
+    def test_stuck_terminal_does_not_keep_the_job_from_being_stopped(self):
+        master, slave = os.openpty()
+        process = self.start("--num-workers", 2, "--color", "never", "--until-stdin-closes", "yes", stdin=subprocess.PIPE, stdout=slave,
+                             stderr=slave, environment={"TERM": "xterm"})  # fmt: skip
+        os.close(slave)
+        self.wait_for_text(master, "[0] y")
+        wait_for(lambda: self.blocked(process), LIMIT_S, "a full terminal")
+        process.stdin.close()  # unlike a signal, this does not interrupt a write that blocks
+        self.assertEqual(process.wait(LIMIT_S), 128 + signal.SIGTERM)
+        os.close(master)
+
     def test_vanished_reader_ends_the_job(self):
         process = self.start("--num-workers", 2, "yes")
         self.wait_for_text(process.stdout, "[0] y")

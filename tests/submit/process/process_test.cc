@@ -1,16 +1,23 @@
-// Descriptions of exit statuses, and spawning processes that are bound to cores.
+// Descriptions of exit statuses, spawning processes that are bound to cores, and reading the output of a
+// command.
 #include "submit/process/process.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <csignal>
 #include <string>
 
+#include "submit/process/capture.h"
+
 namespace warren::submit {
 namespace {
+
+using std::chrono::milliseconds;
 
 TEST(ExitStatus, CodeIsThatOfAShell) {
   EXPECT_EQ((ExitStatus{3, 0, false}.ShellCode()), 3);
@@ -56,6 +63,20 @@ TEST(Spawning, SaysWhichCoresItCannotBindTo) {
     EXPECT_NE(std::string(error.what()).find("cannot bind '/bin/sh' to cores 4000-4001: "), std::string::npos)
         << error.what();
   }
+}
+
+TEST(Capture, KillsALateCommandThoughASignalArrivesWhileItWaits) {
+  struct sigaction earlier {};
+  struct sigaction ignore {};
+  ignore.sa_handler = [](int) {};
+  ignore.sa_flags = SA_RESTART;
+  sigaction(SIGALRM, &ignore, &earlier);
+  const itimerval soon{{0, 0}, {0, 50'000}};
+  setitimer(ITIMER_REAL, &soon, nullptr);
+  const Captured captured = Capture({"sh", "-c", "exec sleep 5"}, "/usr/bin:/bin", milliseconds(200));
+  EXPECT_TRUE(captured.is_late);
+  EXPECT_EQ(captured.exit_code, 128 + SIGKILL);
+  sigaction(SIGALRM, &earlier, nullptr);
 }
 
 }  // namespace

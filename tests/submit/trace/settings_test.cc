@@ -12,6 +12,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::Pair;
 
 using Variables = std::map<std::string, std::string>;
@@ -86,6 +87,22 @@ TEST(TraceSettings, EndpointsThatAreNoUrlsAreRefused) {
     EXPECT_THAT(text, HasSubstr("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is '")) << endpoint;
     EXPECT_THAT(text, HasSubstr("http://collector:4318"));
   }
+}
+
+TEST(TraceSettings, NoPasswordAndNoKeyOfAnEndpointIsShown) {
+  for (const char* endpoint :
+       {"http://user:secret@c:4318/x?key=secret", "https://secret@c:4318/x", "ftp://a:secret@c:4318/x#secret",
+        "http://a:se/cret@c:4318/x", "a:se?cret#secret@c:4318/x"}) {
+    const std::string text = Refusal({{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", endpoint}});
+    EXPECT_THAT(text, HasSubstr("c:4318/x' with a user name or a password")) << endpoint;
+    EXPECT_THAT(text, Not(HasSubstr("cret"))) << endpoint;
+  }
+  EXPECT_THAT(Refusal({{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "ftp://c/x?key=secret"}}),
+              HasSubstr("is 'ftp://c/x', which is not a URL"));
+  const auto found = Find({{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://c:4318/x?key=secret"}});
+  ASSERT_TRUE(found.settings);
+  EXPECT_EQ(found.settings->url, "http://c:4318/x");
+  EXPECT_EQ(found.settings->target, "/x?key=secret");
 }
 
 TEST(TraceSettings, HttpsHasItsOwnPortAndAuthorities) {

@@ -157,7 +157,8 @@ bool RabitInit(int argc, char* argv[]) {
 
 int RabitFinalize() {
   bool well = false;
-  // If an earlier error ended the job, that error has already been printed.
+  // If an earlier error ended the job, that error has already been printed, or returned by a RabitTry
+  // function.
   PrintIfFailed(Attempt([&] { well = Session::Finalize(Call{"RabitFinalize"}, Threads::kShare); }));
   return well ? 1 : 0;
 }

@@ -10,8 +10,20 @@
 namespace warren::api {
 
 inline std::string& LastError() {
-  thread_local std::string text;
-  return text;
+  // When the process ends, the main thread's thread_local objects are destroyed before atexit functions and
+  // destructors of statics run, which may still make calls. A bool has no destructor and stays valid.
+  thread_local bool is_destroyed = false;
+  struct Text {
+    std::string text;
+    bool& destroyed;
+    ~Text() { destroyed = true; }
+  };
+  if (is_destroyed) {
+    static std::string& last = *new std::string;
+    return last;
+  }
+  thread_local Text text{{}, is_destroyed};
+  return text.text;
 }
 
 /// Runs the function. Returns 0 or, if it throws, stores the error's message and returns -1.

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "rabit_engine/api/c_result.h"
@@ -116,6 +117,7 @@ int Begin(WarrenMailbox mailbox, const char* name, bool may_be_any, int peer, co
     if (!is_any && (peer < 0 || peer >= session.world_size() || peer == session.rank())) {
       session.Refuse(call, fmt::format("{} is not another rank of {}", peer, session.world_size()));
     }
+    if (is_any && session.world_size() == 1) session.Refuse(call, "there is no other rank to receive from");
     if (options != nullptr && options->struct_bytes < sizeof(WarrenCallOptions)) {
       session.Refuse(call,
                      "struct_bytes of the options is too small; initialise them with WARREN_CALL_OPTIONS");
@@ -142,7 +144,14 @@ int WarrenMailboxCreate(WarrenComm comm, WarrenMailbox* out) {
 }
 
 int WarrenMailboxFree(WarrenMailbox mailbox) {
-  return Attempt([&] { delete mailbox; });
+  return Attempt([&] {
+    if (mailbox != nullptr && mailbox->messages->EndsOnThisThread()) {
+      // Called by a completion function; the mailbox's thread cannot wait for its own end.
+      std::thread([mailbox] { delete mailbox; }).detach();
+      return;
+    }
+    delete mailbox;
+  });
 }
 
 int WarrenMailboxSend(WarrenMailbox mailbox, const void* buffer, size_t bytes, int to, long long tag,

@@ -136,12 +136,11 @@ NamedCalls::NamedCalls(std::shared_ptr<Session> session, const NamedCallOptions&
       num_forks_(NumForks()),
       participant_(session_->rank(), SettingsOf(options), kCapacity) {
   session_->StayOffTimeline();
-  // Ranks wait as long for a rank that does not start a cycle as for a rank that does not submit a name.
-  if (options.fails_after > 0) {
-    constexpr double kLongest = 1e9;
-    session_->SetTimeout(std::chrono::ceil<std::chrono::milliseconds>(
-        std::chrono::duration<double>(std::min(options.fails_after, kLongest))));
-  }
+  // Ranks wait as long for a rank that does not start a cycle as for a rank that does not submit a name: with
+  // fails_after == 0 forever, even if rabit_timeout=1.
+  constexpr double kLongest = 1e9;
+  session_->SetTimeout(std::chrono::ceil<std::chrono::milliseconds>(std::chrono::duration<double>(
+      options.fails_after > 0 ? std::min(options.fails_after, kLongest) : kLongest)));
   if (session_->rank() != 0) return;
   coordinator_ = std::make_unique<coordinator::Coordinator>(
       session_->world_size(), participant_.settings(),
@@ -237,8 +236,8 @@ void NamedCalls::Close() {
   changed_.wait(lock, [this] { return !has_thread_; });
   const std::exception_ptr error = was_over ? nullptr : error_;
   lock.unlock();
-  // Wait until the thread has dropped its reference, so that the communicator is freed here, before this rank
-  // leaves the job.
+  // Wait until the thread has dropped its reference, so that the communicator is freed together with the
+  // caller's last reference, not later on the thread.
   {
     const std::lock_guard joining(join_mutex_);
     if (thread_.joinable()) thread_.join();
@@ -501,6 +500,15 @@ std::uint64_t NamedCalls::Run(const std::vector<Ready>& batch) {
       RunWithout(batch.front().request->signature);
     }
   } catch (const ForcedUnwind&) {
+    // Take has emptied the calls' entries in waiting_, so nothing else ends these calls. Completion functions
+    // are not called.
+    const Lock lock(mutex_);
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      if (!taken[i]) continue;
+      waiting_.erase(batch[i].request->name);
+      taken[i]->pending->End(std::make_exception_ptr(EngineError("the thread that ran this call was ended")));
+    }
+    changed_.notify_all();
     throw;
   } catch (...) {
     // All operations in the batch get the same error, which names the first operation and counts the others.

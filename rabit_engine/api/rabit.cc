@@ -1,8 +1,10 @@
 // Rabit's C++ API: the functions called by the inline functions of rabit/rabit.h.
 #include <dmlc/logging.h>
+#include <fmt/format.h>
 
 #include <cstddef>
 #include <cstdio>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -66,6 +68,11 @@ class Engine final : public IEngine {
     Face::WithSession(call, [&](Session& session) {
       if (reducer == nullptr) session.Refuse(call, "the reduction function is NULL");
       if (type_nbytes == 0) session.Refuse(call, "elements of 0 bytes cannot be reduced");
+      constexpr int kMost = std::numeric_limits<int>::max();  // the function asks for the size as an int
+      if (type_nbytes > kMost) {
+        session.Refuse(
+            call, fmt::format("elements of {} bytes cannot be reduced; at most {} can", type_nbytes, kMost));
+      }
       CallerFunction function(reducer, type_nbytes);
       session.Allreduce(call, sendrecvbuf, count, function.reduction(), Prepare{prepare_fun, prepare_arg});
     });

@@ -219,7 +219,7 @@ bool Session::Finalize(const Call& call, Threads threads) {
   const std::shared_ptr<Session> session = Find(threads);
   if (!session || AllSessions().owner) return true;  // a forked process has nothing to leave
   session->RunEndings();
-  session->AwaitPendingCalls();
+  session->AwaitPendingCalls(call);
   const CallLock lock(*session, call);
   {
     Registry& registry = AllSessions();
@@ -321,7 +321,7 @@ std::chrono::milliseconds Session::Timeout(const Call& call, double seconds) con
 
 void Session::SetUsualTimeout(const Call& call, double seconds) {
   const std::chrono::milliseconds timeout = Timeout(call, seconds);
-  AwaitPendingCalls();
+  AwaitPendingCalls(call);
   const CallLock lock(*this, call);
   usual_timeout_ = timeout;
   if (communicator_) SetTimeout(timeout);
@@ -332,9 +332,14 @@ Session::CallLock::CallLock(Session& session, const Call& call) : session_(sessi
   constexpr int kTurnsOfYielding = 100;
   constexpr std::chrono::microseconds kTurnPause{100};
   int turns = 0;
-  while (session.busy_.test_and_set(std::memory_order_acquire)) {
+  for (;;) {
+    const std::uint64_t turns_before = session.idle_turns_;
+    if (!session.busy_.test_and_set(std::memory_order_acquire)) break;
+    session.RefuseInsideCall(call);
+    // WhenIdle may have held busy_ and released it since.
+    const bool may_be_idle_turn = turns_before % 2 != 0 || session.idle_turns_ != turns_before;
     // If calls have been enqueued, the queue's thread may be in a call at any time: wait for it.
-    if (!session.is_held_when_idle_ && !session.has_queued_) {
+    if (!may_be_idle_turn && !session.has_queued_) {
       session.Refuse(
           call,
           "another thread is in a call of this rank; calls that involve other ranks must be made one at a time");
@@ -346,10 +351,20 @@ Session::CallLock::CallLock(Session& session, const Call& call) : session_(sessi
       std::this_thread::sleep_for(kTurnPause);
     }
   }
+  session.caller_.store(std::this_thread::get_id(), std::memory_order_relaxed);
 }
 
 Session::CallLock::~CallLock() {
+  session_.caller_.store(std::thread::id(), std::memory_order_relaxed);
   session_.busy_.clear(std::memory_order_release);
+}
+
+void Session::RefuseInsideCall(const Call& call) const {
+  // Only this thread can have stored its own id, so no ordering is needed.
+  if (caller_.load(std::memory_order_relaxed) != std::this_thread::get_id()) return;
+  Refuse(call,
+         "it was called from a function that another call of this communicator runs, such as a reduction "
+         "function; make the call before or after that one, or on another communicator");
 }
 
 std::shared_ptr<PendingCall> Session::Enqueue(const Call& call, std::function<void()> work) {
@@ -358,8 +373,11 @@ std::shared_ptr<PendingCall> Session::Enqueue(const Call& call, std::function<vo
   return call_queue_->Add(std::move(work));
 }
 
-void Session::AwaitPendingCalls() {
-  if (has_queued_.load(std::memory_order_relaxed)) call_queue_->Drain();
+void Session::AwaitPendingCalls(const Call& call) {
+  if (!has_queued_.load(std::memory_order_relaxed)) return;
+  RequireOwner(call);
+  RefuseInsideCall(call);
+  call_queue_->Drain();
 }
 
 /// Records the lifetime of this object on the timeline, if there is one, as the time of the call.
@@ -402,7 +420,7 @@ class Session::ScopedTimeout {
 
 template <typename Function>
 void Session::Communicate(const Call& call, Function&& function) {
-  AwaitPendingCalls();
+  AwaitPendingCalls(call);
   const CallLock lock(*this, call);
   // A restarted process does not call the prepare function, and would miss the calls made in it.
   if (prepares_ && communicator_ && communicator_->recovers())
@@ -429,9 +447,11 @@ void Session::Communicate(const Call& call, Function&& function) {
     RethrowFor(Place(place_, call));
   } catch (const std::exception& error) {
     first_error_ = error.what();
+    communicator_->GiveUp();  // no other rank has this error (std::bad_alloc, an exception from the caller)
     throw;
   } catch (...) {
     first_error_ = "an exception from the caller's reduction function";
+    communicator_->GiveUp();
     throw;
   }
 }
@@ -489,9 +509,15 @@ void Session::Allreduce(const Call& call, void* buffer, std::size_t count, const
   Check(call, operation);
   // Called outside Communicate, because the function may itself make calls. Skipped in a restarted process
   // that is catching up, because the result is already known.
+  if (prepare.function != nullptr) AwaitPendingCalls(call);  // IsReplayed is about the next call
   if (prepare.function != nullptr && !IsReplayed()) {
-    prepares_ = true;
-    const std::unique_ptr<bool, void (*)(bool*)> end(&prepares_, [](bool* prepares) { *prepares = false; });
+    // Restores the flag, because the function may itself make an allreduce with a prepare function.
+    struct Preparing {
+      bool& flag;
+      const bool before = std::exchange(flag, true);
+      ~Preparing() { flag = before; }
+    };
+    const Preparing preparing{prepares_};
     const std::uint64_t num_forks = NumForks();
     prepare.function(prepare.argument);
     RequireNoFork(num_forks, "the prepare function");
@@ -623,15 +649,16 @@ device::DeviceCollectives& Session::Devices() {
   return *devices_;
 }
 
-/// Runs the function if no call of this rank is in progress. is_held_when_idle_ is set first and cleared
-/// last, so that a call that finds busy_ set can tell whether to wait.
+/// Runs the function if no call of this rank is in progress. idle_turns_ changes first and last, so that a
+/// call that finds busy_ set can tell whether to wait.
 void Session::WhenIdle(const std::function<void()>& function) {
-  is_held_when_idle_ = true;
-  if (!busy_.test_and_set(std::memory_order_acquire)) {
+  ++idle_turns_;
+  // Releases, too: a call that finds busy_ set by this must also see that idle_turns_ has changed.
+  if (!busy_.test_and_set(std::memory_order_acq_rel)) {
     function();
     busy_.clear(std::memory_order_release);
   }
-  is_held_when_idle_ = false;
+  ++idle_turns_;
 }
 
 void Session::CheckDeviceCall(const Call& call, const device::Operation& operation) const {

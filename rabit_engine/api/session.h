@@ -10,12 +10,14 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -87,6 +89,7 @@ class Session {
   /// rank leaves independently, by destroying its session.
   static std::shared_ptr<Session> Meet(const Call& call, std::unique_ptr<Bootstrap> bootstrap);
   /// Ends the session this thread uses, if there is one. Returns false if an error had already ended the job.
+  /// Does nothing in a forked process.
   static bool Finalize(const Call& call, Threads threads);
 
   explicit Session(std::unique_ptr<recovery::RecoverableCommunicator> communicator,
@@ -102,8 +105,8 @@ class Session {
   /// Registers a function that Finalize calls before it ends the world's session (this session, or the
   /// session from which this one was made). The function is not called if `whose` has expired by then.
   void BeforeFinalize(std::weak_ptr<void> whose, std::function<void()> function);
-  /// Sets the time for which further calls may wait for a rank that is alive; overrides rabit_timeout_sec.
-  /// Does nothing if the engine has no timeouts.
+  /// Sets the time for which calls may wait for a rank that is alive, up to the next call that has options;
+  /// overrides rabit_timeout_sec. Does nothing if the engine has no timeouts.
   void SetTimeout(std::chrono::milliseconds timeout) { communicator_->SetCallTimeout(timeout); }
   /// Sets the timeout of calls whose options have none. `seconds`: see Timeout.
   void SetUsualTimeout(const Call& call, double seconds);
@@ -201,7 +204,8 @@ class Session {
   void CheckDeviceCall(const Call& call, const device::Operation& operation) const;
   // Gives this thread exclusive use of the communicator during the lock's lifetime. Waits while WhenIdle uses
   // the communicator and, once calls have been enqueued, while any other thread uses it; before any call has
-  // been enqueued, throws Misuse if another thread uses it. Always throws Misuse in a forked process.
+  // been enqueued, throws Misuse if another thread uses it. Always throws Misuse in a forked process, and in
+  // a function that a call of this session runs.
   class CallLock {
    public:
     CallLock(Session& session, const Call& call);
@@ -213,6 +217,9 @@ class Session {
     Session& session_;
   };
 
+  // Refuses a call that this thread makes within another call of this session, which it could only wait for
+  // forever.
+  void RefuseInsideCall(const Call& call) const;
   bool IsReplayed() const;
   device::DeviceCollectives& Devices();
   void WhenIdle(const std::function<void()>& function);
@@ -227,7 +234,7 @@ class Session {
   class ScopedTimeout;
 
   void AddToTimeline(const Call& call, Timeline::Clock::time_point begin) const;
-  void AwaitPendingCalls();
+  void AwaitPendingCalls(const Call& call);
   void RunEndings();
 
   std::shared_ptr<CallQueue> call_queue_ = std::make_shared<CallQueue>();
@@ -253,11 +260,13 @@ class Session {
   std::string place_;  ///< the beginning of messages: "rank 3"
   std::vector<int> ranks_in_job_;
   std::atomic_flag busy_;
-  std::chrono::milliseconds usual_timeout_{0};   ///< 0: the communicator's default
-  std::atomic<bool> is_held_when_idle_ = false;  ///< WhenIdle may briefly hold busy_
-  bool has_met_ = false;                         ///< made by Meet, or from a session that was
-  bool prepares_ = false;                        ///< the prepare function of an allreduce is running
-  std::string first_error_;                      // empty until a call fails
+  std::atomic<std::thread::id> caller_;         ///< the thread that is in a call; none between calls
+  std::chrono::milliseconds usual_timeout_{0};  ///< 0: the communicator's default
+  /// Incremented when WhenIdle begins and when it ends: odd while WhenIdle may hold busy_.
+  std::atomic<std::uint64_t> idle_turns_ = 0;
+  bool has_met_ = false;     ///< made by Meet, or from a session that was
+  bool prepares_ = false;    ///< the prepare function of an allreduce is running
+  std::string first_error_;  // empty until a call fails
 };
 
 }  // namespace warren::api

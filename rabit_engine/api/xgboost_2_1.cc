@@ -110,7 +110,10 @@ bool BeginWhereItCan(const void* in_xgboost, std::chrono::seconds timeout) {
     wish.demands = choice == Choice::kWarren;
     beginning = warren::xgboost::Begin(in_xgboost, wish);
   } catch (const std::exception& error) {
+    // XGBoost's own communication has failed, or another rank is in another call: whatever this rank received
+    // or sent next would be wrong.
     beginning.why_not = error.what();
+    beginning.is_demanded = true;
   }
   if (beginning.serves) return true;
   if (choice == Choice::kWarren || beginning.is_demanded) {

@@ -1,6 +1,6 @@
-// Owns a file descriptor (of a socket, an event, shared memory or epoll), which is closed in the destructor
-// and also in processes forked from this process: a connection stays open while any process holds it, so a
-// child that outlives its parent would hide the parent's death from the other ranks.
+// Owns a file descriptor, for example of a socket or of shared memory. It is closed in the destructor and
+// also in processes forked from this process: a connection stays open while any process holds it, so a child
+// that outlives its parent would hide the parent's death from the other ranks.
 #pragma once
 
 #include <cstdint>

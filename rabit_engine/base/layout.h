@@ -1,4 +1,4 @@
-// The assignment of ranks to hosts. Ranks are on the same host if they can share memory. Computed without
+// The assignment of ranks to hosts. Ranks are on the same host if they share memory. Computed without
 // communication.
 #pragma once
 

@@ -11,6 +11,7 @@
 #include <limits>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "rabit_engine/base/error.h"
 #include "rabit_engine/base/say.h"
@@ -104,9 +105,9 @@ bool ParseWord(const std::string& text, const Word<T> (&words)[kCount], T& value
   return false;
 }
 
-// One setting: its names as an argument of Init and in the environment (both are accepted in both places;
-// programs also pass DMLC_TRACKER_URI=... as an argument), and the function that parses it. wire/variables.cc
-// has the former names and the accepted values.
+// One setting: its names as an argument of Init and in the environment, and the function that parses it. Both
+// names are accepted in both places, because programs also pass DMLC_TRACKER_URI=... as an argument; only
+// "mock" is not read from the environment. wire/variables.cc has the former names and the accepted values.
 struct Setting {
   const char* argument;
   const char* variable;
@@ -321,8 +322,8 @@ void ReadArguments(std::span<const std::string> arguments, Reading& reading) {
   }
 }
 
-// Warns about variables whose two names have different values; only once per process, because the settings
-// may be read again, for reports.
+// Warns about variables whose current and former names have different values; only once per process, because
+// the settings may be read again, for reports.
 void SayWhatContradicts() {
   static std::atomic<bool> said = false;
   const std::vector<std::string> lines = wire::ContradictingNames(&wire::FromEnvironment);
@@ -330,13 +331,22 @@ void SayWhatContradicts() {
   for (const std::string& line : lines) Say("rabit: {}", line);
 }
 
-// Returns the task id of a process for which none is set: its rank, from the launcher's variable, or else the
-// default.
+// Returns the task id of a process for which none is set: its rank, from the variables of a launcher that has
+// started several processes, or else the default. A launcher of one process (or sbatch, whose script has
+// SLURM_PROCID=0 but is in no step) says nothing about the workers that this process starts: they inherit its
+// variables and would all have the same task id.
 std::string LaunchersTaskId() {
-  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"}) {
+  constexpr std::pair<const char*, const char*> kRankAndSize[] = {
+      {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+      {"PMI_RANK", "PMI_SIZE"},
+      {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}};
+  for (const auto& [rank_name, size_name] : kRankAndSize) {
     int rank = 0;
-    const auto value = wire::FromEnvironment(name);
-    if (value && ParseNumber(*value, 0, kMaxWorldSize, rank)) return *value;
+    int size = 0;
+    const auto value = wire::FromEnvironment(rank_name);
+    const auto of = wire::FromEnvironment(size_name);
+    if (value && of && ParseNumber(*of, 2, kMaxWorldSize, size) && ParseNumber(*value, 0, size - 1, rank))
+      return *value;
   }
   // SGE_TASK_ID counts from 1; it is "undefined" in a job that is not an array job.
   int task = 0;

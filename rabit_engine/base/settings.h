@@ -97,8 +97,9 @@ inline constexpr const char* kReportVariable = "WARREN_REPORT_SECONDS";
 /// librabit_mpi, which overrides the weak definition (mpi/mpi_by_default.cc).
 EngineKind DefaultEngine();
 
-/// Reads `key=value` arguments (others are ignored) and the environment. Throws Misuse with a message that
-/// names the key, the value (unless it is secret) and what was expected.
+/// Reads `key=value` arguments and the environment. Arguments of another form or with unknown keys are
+/// ignored. Throws Misuse if a value is invalid; the message names the key, the value (unless it is secret)
+/// and what was expected.
 Settings ReadSettings(std::span<const std::string> arguments);
 
 }  // namespace warren

@@ -21,6 +21,8 @@ class TaggedMessages {
   virtual ~TaggedMessages() = default;
   virtual int rank() const = 0;
   virtual int world_size() const = 0;
+  /// Whether the calling thread is the one on which messages end: such a thread must not destroy this object.
+  virtual bool EndsOnThisThread() = 0;
   /// Sends to another rank. Completes when `data` may be reused; a long message completes only after the
   /// other rank has started to receive it. `patience`: how long to wait for a rank that is alive; 0: the time
   /// in the settings (collective_timeout).

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "rabit_engine/base/error.h"
+#include "rabit_engine/base/say.h"
 
 namespace warren {
 namespace {
@@ -74,11 +75,11 @@ std::string PathOf(const std::string& path, int rank) {
 Timeline::Timeline(const std::string& path, int rank, const std::string& host, Listener listener)
     : listener_(std::move(listener)), writes_file_(!path.empty()), rank_(rank) {
   if (!writes_file_) return;
-  const std::string own = PathOf(path, rank);
-  file_ = CloseOnForkDescriptor(open(own.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  file_name_ = PathOf(path, rank);
+  file_ = CloseOnForkDescriptor(open(file_name_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
   if (!file_) {
-    throw Misuse(
-        fmt::format("rank {}: WARREN_TIMELINE: '{}' cannot be written: {}", rank, own, std::strerror(errno)));
+    throw Misuse(fmt::format("rank {}: WARREN_TIMELINE: '{}' cannot be written: {}", rank, file_name_,
+                             std::strerror(errno)));
   }
   const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
   start_ns_ = std::chrono::nanoseconds(since_1970).count() % kPeriod;
@@ -102,12 +103,17 @@ void Timeline::Finish() {
   file_.Close();
 }
 
-/// Events that cannot be written are lost; this does not fail the job.
+/// If events cannot be written, the timeline ends; this does not fail the job.
 void Timeline::Flush() {
   std::string_view left = unwritten_;
   while (!left.empty()) {
     const ssize_t written = write(file_.fd(), left.data(), left.size());
-    if (written < 0 && errno != EINTR) break;
+    if (written < 0 && errno != EINTR) {
+      Say("rabit: rank {}: WARREN_TIMELINE: '{}' cannot be written any more, so the timeline is incomplete: {}",
+          rank_, file_name_, std::strerror(errno));
+      file_.Close();
+      break;
+    }
     if (written > 0) left.remove_prefix(static_cast<std::size_t>(written));
   }
   unwritten_.clear();

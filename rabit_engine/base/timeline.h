@@ -39,7 +39,8 @@ class Timeline {
   using Listener = std::function<void(wire::TracedEvent event)>;
 
   /// Writes to `path` with the rank inserted: for rank 3, "trace.json" becomes "trace.3.json", and other
-  /// names get ".3" appended. If `path` is empty, no file is written. Throws Misuse if the file cannot be
+  /// names get ".3" appended. An existing file is overwritten. If `path` is empty, no file is written. Throws
+  /// Misuse if the file cannot be opened; after a later write error, which is printed, nothing more is
   /// written.
   Timeline(const std::string& path, int rank, const std::string& host, Listener listener = nullptr);
   ~Timeline();
@@ -62,6 +63,7 @@ class Timeline {
   const Listener listener_;
   const bool writes_file_;
   std::mutex mutex_;
+  std::string file_name_;
   CloseOnForkDescriptor file_;
   const std::uint64_t num_forks_ = NumForks();
   std::string unwritten_;

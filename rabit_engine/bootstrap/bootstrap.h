@@ -29,7 +29,7 @@ class Bootstrap : public OobAllgather {
   virtual void Shutdown() = 0;
   /// Like Shutdown, but waits until all ranks have called it. Returns false if another rank was lost before
   /// that: this rank has then not left the job and must join again. Does not wait if there is no tracker or
-  /// the tracker cannot be reached. Throws TimedOut.
+  /// the tracker cannot be reached. Throws TimedOut if it has waited too long.
   virtual bool ShutdownTogether() {
     Shutdown();
     return true;

@@ -1,4 +1,4 @@
-// The bootstrap through the launcher's PMI-1 (pmi_client.h). It needs no MPI library and no port.
+// The bootstrap through the launcher's PMI-1 (pmi_client.h). It needs no MPI library and opens no port.
 #pragma once
 
 #include <chrono>

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -128,35 +127,15 @@ void TellAll(std::vector<DeadlineStream>& connections, const std::string& story)
 
 // --- rank 0 ------------------------------------------------------------------------------------------------
 
-tcp::Socket ListenOn(int port) {
-  tcp::Socket listener(posix::NewSocket(AF_INET, posix::Blocking::kNo));
-  if (!listener) {
-    ThrowIfShortage("rank 0 cannot listen for the other ranks", "socket", errno);
-    throw EngineError(tcp::ErrorText(errno));
-  }
-  const int on = 1;
-  setsockopt(listener.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_ANY);
-  address.sin_port = htons(static_cast<std::uint16_t>(port));
-  if (bind(listener.fd(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
-      listen(listener.fd(), SOMAXCONN) != 0) {
-    throw EngineError(tcp::ErrorText(errno));
-  }
-  return listener;
-}
-
 tcp::Socket ListenOnOneOf(const SlurmStep& step) {
   std::string tried;
   for (const int port : step.meeting_ports) {
-    try {
-      return ListenOn(port);
-    } catch (const LocalShortage&) {
-      throw;
-    } catch (const EngineError& error) {
-      tried += fmt::format("{}{} ({})", tried.empty() ? "" : ", ", port, error.what());
-    }
+    int error = 0;
+    tcp::Socket listener = tcp::ListenOn(port, error);
+    if (listener) return listener;
+    if (posix::IsLocalShortage(error) && !posix::ConcernsAddress(error))
+      ThrowShortage("rank 0 cannot listen for the other ranks", "socket, bind or listen", error);
+    tried += fmt::format("{}{} ({})", tried.empty() ? "" : ", ", port, tcp::ErrorText(error));
   }
   throw EngineError(
       fmt::format("{}: none of the ports on which the ranks meet can be used: {}; set WARREN_BOOTSTRAP_PORT",

@@ -29,10 +29,10 @@ inline constexpr std::int32_t kMeetingMagic = 0x57534d31;  // "WSM1"
 /// The maximum length of a record.
 inline constexpr std::size_t kMaxRecordBytes = std::size_t{1} << 20;
 
-/// Returns when all ranks have arrived. If ranks are missing after `timeout`, throws TimedOut on rank 0, and
-/// on the ranks that have arrived EngineError with rank 0's explanation, which names up to 16 missing ranks.
-/// Throws EngineError on rank 0 if it cannot listen, and TimedOut on another rank if rank 0 does not answer
-/// it. All connections are encrypted if `tls` is given.
+/// Returns when all ranks have arrived. If ranks are missing after `timeout`, rank 0 sends the ranks that
+/// have arrived an explanation, which names up to 16 missing ranks, and throws TimedOut; the other ranks
+/// throw EngineError. Throws EngineError on rank 0 if it cannot listen, and TimedOut on another rank if rank
+/// 0 does not answer it. All connections are encrypted if `tls` is given.
 std::unique_ptr<Bootstrap> MeetAtRankZero(const SlurmStep& step, std::chrono::seconds timeout,
                                           const std::optional<tls::Context>& tls = std::nullopt);
 

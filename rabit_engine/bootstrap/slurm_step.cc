@@ -67,8 +67,8 @@ std::vector<std::string> ExpandRanges(std::string_view ranges, std::string_view 
       RefuseList(list, fmt::format("\"{}\" is not a range of numbers", range));
     if (*high - *low >= kMaxHosts - numbers.size())
       RefuseList(list, fmt::format("it names more than {} hosts", kMaxHosts));
-    for (std::uint64_t number = *low; number <= *high; ++number) {
-      numbers.push_back(fmt::format("{:0{}}", number, low_text.size()));
+    for (std::uint64_t i = 0; i <= *high - *low; ++i) {  // *high may be the greatest number
+      numbers.push_back(fmt::format("{:0{}}", *low + i, low_text.size()));
     }
   }
   return numbers;
@@ -112,7 +112,7 @@ std::vector<int> MeetingPorts(const LookUp& look_up, const std::string& job, con
     return {RequiredInt(look_up, asked->name, asked->value, 1, 65535)};
   }
   // Jobs that run at the same time often have consecutive numbers. The factors give each job, and each of its
-  // first eight steps, ports of its own.
+  // first eight steps, different ports.
   const std::uint64_t place = SlurmNumber(job).value_or(0) * 67 + SlurmNumber(step).value_or(0) * kPortsToTry;
   std::vector<int> ports;
   ports.reserve(kPortsToTry);

@@ -11,8 +11,8 @@
 namespace warren {
 
 /// Expands Slurm's short form of a host list, keeping its order: "n[1-3,7],gpu[01-04]" names eight hosts. A
-/// name may have several brackets. Throws EngineError with a message that explains the fault and quotes the
-/// list or the contents of the faulty brackets.
+/// name may have several brackets. Throws EngineError if the list is malformed; the message explains the
+/// fault and quotes the list or the contents of the faulty brackets.
 std::vector<std::string> ExpandHostList(std::string_view list);
 
 /// One task of a job step.

@@ -1,5 +1,6 @@
-// A TCP connection on which every wait has a deadline, used by slurm_meeting.cc. Except for LocalShortage,
-// messages of errors name neither the peer nor the purpose of the call; the caller adds them.
+// A TCP connection on which every wait has a deadline, used by slurm_meeting.cc. Messages of errors name
+// neither the peer nor the purpose of the call; the caller adds both. The exceptions are LocalShortage and
+// the error for a name that cannot be resolved.
 #pragma once
 
 #include <chrono>

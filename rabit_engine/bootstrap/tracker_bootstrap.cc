@@ -465,6 +465,13 @@ void TrackerBootstrap::CheckEngines() {
   const auto read = [&](int rank, tcp::Stream& stream, void* data, std::size_t bytes) {
     int error = 0;
     const ReadState state = ReadAll(stream, data, bytes, deadline, error);
+    if (state == ReadState::kTimeout && settings_.job_token) {
+      throw TimedOut(
+          fmt::format("{} has waited {} s for rank {} at {} to prove the job's token: stopped or stuck?",
+                      Name(), settings_.connect_timeout.count(), rank,
+                      tcp::Address::Remote(stream.fd()).ToString()),
+          rank);
+    }
     if (state == ReadState::kEnded) {
       throw LostPeer(
           rank,
@@ -700,16 +707,19 @@ bool TrackerBootstrap::ShutdownTogether() {
     try {
       TrackerConnection tracker(settings_, Hello(classic::Command::kShutdown),
                                 classic::Encode(classic::WaitForOthers{}));
-      return tracker.ReadRelease(Clock::now() + patience_);
+      // All ranks have met in a barrier, so only lost ranks are awaited.
+      try {
+        return tracker.ReadRelease(Clock::now() + settings_.recovery_timeout);
+      } catch (const TimedOut& error) {
+        throw TimedOut(fmt::format(
+            "{} has waited {} s (rabit_timeout_sec) at the end of the job: {}; one of them died there and has not returned",
+            Name(), settings_.recovery_timeout.count(), error.what()));
+      }
     } catch (const TrackerLost& error) {
       // The tracker may be restarted from its saved state; it then answers soon.
       if (error.when() == TrackerLost::When::kTalking && ++refusals < settings_.connect_retry) continue;
       SayThatItLeavesUntold(error);
       return true;
-    } catch (const TimedOut& error) {
-      throw TimedOut(fmt::format(
-          "{} has waited {} s (rabit_timeout_sec) at the end of the job: {}; one of them died there and has not returned",
-          Name(), patience_.count(), error.what()));
     }
   }
 }

@@ -76,7 +76,9 @@ class TrackerBootstrap final : public Bootstrap {
   std::string Name() const;
 
   Settings settings_;
-  std::chrono::seconds patience_;    ///< the time limit for waiting for other ranks
+  /// The time limit for waiting for other ranks. At a job's start, it applies only after the tracker has
+  /// named the ranks to link with.
+  std::chrono::seconds patience_;
   std::optional<tls::Context> tls_;  ///< the TLS context of the links, if they are encrypted
   tcp::Socket listener_;
   std::string local_host_;

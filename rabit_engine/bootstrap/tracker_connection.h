@@ -1,8 +1,8 @@
 // A worker's connection to a rabit tracker. The constructor that takes a hello connects, exchanges proofs of
 // the job's token if there is one (by TLS with WARREN_TLS=1, otherwise as in wire/authentication.h),
 // exchanges magic numbers and sends the hello; the caller then sends and reads the messages of
-// wire/classic.h. Works with the trackers of Warren, dmlc-core and XGBoost; the latter two answer one worker
-// at a time, so in a large job an answer may take minutes.
+// wire/classic.h. Works with the trackers of Warren, dmlc-core and XGBoost up to 2.0; the latter two answer
+// one worker at a time, so in a large job an answer may take minutes.
 #pragma once
 
 #include <chrono>
@@ -80,9 +80,9 @@ class TrackerConnection {
 /// the task id TASK#TICKET (wire/vouch.h). Throws like the constructors.
 void VouchAtTracker(const Settings& settings, const std::string& ticket);
 
-/// Sends text that the tracker prints unchanged. `worker` identifies the sender; its command is set here. If
-/// the tracker cannot be reached, prints the rest of the text to stdout and the reason to stderr: a failed
-/// print must not end a job.
+/// Sends text for the tracker to print. `worker` identifies the sender; its command is set here. If the
+/// tracker cannot be reached, prints the rest of the text to stdout and the reason to stderr: a failed print
+/// must not end a job.
 void PrintAtTracker(const Settings& settings, wire::classic::Hello worker, const std::string& text);
 
 }  // namespace warren

@@ -86,7 +86,8 @@ class Communicator {
   /// Makes a mailbox for tagged messages between this communicator's ranks, independent of the communicator's
   /// calls. A collective call.
   virtual std::unique_ptr<TaggedMessages> MakeMailbox();
-  /// Returns a number that identifies the host of a rank (WARREN_HOST_GROUP can split a host into several).
+  /// Returns a number that identifies the host of a rank. With the native engine, WARREN_HOST_GROUP can split
+  /// a host into several.
   virtual int host_of(int rank) const;
   /// "world"; for a communicator made by Split or Group, a name that is unique in the job.
   virtual std::string name() const { return "world"; }

@@ -15,7 +15,10 @@ constexpr std::uint64_t kCycleMicroseconds[] = {100, 300, 1'000, 3'000};
 
 Tuner::Tuner(Settings begin) {
   std::vector<Settings> candidates{begin};
-  for (const std::uint64_t bytes : kFusionBytes) candidates.push_back({bytes, begin.cycle_us});
+  for (const std::uint64_t bytes : kFusionBytes) {
+    candidates.push_back(begin);  // keeps the patience
+    candidates.back().fusion_bytes = bytes;
+  }
   Try(std::move(candidates));
 }
 
@@ -52,7 +55,10 @@ void Tuner::EndCandidate() {
   if (stage_ == Stage::kFusion) {
     stage_ = Stage::kCycle;
     std::vector<Settings> candidates{best};
-    for (const std::uint64_t cycle : kCycleMicroseconds) candidates.push_back({best.fusion_bytes, cycle});
+    for (const std::uint64_t cycle : kCycleMicroseconds) {
+      candidates.push_back(best);
+      candidates.back().cycle_us = cycle;
+    }
     return Try(std::move(candidates));
   }
   stage_ = Stage::kDone;

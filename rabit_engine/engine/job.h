@@ -67,8 +67,8 @@ class Job {
   void LookForLosses();
   /// Handles the loss that ended a call of another communicator: if the lost rank's process has ended,
   /// records the loss and reports it to the whole job, because this process may end as a consequence and
-  /// would otherwise be taken for the first rank lost. Does nothing if the rank is unknown or another thread
-  /// is using the world's links.
+  /// would otherwise be taken for the first rank lost. Does nothing if a loss has already been recorded, the
+  /// rank is unknown, or another thread is using the world's links.
   void ReportLoss(const PeerError& loss);
   /// Shows a line to the user.
   void Print(const std::string& text);

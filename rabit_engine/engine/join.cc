@@ -25,6 +25,18 @@ int TorchWorldSize(const wire::LookUp& look_up) {
   return size;
 }
 
+/// Throws Misuse if rabit_world_size names another number of ranks. With a tracker, TrackerBootstrap checks
+/// it.
+std::unique_ptr<Communicator> Checked(std::unique_ptr<Communicator> joined, const Settings& settings) {
+  if (settings.world_size > 0 && settings.world_size != joined->world_size()) {
+    throw Misuse(fmt::format(
+        "rabit_world_size={}, but this process has joined a world of {} without a tracker: name the tracker (DMLC_TRACKER_URI), "
+        "start the program with dmlc-submit, or unset rabit_world_size",
+        settings.world_size, joined->world_size()));
+  }
+  return joined;
+}
+
 }  // namespace
 
 std::unique_ptr<Communicator> Join(const Settings& settings) {
@@ -34,16 +46,18 @@ std::unique_ptr<Communicator> Join(const Settings& settings) {
           "WARREN_TLS=1 requires encryption, but with MPI (WARREN_ENGINE=mpi, or a program linked with librabit_mpi), MPI moves the data unencrypted: "
           "set WARREN_ENGINE=native, or WARREN_TLS=0 where the network between the hosts is trusted");
     }
-    return JoinMpi(settings);
+    return Checked(JoinMpi(settings), settings);
   }
   if (JoinsThroughTracker(settings)) return JoinThroughTracker(settings);
   switch (settings.bootstrap) {
     case BootstrapKind::kMpi:
-      return JoinOver(MakeMpiBootstrap(settings), settings);
+      return Checked(JoinOver(MakeMpiBootstrap(settings), settings), settings);
     case BootstrapKind::kSlurm:
-      return JoinOver(MakeSlurmBootstrap(settings), settings);
+      return Checked(JoinOver(MakeSlurmBootstrap(settings), settings), settings);
     default:
-      return std::make_unique<NativeCommunicator>(std::make_unique<NoneBootstrap>(), Listening{}, settings);
+      return Checked(
+          std::make_unique<NativeCommunicator>(std::make_unique<NoneBootstrap>(), Listening{}, settings),
+          settings);
   }
 }
 

@@ -13,6 +13,16 @@
 #include "rabit_engine/base/shortage.h"
 
 namespace warren {
+namespace {
+
+// How much later than by Transport::Wait an overdue message is reported while other messages keep moving.
+constexpr std::chrono::milliseconds kBusyGrace{500};
+// How many times messages are moved before the deadlines are checked again, and how many messages of one rank
+// are received at a time. Without these limits, ranks that send all the time would delay the check forever.
+constexpr int kMostTurns = 64;
+constexpr int kMostInARow = 64;
+
+}  // namespace
 
 Mailbox::Mailbox(std::unique_ptr<Communicator> communicator, Transport* transport,
                  std::chrono::milliseconds patience)
@@ -46,6 +56,11 @@ void Mailbox::Send(int to, std::uint64_t tag, const void* data, std::size_t byte
 void Mailbox::Receive(int from, std::uint64_t tag, void* data, std::size_t bytes,
                       std::chrono::milliseconds patience, Ended ended) {
   Post({false, from, {tag, bytes}, data, Deadline(patience), std::move(ended)});
+}
+
+bool Mailbox::EndsOnThisThread() {
+  const std::lock_guard lock(mutex_);
+  return thread_.get_id() == std::this_thread::get_id();
 }
 
 Clock::time_point Mailbox::Deadline(std::chrono::milliseconds patience) const {
@@ -92,6 +107,15 @@ void Mailbox::Serve() {
     for (;;) {
       Clock::time_point deadline = kNoDeadline;
       const std::vector<Interest> interests = Interests(deadline);
+      // Wait looks at the deadline only if nothing can move: never, if other ranks send all the time.
+      if (!interests.empty() && deadline != kNoDeadline && Clock::now() >= deadline + kBusyGrace) {
+        const int late = FirstOf(interests, transport_->rank());
+        throw TimedOut(
+            fmt::format("rank {} has waited longer for a message of rank {} than its timeout allows "
+                        "(rabit_timeout_sec, or the call's own timeout), while other messages came",
+                        transport_->rank(), late),
+            late);
+      }
       {
         std::unique_lock lock(mutex_);
         if (posted_.empty() && interests.empty())
@@ -106,7 +130,7 @@ void Mailbox::Serve() {
         transport_->Resume();
       }
       TakePosted();
-      while (MoveAll()) TakePosted();
+      for (int turn = 0; turn < kMostTurns && MoveAll(); ++turn) TakePosted();
     }
     FailAll(std::make_exception_ptr(
         EngineError("the communicator of this message was left before the message was complete")));
@@ -178,8 +202,8 @@ bool Mailbox::MoveSends(Peer& peer) {
 
 bool Mailbox::MoveReceives(Peer& peer) {
   bool moved = false;
-  for (;;) {
-    const int from = static_cast<int>(&peer - peers_.data());
+  const int from = static_cast<int>(&peer - peers_.data());
+  for (int i = 0; i < kMostInARow; ++i) {
     if (!peer.incoming) {
       if (!matching_.AwaitsFrom(from) || from == rank()) return moved;
       const std::size_t taken = transport_->To(peer.rank).TryReceive(
@@ -206,6 +230,7 @@ bool Mailbox::MoveReceives(Peer& peer) {
     const std::uint64_t id = *std::exchange(peer.incoming, std::nullopt);
     if (message.receive) Finish(id);
   }
+  return moved;
 }
 
 /// Receives as many bytes of the message as have arrived. Returns whether the message is complete.

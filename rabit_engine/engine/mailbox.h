@@ -43,6 +43,7 @@ class Mailbox final : public TaggedMessages {
 
   int rank() const override { return communicator_->rank(); }
   int world_size() const override { return communicator_->world_size(); }
+  bool EndsOnThisThread() override;
   void Send(int to, std::uint64_t tag, const void* data, std::size_t bytes,
             std::chrono::milliseconds patience, Ended ended) override;
   void Receive(int from, std::uint64_t tag, void* data, std::size_t bytes, std::chrono::milliseconds patience,

@@ -186,7 +186,14 @@ std::unique_ptr<Communicator> NativeCommunicator::Split(int color, int key) {
 std::unique_ptr<Communicator> NativeCommunicator::Group(std::span<const int> ranks, const std::string& name,
                                                         OobAllgather& members) {
   job_->BeginSharing();
-  return MakeGroup(ranks, name, [&](const std::string& text) { return members.Allgather(text); });
+  return MakeGroup(ranks, name, [&](const std::string& text) {
+    try {
+      return members.Allgather(text);
+    } catch (const EngineError& error) {
+      // Only the rendezvous has failed: this communicator has not been used and stays usable.
+      throw Refused(fmt::format("rank {}: communicator '{}' cannot be made: {}", me(), name, error.what()));
+    }
+  });
 }
 
 /// If one rank of a group fails, all ranks of the group receive the reason before any of them continues, and
@@ -423,6 +430,7 @@ void NativeCommunicator::Attempt(Body&& body) {
 
 void NativeCommunicator::GiveUp(int lost, int shortage) noexcept {
   if (NumForks() != num_forks_) return;  // the memory and the links belong to the parent process
+  has_given_up_ = true;
   if (reporter_ != nullptr && is_followed_) reporter_->statistics().Leave(Clock::now());
   if (segment_) segment_->Abort(lost, shortage);
   if (tcp_) tcp_->Abort(lost, shortage);

@@ -5,6 +5,7 @@
 // (collective/hierarchical.h).
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -65,7 +66,9 @@ class NativeCommunicator final : public Communicator {
   bool has_timeouts() const override { return true; }
   void SetCallTimeout(std::chrono::milliseconds timeout) override;
   void LookForLosses() override;
-  void GiveUp() noexcept override { GiveUp(rank_, 0); }
+  void GiveUp() noexcept override {
+    if (!has_given_up_) GiveUp(me(), 0);
+  }
   void TrackerPrint(const std::string& text) override;
   void Finalize() override;
   /// Sets how long a call may wait for a peer that is alive, from the next call on; 0 waits forever.
@@ -113,7 +116,7 @@ class NativeCommunicator final : public Communicator {
   void RunBegun(const collective::Algorithm& algorithm, const Operation& operation);
   void RunInPlace(const collective::Algorithm& algorithm, const Operation& operation);
   /// Begins a call with this tag, whose sequence number is set here. `algorithm`: the name of the algorithm
-  /// that will run; empty if none exists.
+  /// that will run; empty for an exchange, which has no choice of algorithms.
   void Begin(CallTag& tag, std::string_view algorithm = {});
   /// Chooses the algorithm for an operation, begins the call, and returns the algorithm. `called`: the kind
   /// of call that the tag shows to other ranks.
@@ -166,6 +169,7 @@ class NativeCommunicator final : public Communicator {
   Hosts hosts_;
   std::optional<PeerGroup> world_;  ///< all ranks of this communicator; empty if there is only one
   std::uint32_t calls_ = 0;
+  std::atomic<bool> has_given_up_ = false;
   int splits_ = 0;
   std::uint64_t num_forks_ = NumForks();  ///< NumForks() in the process that joined
   std::set<std::string> reported_;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "rabit_engine/base/error.h"
+#include "rabit_engine/base/say.h"
 #include "rabit_engine/bootstrap/tracker_connection.h"
 #include "rabit_engine/mpi/mpi_communicator.h"
 #include "rabit_engine/mpi/mpi_library.h"
@@ -31,6 +32,13 @@ std::unique_ptr<Communicator> JoinMpi(const Settings& settings) {
         "on {}: the launcher started {} processes, but {} sees only this one: it is not the launcher's MPI. Start the program with the mpirun of {} (under Slurm: "
         "srun --mpi=pmix for Open MPI, --mpi=pmi2 for MPICH), or name the plugin of the launcher's MPI in WARREN_MPI_LIBRARY",
         world->host(), clues.launched_processes, mpi.name, mpi.name));
+  }
+  if (world->rank() == 0) {
+    std::string unused;
+    if (settings.collective_timeout.count() > 0) unused += " rabit_timeout";
+    if (!settings.algorithm.empty()) unused += " " + settings.algorithm_name;
+    if (!settings.host_group.empty()) unused += " WARREN_HOST_GROUP";
+    if (!unused.empty()) Say("rabit: over MPI (WARREN_ENGINE=mpi) these settings have no effect:{}", unused);
   }
   return world;
 }

@@ -212,8 +212,8 @@ const char* Close(WarrenMpiGroup* group) {
     error = Check("MPI_Comm_free", MPI_Comm_free(&group->comm));
   }
   delete group;
-  --open_groups;
-  if (error != nullptr || finalised != 0 || !began_here || open_groups > 0) return error;
+  const int left = --open_groups;
+  if (error != nullptr || finalised != 0 || !began_here || left > 0) return error;
   return Check("MPI_Finalize", MPI_Finalize());
 }
 

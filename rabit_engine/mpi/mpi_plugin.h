@@ -29,7 +29,7 @@ struct WarrenMpiReduction {
 /// A communicator of the plugin: a duplicate of MPI_COMM_WORLD, or a communicator split off from another.
 struct WarrenMpiGroup;
 
-/// A message to or from another rank.
+/// A message to or from another rank, or the caller's own.
 struct WarrenMpiMessage {
   int peer;
   void* data;

@@ -75,7 +75,9 @@ class RecoverableCommunicator final : public Communicator {
   std::unique_ptr<TaggedMessages> MakeMailbox() override;
   bool has_timeouts() const override { return inner_->has_timeouts(); }
   void SetCallTimeout(std::chrono::milliseconds timeout) override;
-  void LookForLosses() override { inner_->LookForLosses(); }
+  void LookForLosses() override {
+    if (inner_) inner_->LookForLosses();  // inner_ is null if the ranks could not be linked again
+  }
   void GiveUp() noexcept override;
   void TrackerPrint(const std::string& text) override;
   void Finalize() override;
@@ -94,7 +96,8 @@ class RecoverableCommunicator final : public Communicator {
   /// Ends a version. A collective call. While this communicator recovers(), returns when all ranks have
   /// called it, and throws Misuse if some ranks pass a local model and others do not.
   void CheckPoint(std::optional<std::string> global, std::optional<std::string> local);
-  /// Like CheckPoint, without a copy: `serialize` is called only if a restarted rank needs the model.
+  /// Like CheckPoint, without a copy: `serialize` is called only when a restarted rank or a later
+  /// LoadCheckPoint of this rank needs the model.
   void LazyCheckPoint(Models::Serializer serialize);
 
  private:

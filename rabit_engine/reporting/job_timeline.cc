@@ -11,6 +11,7 @@ std::shared_ptr<Timeline> NewTimeline(const Settings& settings, const Communicat
   if (settings.timeline.empty() && reporter == nullptr) return nullptr;
   Timeline::Listener listener;
   if (reporter != nullptr) {
+    reporter->SetRank(communicator.rank(), communicator.world_size());
     listener = [reporter](wire::TracedEvent event) { reporter->Trace(std::move(event)); };
   }
   return std::make_shared<Timeline>(settings.timeline, communicator.rank(), communicator.host(),

@@ -90,6 +90,13 @@ bool Reporter::Attach(const void* owner, int rank, int world_size) {
   return true;
 }
 
+void Reporter::SetRank(int rank, int world_size) {
+  const Lock lock(mutex_);
+  if (owner_ != nullptr) return;
+  rank_ = rank;
+  world_size_ = world_size;
+}
+
 void Reporter::Detach(const void* owner) {
   if (!IsOfThisProcess()) return;
   const Lock lock(mutex_);
@@ -115,11 +122,12 @@ void Reporter::Tell(wire::ReportedReading reading) {
 void Reporter::Trace(wire::TracedEvent event) {
   if (!IsOfThisProcess()) return;
   const Lock lock(mutex_);
-  if (trace_.size() == kMostUnsentEvents) {
+  if (trace_.size() >= kMostUnsentEvents) {
     ++dropped_;
     return;
   }
   trace_.push_back(std::move(event));
+  if (!has_thread_) Want(lock);  // no communicator is attached, as over MPI
   if (trace_.size() % wire::kMaxTracedEvents == 0) due_.notify_one();
 }
 
@@ -210,6 +218,10 @@ void Reporter::Serve() {
       is_told = Send(wire::Encode(report));
       if (!is_told) statistics_.PutBack(std::move(counted));
       lock.lock();
+      for (auto event = report.trace.rbegin(); !is_told && event != report.trace.rend(); ++event) {
+        event->begin_ns -= clock_offset_ns_;  // the next connection measures another offset
+        trace_.push_front(std::move(*event));
+      }
     }
     is_sending_ = false;
     if (!is_told) line_ = {};

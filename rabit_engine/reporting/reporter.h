@@ -57,6 +57,8 @@ class Reporter {
   /// Called once the world communicator is set up. Returns false if the reporter already serves another
   /// communicator. `owner` is any address that identifies the communicator.
   bool Attach(const void* owner, int rank, int world_size);
+  /// Sets the rank in reports while no communicator is attached, as over MPI.
+  void SetRank(int rank, int world_size);
   /// Called before the communicator is left: the last counts are sent immediately. Does nothing if `owner` is
   /// not attached.
   void Detach(const void* owner);

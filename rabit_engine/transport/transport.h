@@ -31,7 +31,8 @@ class Link {
   /// return the same value.
   virtual bool has_frames() const { return false; }
   /// Returns the packed length, as a share of the plain length, below which packing a piece of a message
-  /// saves time; never if 0 or less. `begins_message`: whether the piece is the first one of its message.
+  /// saves time; if it is 0 or less, packing never does. `begins_message`: whether the piece is the first one
+  /// of its message.
   virtual double MaxPackedShare([[maybe_unused]] bool begins_message) { return 0; }
 };
 

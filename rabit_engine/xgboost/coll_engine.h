@@ -37,7 +37,8 @@ struct Beginning {
 
 /// Starts serving the calls that this thread makes over its XGBoost communicator, which must have at least
 /// two ranks. A collective call, made after the communicator is initialized. Throws EngineError if XGBoost's
-/// own communication fails. XGBoost's calls report errors of the engine like their own.
+/// own communication fails, or if another rank is in another call. XGBoost's calls report errors of the
+/// engine like their own.
 Beginning Begin(const void* address_in_xgboost, const Wish& wish = {});
 
 /// Stops serving, so that XGBoost's own communication is used again. Must be called by the same thread as

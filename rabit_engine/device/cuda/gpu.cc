@@ -31,6 +31,9 @@ std::uint64_t HostNumber() {
   std::ifstream file("/proc/sys/kernel/random/boot_id");
   std::string key;
   std::getline(file, key);
+  // Without a boot_id (systemd's ProcSubset=pid hides it) the namespaces' numbers say nothing: those of the
+  // initial namespaces are the same on every host. The process then shares with none.
+  if (key.empty()) key = fmt::format("{} {}", posix::HostName(), getpid());
   for (const char* path : {"/proc/self/ns/ipc", "/proc/self/ns/pid"}) {
     struct stat status {};
     if (stat(path, &status) == 0) key += fmt::format(" {}", status.st_ino);

@@ -1,5 +1,5 @@
 // Ranks that share a GPU access each other's memory directly, mapped with CUDA IPC. A call takes two
-// exchanges on the host and no intermediate copy:
+// exchanges on the host and, for memory from cudaMalloc, no intermediate copy:
 //
 //   1. each rank records on its stream that its input is ready, and sends the others handles to its buffers;
 //   2. its stream waits for the others' inputs, then does its share: in an allreduce, a slice of the

@@ -1,8 +1,9 @@
 /* rabit for C, and for languages that call C. See rabit.h for what each call does.
  *
- * Errors: RabitInit and RabitFinalize print a line to standard error and return false or 0. Every other call
- * that fails prints "rank R: RabitAllreduce: ..." to standard error and ends the process with exit code 255.
- * Int results that exist only for compatibility with XGBoost's copy of rabit are always 0.
+ * Errors: if RabitInit or RabitFinalize fails, it prints a line to standard error and returns false or 0.
+ * (RabitFinalize also returns 0, and prints nothing, if an earlier error had already ended the job.) Every
+ * other call that fails prints "rank R: RabitAllreduce: ..." to standard error and ends the process with exit
+ * code 255. Int results that exist only for compatibility with XGBoost's copy of rabit are always 0.
  *
  * The RabitTry functions do the same work, but on an error they neither end the process nor print anything:
  * they return -1, and RabitGetLastError returns the message. On success they return 0. After an error in a

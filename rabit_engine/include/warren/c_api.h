@@ -119,8 +119,8 @@ WARREN_DLL int WarrenCommSplit(WarrenComm comm, int color, int key, WarrenComm* 
 /* Makes a communicator of these ranks of `comm`, in this order. A collective call on `comm`, with the same
  * list on all ranks; *out is NULL on ranks that are not in the list. */
 WARREN_DLL int WarrenCommCreate(WarrenComm comm, const int* ranks, size_t count, WarrenComm* out);
-/* Makes a communicator of the ranks on this host (WARREN_HOST_GROUP can split a host into several). A
- * collective call on `comm`. */
+/* Makes a communicator of the ranks on this host (with the native engine, WARREN_HOST_GROUP can split a host
+ * into several). A collective call on `comm`. */
 WARREN_DLL int WarrenCommLocal(WarrenComm comm, WarrenComm* out);
 /* Makes a communicator of the ranks that have the same local rank: one rank on each host that has enough
  * ranks. A collective call on `comm`. */
@@ -246,12 +246,12 @@ typedef struct WarrenCallOptions {
   /* Shown in a timeline (WARREN_TIMELINE) and in errors; copied. NULL or "": only the function's name is
    * shown. */
   const char* name;
-  /* How many seconds the operation may wait for a rank that is alive, counted from the start of its
-   * execution; may be fractional. After this time the operation ends with an error that names a late rank,
-   * and the communicator (for messages with tags, the mailbox) is unusable. 0: the timeout of
-   * WarrenCommSetTimeout (not for messages with tags) or, by default, rabit_timeout_sec if rabit_timeout=1.
-   * The call is refused if the value is negative or NaN, or if it is not 0 over MPI, which has no
-   * timeouts. */
+  /* How many seconds the operation may wait for a rank that is alive, counted from the start of its execution
+   * (for messages with tags, from the call); may be fractional. After this time the operation ends with an
+   * error that names a late rank, and the communicator (for messages with tags, the mailbox) is unusable. 0:
+   * the timeout of WarrenCommSetTimeout (not for messages with tags) or, by default, rabit_timeout_sec if
+   * rabit_timeout=1. The call is refused if the value is negative or NaN, or if it is not 0 over MPI, which
+   * has no timeouts. */
   double timeout_seconds;
 } WarrenCallOptions;
 #define WARREN_CALL_OPTIONS \
@@ -391,8 +391,8 @@ typedef struct WarrenCoordinatorOptions {
   double stall_warning_seconds;
   /* After this time an operation ends with an error that names the ranks for which it waits. If a rank does
    * not take part at all, e.g. because its process is stopped, all operations end with an error, at the
-   * latest after the waiting rank's own value. 0: never; default: rabit_timeout_sec if rabit_timeout=1, else
-   * never. */
+   * latest after the waiting rank's own value (not over MPI, which has no timeouts). 0: never; default:
+   * rabit_timeout_sec if rabit_timeout=1, else never. */
   double stall_error_seconds;
 } WarrenCoordinatorOptions;
 #define WARREN_COORDINATOR_OPTIONS \

@@ -710,7 +710,7 @@ class Coordinator {
     wanted.stall_error_seconds = options.stall_error_seconds;
     WarrenCoordinator made = nullptr;
     internal::Check(WarrenCoordinatorCreate(communicator.get(), &wanted, &made));
-    coordinator_ = std::shared_ptr<WarrenCoordinator_>(made, WarrenCoordinatorFree);
+    coordinator_ = std::shared_ptr<WarrenCoordinator_>(made, Free{communicator.size()});
   }
 
   /// Returns the rank of the job that joined last; see WarrenCoordinatorJoin.
@@ -738,6 +738,7 @@ class Coordinator {
   Handle EnqueueReduceScatter(const std::string& name, const T* send, T* recv,
                               const std::vector<std::size_t>& counts, Op op,
                               const EnqueueOptions& options = EnqueueOptions()) const {
+    RequireCounts(counts);
     return Begin(WarrenEnqueueReduceScatterV, options, name.c_str(), send, recv, counts.data(),
                  internal::TypeOf<T>(), static_cast<int>(op));
   }
@@ -751,6 +752,7 @@ class Coordinator {
   Handle EnqueueAllgather(const std::string& name, const T* send, T* recv,
                           const std::vector<std::size_t>& counts,
                           const EnqueueOptions& options = EnqueueOptions()) const {
+    RequireCounts(counts);
     return Begin(WarrenEnqueueAllgatherV, options, name.c_str(), send, recv,
                  internal::Bytes<T>(counts).data(), WARREN_UINT8);
   }
@@ -758,6 +760,8 @@ class Coordinator {
   Handle EnqueueAllToAll(const std::string& name, const T* send, const std::vector<std::size_t>& send_counts,
                          T* recv, const std::vector<std::size_t>& recv_counts,
                          const EnqueueOptions& options = EnqueueOptions()) const {
+    RequireCounts(send_counts);
+    RequireCounts(recv_counts);
     return Begin(WarrenEnqueueAllToAllV, options, name.c_str(), send, internal::Bytes<T>(send_counts).data(),
                  recv, internal::Bytes<T>(recv_counts).data(), WARREN_UINT8);
   }
@@ -779,6 +783,18 @@ class Coordinator {
     internal::Check(function(coordinator_.get(), arguments..., &wanted, &made));
     handle.handle_.reset(made);
     return handle;
+  }
+
+  /// Also keeps the number of ranks, so that the layout of this class stays the same.
+  struct Free {
+    int size;
+    void operator()(WarrenCoordinator coordinator) const { WarrenCoordinatorFree(coordinator); }
+  };
+  void RequireCounts(const std::vector<std::size_t>& counts) const {
+    const Free* const made = std::get_deleter<Free>(coordinator_);
+    if (made == nullptr || counts.size() == static_cast<std::size_t>(made->size)) return;
+    throw Error(std::to_string(counts.size()) + " counts were given for " + std::to_string(made->size) +
+                " ranks");
   }
 
   std::shared_ptr<WarrenCoordinator_> coordinator_;

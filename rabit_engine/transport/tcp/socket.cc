@@ -212,15 +212,19 @@ Socket ConnectUntil(const Address& address, std::chrono::steady_clock::time_poin
   return socket;
 }
 
+Socket ListenOn(int port, int& error) {
+  Socket listener = TryListen(AF_INET6, port, error);  // accepts IPv4 connections too
+  if (!listener && error != EADDRINUSE) listener = TryListen(AF_INET, port, error);
+  return listener;
+}
+
 Socket ListenAnywhere(PortRange ports) {
   int error = 0;
   const int count = ports.last - ports.first + 1;
   // The ranks on a host start at different ports, so that they rarely try the same one.
   const int begin = static_cast<int>(getpid() % count);
   for (int i = 0; i < count; ++i) {
-    const int port = ports.first + (begin + i) % count;
-    Socket listener = TryListen(AF_INET6, port, error);  // accepts IPv4 connections too
-    if (!listener && error != EADDRINUSE) listener = TryListen(AF_INET, port, error);
+    Socket listener = ListenOn(ports.first + (begin + i) % count, error);
     if (listener) return listener;
     if (error != EADDRINUSE && error != EACCES) break;
   }
@@ -314,8 +318,8 @@ void PrepareLink(int fd, bool no_delay, std::chrono::seconds host_timeout) {
   if (no_delay) SetOption(fd, IPPROTO_TCP, TCP_NODELAY, 1);
   SetOption(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
   const int seconds = static_cast<int>(host_timeout.count());
-  SetOption(fd, IPPROTO_TCP, posix::kKeepIdle, std::max(1, seconds / 3));
-  SetOption(fd, IPPROTO_TCP, TCP_KEEPINTVL, std::max(1, seconds / 6));
+  SetOption(fd, IPPROTO_TCP, posix::kKeepIdle, std::clamp(seconds / 3, 1, posix::kMostKeepAliveSeconds));
+  SetOption(fd, IPPROTO_TCP, TCP_KEEPINTVL, std::clamp(seconds / 6, 1, posix::kMostKeepAliveSeconds));
   SetOption(fd, IPPROTO_TCP, TCP_KEEPCNT, kKeepCount);
 #ifdef TCP_CONGESTION
   if (StaysHere(fd)) {

@@ -87,6 +87,9 @@ struct PortRange {
   int first = 0;
   int last = 0;
 };
+/// Listens on every address of this machine, including IPv6 if available. If this fails, the socket is empty
+/// and `error` an errno.
+Socket ListenOn(int port, int& error);
 /// Listens on every address of this machine, including IPv6 if available, on a free port of `ports`. Throws
 /// EngineError or LocalShortage.
 Socket ListenAnywhere(PortRange ports = {});

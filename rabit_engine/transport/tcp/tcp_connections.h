@@ -1,6 +1,6 @@
-// Private to TcpTransport, whose code is in four files (tcp_transport.cc, tcp_accepting.cc,
-// tcp_connecting.cc, tcp_notices.cc): the connections that are not links yet, the keys that identify the
-// connection of an event, and what several of these files use.
+// Private to TcpTransport, whose code is in five files (tcp_transport.cc, tcp_accepting.cc,
+// tcp_connecting.cc, tcp_notices.cc, and tcp_events_epoll.cc or tcp_events_poll.cc): the connections that
+// are not links yet, the keys that identify the connection of an event, and what several of these files use.
 #pragma once
 
 #include <fcntl.h>
@@ -17,8 +17,8 @@
 
 namespace warren {
 
-// The kind of an event's connection. An event key holds it in its upper bits, and a rank or a connection's
-// number in the lower ones.
+// The kind of descriptor that an event concerns. An event key holds the kind in its upper bits, and a rank or
+// a connection's number in the lower ones.
 enum class Subject : std::uint64_t {
   kLink = 0,
   kListener = 1,

@@ -31,7 +31,7 @@ constexpr std::size_t kDirectBytes = 2048;
 // and does not read.)
 //
 // The kernel first retransmits after about 200 ms, and doubles the interval each time. The required number is
-// that of the retransmissions that fit into the timeout, at least 2 and at most 7.
+// the number of retransmissions that fit into the timeout, at least 2 and at most 7.
 constexpr double kFirstRetransmission_s = 0.2;
 constexpr int kMostUnanswered = 7;
 int MaxUnanswered(std::chrono::seconds timeout) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <set>
 #include <utility>
 
 #include "posix/shortage.h"
@@ -15,8 +16,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// The maximum number of unsent questions, probes and answers to one rank. If that rank is stopped, more would
-// be of no use.
+// The maximum number of unsent questions, probes and answers to one rank. If its host does not answer, more
+// would be of no use.
 constexpr int kMostQuestions = 4;
 // The time limit of HasEnded: a live host refuses a connection immediately if the port is closed.
 constexpr milliseconds kProbeLimit{100};
@@ -57,25 +58,48 @@ void TcpTransport::Tell(const tcp::Hello& hello) {
   const int peer = hello.to;
   const auto is_to_peer = [peer](const auto& question) { return question.second.hello.to == peer; };
   if (std::count_if(own_questions_.begin(), own_questions_.end(), is_to_peer) >= kMostQuestions) return;
-  for (const std::string& text : addresses_[peer]) {
-    const auto address = tcp::Address::Parse(text);
+  ConnectQuestion({{}, hello, 0});
+}
+
+/// Connects to the peer's next address, to send the question there; drops it after the last address.
+void TcpTransport::ConnectQuestion(Question question) {
+  const std::vector<tcp::Address> addresses = AddressesOf(question.hello.to);
+  while (question.next_address < addresses.size()) {
     int error = 0;
-    tcp::Socket socket = address ? tcp::StartConnect(*address, error) : tcp::Socket();
+    tcp::Socket socket = tcp::StartConnect(addresses[question.next_address++], error);
     if (!socket) continue;
     const std::uint64_t id = next_question_++;
     Watch(socket.fd(), Key(Subject::kQuestion, id), POLLOUT);
-    own_questions_[id] = {tcp::Stream(std::move(socket)), hello};
+    question.stream = tcp::Stream(std::move(socket));
+    own_questions_[id] = std::move(question);
     return;
   }
+}
+
+/// Returns the addresses of a peer, the most promising first. Addresses that this host has, too, such as
+/// loopback and container bridges, lead to this host, so they are left out unless the peer has no others.
+std::vector<tcp::Address> TcpTransport::AddressesOf(int peer) const {
+  std::set<std::string> own_hosts;
+  for (const std::string& text : addresses_[rank_]) {
+    if (const auto address = tcp::Address::Parse(text)) own_hosts.insert(address->host());
+  }
+  std::vector<tcp::Address> all;
+  std::vector<tcp::Address> away;
+  for (const std::string& text : addresses_[peer]) {
+    const auto address = tcp::Address::Parse(text);
+    if (!address) continue;
+    all.push_back(*address);
+    if (!own_hosts.contains(address->host())) away.push_back(*address);
+  }
+  return away.empty() ? all : away;
 }
 
 bool TcpTransport::HasEnded(int peer) const {
   const Clock::time_point end = Clock::now() + kProbeLimit;
   bool refused = false;
-  for (const std::string& text : addresses_[peer]) {
-    const auto address = tcp::Address::Parse(text);
+  for (const tcp::Address& address : AddressesOf(peer)) {
     int error = 0;
-    const tcp::Socket socket = address ? tcp::StartConnect(*address, error) : tcp::Socket();
+    const tcp::Socket socket = tcp::StartConnect(address, error);
     if (socket) {
       pollfd done{socket.fd(), POLLOUT, 0};
       if (poll(&done, 1, tcp::MillisecondsUntil(end, static_cast<int>(kProbeLimit.count()))) <= 0) continue;
@@ -90,14 +114,17 @@ bool TcpTransport::HasEnded(int peer) const {
 void TcpTransport::SendQuestion(std::uint64_t id) {
   const auto found = own_questions_.find(id);
   if (found == own_questions_.end()) return;
-  Question& question = found->second;
+  Question question = std::move(found->second);
+  own_questions_.erase(found);
   const int error = tcp::ConnectError(question.stream.fd());
   if (error == 0) {
     SendWhole(question.stream, tcp::Proved(question.hello, key_));
   } else if (error == ECONNREFUSED && HasEnded(question.hello.to)) {
     absent_.push_back(question.hello.to);
+  } else {
+    question.stream.Close();
+    ConnectQuestion(std::move(question));
   }
-  own_questions_.erase(found);
 }
 
 void TcpTransport::Abort(int lost_rank, int shortage) noexcept {

@@ -88,8 +88,8 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   void Interrupt() override;
   void Resume() override { is_interrupted_ = false; }
 
-  /// Whether an address of the rank refuses connections and none accepts one, because its process has ended
-  /// or given up; false if unknown. Takes up to a tenth of a second. May be called from any thread.
+  /// Whether an address of the rank refuses connections and none accepts one within a tenth of a second:
+  /// then the rank's process has probably ended or given up. May be called from any thread.
   bool HasEnded(int peer) const;
   /// Informs a peer that this rank is waiting for it in `call`, so that the peer notices if it is in a
   /// different call. Does not wait. If the peer refuses the connection, ThrowIfLost considers it lost from
@@ -147,6 +147,7 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   struct Question {
     tcp::Stream stream;
     tcp::Hello hello;
+    std::size_t next_address = 0;
   };
 
   /// Waits briefly for the alarm of a rank that has given up.
@@ -183,6 +184,8 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   tcp::Hello MakeHello(tcp::HelloKind kind, int to) const;
   void SendAlarms(int lost_rank, int shortage);
   void Tell(const tcp::Hello& hello);
+  void ConnectQuestion(Question question);
+  std::vector<tcp::Address> AddressesOf(int peer) const;
   void SendQuestion(std::uint64_t id);
 
   int rank_;

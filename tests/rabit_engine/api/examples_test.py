@@ -75,6 +75,12 @@ class Examples(unittest.TestCase):
             for rank in range(workers):
                 self.assertIn(f"rank {rank}: gradient {workers} {2 * workers} {3 * workers}, bias {workers}, losses 0", lines)
 
+    def test_kmeans_without_a_cluster_is_refused(self):
+        for clusters in ("0", "three"):
+            done = alone(BIN / "rabit-kmeans", "100", clusters)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(f"found clusters = {clusters}, expected a number of at least 1", done.stderr)
+
     def test_kmeans_finds_the_same_centres_with_any_number_of_workers(self):
         expected = self.lines(alone(BIN / "rabit-kmeans"))
         self.assertEqual(len(expected), 3)

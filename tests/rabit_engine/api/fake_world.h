@@ -53,12 +53,14 @@ class FakeCommunicator final : public Communicator {
   }
   bool has_timeouts() const override { return times_out; }
   void SetCallTimeout(std::chrono::milliseconds timeout) override { call_timeout = timeout; }
+  void GiveUp() noexcept override { ++times_given_up; }
   void TrackerPrint(const std::string& text) override { printed += text; }
   void Finalize() override { finalized = true; }
 
   std::function<void(void*, std::size_t, const Reduction&)> on_allreduce;
   bool times_out = false;
   std::chrono::milliseconds call_timeout{0};
+  int times_given_up = 0;
   std::string printed;
   bool finalized = false;
 

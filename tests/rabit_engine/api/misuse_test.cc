@@ -97,6 +97,16 @@ TEST(AfterFinalize, QuestionsAnswerAsAJobOfOneWouldAndAllElseIsAnError) {
   EXPECT_TRUE(rabit::Finalize());
 }
 
+TEST(BeforeInit, AJobOfOneIsNoJobOfMoreWorkersThatTheProgramAsksFor) {
+  std::string size = "rabit_world_size=3";
+  char* arguments[] = {size.data()};
+  EXPECT_THAT(Error([&] { rabit::Init(1, arguments); }),
+              HasSubstr("rabit_world_size=3, but this process has joined a world of 1 without a tracker"));
+  size.back() = '1';
+  EXPECT_EQ(Error([&] { rabit::Init(1, arguments); }), "no error");
+  EXPECT_TRUE(rabit::Finalize());
+}
+
 TEST(BeforeInit, PrintsGoToTheStandardOutput) {
   testing::internal::CaptureStdout();
   rabit::TrackerPrint("alone\n");
@@ -124,6 +134,11 @@ TEST_F(Misuse, OfArgumentsIsAnErrorWithRankCallAndReason) {
       {[&] { rabit::engine::GetEngine()->Allreduce(&value, 4, 1, nullptr); }, "Allreduce.*function is NULL"},
       {[&] { rabit::engine::GetEngine()->Allreduce(&value, 0, 1, rabit::op::Reducer<rabit::op::Sum, int>); },
        "Allreduce.*elements of 0 bytes cannot be reduced"},
+      {[&] {
+         rabit::engine::GetEngine()->Allreduce(&value, std::size_t{1} << 31, 0,
+                                               rabit::op::Reducer<rabit::op::Sum, int>);
+       },
+       "Allreduce.*elements of 2147483648 bytes cannot be reduced; at most 2147483647 can"},
       {[&] {
          rabit::engine::Allreduce_(&value, 4, 1, nullptr, static_cast<rabit::engine::mpi::DataType>(12),
                                    rabit::engine::mpi::kSum);

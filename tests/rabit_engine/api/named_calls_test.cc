@@ -5,9 +5,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -15,11 +17,13 @@
 #include <random>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "rabit_engine/base/error.h"
 #include "rabit_engine/recovery/recoverable_communicator.h"
 #include "rabit_engine/reduce/reduction.h"
+#include "tests/rabit_engine/api/fake_world.h"
 #include "tests/rabit_engine/engine/thread_world.h"
 
 namespace warren::api {
@@ -34,8 +38,9 @@ std::shared_ptr<Session> SessionOver(NativeCommunicator& world) {
       std::make_unique<recovery::RecoverableCommunicator>(world.Split(0, world.rank())));
 }
 
-/// Submits an in-place sum of `numbers`.
-std::shared_ptr<PendingCall> Give(NamedCalls& named, const std::string& name, std::vector<int>& numbers) {
+/// Submits an in-place sum of `numbers`, for which `run` is called if given.
+std::shared_ptr<PendingCall> Give(NamedCalls& named, const std::string& name, std::vector<int>& numbers,
+                                  std::function<void()> run = nullptr) {
   const Reduction sum = Reduction::Typed(DataType::kInt, ReduceOp::kSum);
   Request request;
   request.name = name;
@@ -43,9 +48,11 @@ std::shared_ptr<PendingCall> Give(NamedCalls& named, const std::string& name, st
   request.signature.operation = static_cast<std::uint8_t>(sum.operation());
   request.signature.element_bytes = sum.element_bytes();
   request.signature.count = numbers.size();
-  const auto run = [&named, &numbers, sum] {
-    named.session().Allreduce(kCall, numbers.data(), numbers.size(), sum, {});
-  };
+  if (!run) {
+    run = [&named, &numbers, sum] {
+      named.session().Allreduce(kCall, numbers.data(), numbers.size(), sum, {});
+    };
+  }
   return named.Add(kCall, request, {run, numbers.data(), numbers.data()});
 }
 
@@ -104,6 +111,37 @@ TEST(NamedCalls, EndWithAnErrorWhenARankEndsThem) {
     named->Close();
   });
 }
+
+TEST(NamedCalls, WaitForRanksForeverUnlessATimeIsGivenEvenIfOtherCallsHaveATimeout) {
+  FakeWorld world(1);
+  for (const auto& [fails_after, expected_ms] : {std::pair{0.0, 1'000'000'000'000}, {2.5, 2500}}) {
+    auto fake = std::make_unique<FakeCommunicator>(&world, 0);
+    FakeCommunicator* const communicator = fake.get();
+    NamedCallOptions options;
+    options.fails_after = fails_after;
+    const NamedCalls named(
+        std::make_shared<Session>(std::make_unique<recovery::RecoverableCommunicator>(std::move(fake))),
+        options);
+    // 0 would mean the timeout of the settings, which rabit_timeout=1 sets.
+    EXPECT_EQ(communicator->call_timeout.count(), expected_ms);
+  }
+}
+
+#ifdef __GLIBCXX__
+TEST(NamedCalls, EndWithAnErrorWhenTheThreadThatRunsThemIsEnded) {
+  RunWorld(1, [](Session& session) {
+    const auto named = NamedCalls::Make(kCall, session, {});
+    std::vector<int> numbers(10, 1);
+    const auto pending = Give(*named, "ends", numbers, [] { pthread_exit(nullptr); });
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (!pending->HasEnded() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+    ASSERT_TRUE(pending->HasEnded());
+    EXPECT_THROW(pending->Wait(), EngineError);
+    EXPECT_THROW(Give(*named, "late", numbers), EngineError);
+    named->Close();
+  });
+}
+#endif
 
 TEST(NamedCalls, GivenWhileOthersCloseEndAllTheSame) {
   RunWorld(2, [](Session& session) {

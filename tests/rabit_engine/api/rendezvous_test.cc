@@ -224,6 +224,73 @@ TEST(Rendezvous, WhatItSaysWentWrongIsTheError) {
   EXPECT_THAT(WarrenGetLastError(), HasSubstr("1 records"));
 }
 
+TEST(Rendezvous, OfAGroupThatFailsLeavesTheCommunicatorAsItWas) {
+  Board board;
+  WarrenComm world = Meet(board, 0, 1);
+  WarrenRendezvous broken = WARREN_RENDEZVOUS;
+  broken.size = 1;
+  broken.allgather = [](const void*, size_t, void (*)(void*, const void*, size_t), void*, char* error,
+                        size_t bytes, void*) {
+    std::snprintf(error, bytes, "the store is gone");
+    return 1;
+  };
+  const int ranks[] = {0};
+  WarrenComm group = nullptr;
+  EXPECT_EQ(WarrenCommGroup(world, ranks, 1, "a", &broken, &group), -1);
+  EXPECT_EQ(group, nullptr);
+  EXPECT_THAT(WarrenGetLastError(), HasSubstr("communicator 'a' cannot be made: "));
+  EXPECT_THAT(WarrenGetLastError(), HasSubstr("the store is gone"));
+  EXPECT_EQ(Sum(world, 3), 3);
+  WarrenCommFree(world);
+}
+
+TEST(Mailbox, OfAnOnlyRankRefusesToReceiveFromAnyOther) {
+  Board board;
+  WarrenComm world = Meet(board, 0, 1);
+  WarrenMailbox mailbox = nullptr;
+  ASSERT_EQ(WarrenMailboxCreate(world, &mailbox), 0) << WarrenGetLastError();
+  int number = 0;
+  WarrenHandle handle = nullptr;
+  EXPECT_EQ(WarrenMailboxRecv(mailbox, &number, sizeof number, WARREN_ANY_RANK, 0, nullptr, nullptr, &handle),
+            -1);
+  EXPECT_THAT(WarrenGetLastError(), HasSubstr("WarrenMailboxRecv: there is no other rank to receive from"));
+  EXPECT_EQ(handle, nullptr);
+  EXPECT_EQ(WarrenMailboxFree(mailbox), 0);
+  WarrenCommFree(world);
+}
+
+TEST(Mailbox, MayBeFreedByAFunctionThatIsCalledWhenAMessageHasEnded) {
+  Board board;
+  RunRanks(2, [&](int rank) {
+    WarrenComm world = Meet(board, rank, 2);
+    WarrenMailbox mailbox = nullptr;
+    ASSERT_EQ(WarrenMailboxCreate(world, &mailbox), 0) << WarrenGetLastError();
+    int number = 7;
+    WarrenHandle handle = nullptr;
+    if (rank == 0) {
+      ASSERT_EQ(WarrenMailboxRecv(mailbox, &number, sizeof number, 1, 0, nullptr, nullptr, &handle), 0);
+      const auto free_it = [](const char*, void* context) {
+        EXPECT_EQ(WarrenMailboxFree(static_cast<WarrenMailbox>(context)), 0) << WarrenGetLastError();
+      };
+      ASSERT_EQ(WarrenWhenDone(handle, free_it, mailbox), 0);
+    }
+    board.Exchange("rank 0 receives", rank, 2, "");
+    if (rank == 0) {
+      EXPECT_EQ(WarrenWait(handle), 0) << WarrenGetLastError();
+    } else {
+      ASSERT_EQ(WarrenMailboxSend(mailbox, &number, sizeof number, 0, 0, nullptr, &handle), 0);
+      EXPECT_EQ(WarrenWait(handle), 0) << WarrenGetLastError();
+      // Ends when rank 0's mailbox has been freed.
+      ASSERT_EQ(WarrenMailboxRecv(mailbox, &number, sizeof number, 0, 0, nullptr, nullptr, &handle), 0);
+      EXPECT_EQ(WarrenWait(handle), -1);
+      EXPECT_THAT(WarrenGetLastError(), HasSubstr("rank 0"));
+      EXPECT_EQ(WarrenMailboxFree(mailbox), 0);
+    }
+    board.Exchange("end", rank, 2, "");
+    WarrenCommFree(world);
+  });
+}
+
 TEST(Rendezvous, NonsenseIsRefused) {
   Board board;
   Meeting meeting(board, "world", 0, 1);

@@ -10,6 +10,8 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <memory>
+#include <new>
 #include <string>
 #include <thread>
 #include <utility>
@@ -122,6 +124,25 @@ TEST(SessionErrors, KeepTheirKindAndEndTheJobForThisRank) {
   }
 }
 
+TEST(SessionErrors, ThatNoOtherRankHasAreToldToTheOthers) {
+  FakeWorld world(2);
+  for (const bool is_standard : {true, false}) {
+    auto fake = std::make_unique<FakeCommunicator>(&world, 0);
+    FakeCommunicator* const communicator = fake.get();
+    communicator->on_allreduce = [&](void*, std::size_t, const Reduction&) {
+      if (is_standard) throw std::bad_alloc();
+      throw 7;
+    };
+    Session session(Over(std::move(fake)));
+    const Reduction sum = Reduction::Typed(DataType::kInt, ReduceOp::kSum);
+    int value = 0;
+    EXPECT_ANY_THROW(session.Allreduce(kCall, &value, 1, sum, {}));
+    EXPECT_EQ(communicator->times_given_up, 1);
+    EXPECT_THROW(session.Allreduce(kCall, &value, 1, sum, {}), EngineError);
+    EXPECT_EQ(communicator->times_given_up, 1);
+  }
+}
+
 TEST(SessionErrors, OfArgumentsLeaveTheJobAsItWas) {
   FakeWorld world(2);
   Session session(Over(std::make_unique<FakeCommunicator>(&world, 0)));
@@ -151,6 +172,56 @@ TEST(SessionThreads, RefuseASecondThreadWhileOneIsInACall) {
   session.Allreduce(kCall, &value, 1, Reduction::Typed(DataType::kInt, ReduceOp::kSum), {});
   EXPECT_THAT(message, HasSubstr("another thread is in a call of this rank"));
   EXPECT_NO_THROW(session.TrackerPrint(kCall, "hello"));
+}
+
+TEST(SessionThreads, RefuseACallThatAFunctionOfAnotherCallMakesEvenOnceCallsHaveBeenEnqueued) {
+  FakeWorld world(2);
+  auto communicator = std::make_unique<FakeCommunicator>(&world, 0);
+  Session* session_pointer = nullptr;
+  std::vector<std::string> messages;
+  communicator->on_allreduce = [&](void* buffer, std::size_t, const Reduction&) {
+    try {
+      session_pointer->Run(kCall, Operation::Broadcast(buffer, sizeof(int), 1));
+      messages.emplace_back("no error");
+    } catch (const Misuse& error) {
+      messages.emplace_back(error.what());
+    }
+  };
+  Session session(Over(std::move(communicator)));
+  session_pointer = &session;
+  int value = 0;
+  const auto allreduce = [&] {
+    session.Allreduce(kCall, &value, 1, Reduction::Typed(DataType::kInt, ReduceOp::kSum), {});
+  };
+  session.Enqueue(kCall, allreduce)->Wait();
+  allreduce();
+  EXPECT_THAT(messages, testing::ElementsAre(HasSubstr("from a function that another call"),
+                                             HasSubstr("from a function that another call")));
+  EXPECT_NO_THROW(session.Run(kCall, Operation::Broadcast(&value, sizeof(value), 1)));
+}
+
+TEST(SessionPrepare, RunsAfterTheCallsThatWereEnqueuedBefore) {
+  constexpr int kCalls = 20;
+  FakeWorld world(1);
+  Session session(Over(std::make_unique<FakeCommunicator>(&world, 0)));
+  struct Argument {
+    std::atomic<int> ended = 0;
+    int seen = -1;
+  } argument;
+  for (int i = 0; i < kCalls; ++i) {
+    session.Enqueue(kCall, [&argument] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      ++argument.ended;
+    });
+  }
+  int value = 0;
+  session.Allreduce(kCall, &value, 1, Reduction::Typed(DataType::kInt, ReduceOp::kSum),
+                    {[](void* pointer) {
+                       auto& self = *static_cast<Argument*>(pointer);
+                       self.seen = self.ended;
+                     },
+                     &argument});
+  EXPECT_EQ(argument.seen, kCalls);
 }
 
 TEST(SessionPrepare, RunsBeforeTheReductionAndMayUseTheSession) {

@@ -130,14 +130,28 @@ TEST_F(ReadingSettings, TheTaskIdComesFromTheLauncherWhereNobodyElseGaveOne) {
   Set("SGE_TASK_ID", "3");
   EXPECT_EQ(Read().task_id, "2");
   Set("SLURM_PROCID", "5");
+  Set("SLURM_STEP_NUM_TASKS", "9");
   EXPECT_EQ(Read().task_id, "5");
   Set("PMI_RANK", "6");
+  Set("PMI_SIZE", "9");
   EXPECT_EQ(Read().task_id, "6");
   Set("OMPI_COMM_WORLD_RANK", "7");
+  Set("OMPI_COMM_WORLD_SIZE", "9");
   EXPECT_EQ(Read().task_id, "7");
   EXPECT_EQ(Read({"rabit_task_id=8"}).task_id, "8");
   Set("DMLC_TASK_ID", "9");
   EXPECT_EQ(Read().task_id, "9");
+}
+
+TEST_F(ReadingSettings, TheTaskIdDoesNotComeFromALauncherOfOneProcessWhoseVariablesAllWorkersInherit) {
+  Set("SLURM_PROCID", "0");  // a batch script is in no step
+  EXPECT_EQ(Read().task_id, "NULL");
+  Set("SLURM_STEP_NUM_TASKS", "1");
+  Set("PMI_RANK", "0");
+  Set("PMI_SIZE", "1");
+  Set("OMPI_COMM_WORLD_RANK", "0");
+  Set("OMPI_COMM_WORLD_SIZE", "1");
+  EXPECT_EQ(Read().task_id, "NULL");
 }
 
 TEST_F(ReadingSettings, AnErrorNamesKeyValueOriginAndWhatWasExpected) {

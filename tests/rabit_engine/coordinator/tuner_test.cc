@@ -36,6 +36,18 @@ TEST(Tuner, FindsTheBestInSpiteOfNoise) {
   }
 }
 
+TEST(Tuner, KeepsTheTimeForWhichItWaitsForRanks) {
+  Settings begin{2 << 20, 1000};
+  begin.patience = 7;
+  Tuner tuner(begin);
+  for (int cycle = 0; cycle < 100'000 && !tuner.is_done(); ++cycle) {
+    EXPECT_EQ(tuner.settings().patience, begin.patience) << "in cycle " << cycle;
+    tuner.Add(1'000'000, 0.01);
+  }
+  EXPECT_TRUE(tuner.is_done());
+  EXPECT_EQ(tuner.settings().patience, begin.patience);
+}
+
 TEST(Tuner, CyclesWithoutBytesDecideNothing) {
   Tuner tuner({1 << 20, 1000});
   for (int cycle = 0; cycle < 10'000; ++cycle) tuner.Add(0, 1);

@@ -401,6 +401,24 @@ TEST(Split, WhoNeedsARankThatHasFreedItIsTold) {
   }
 }
 
+TEST(Split, ARankThatGivesUpIsNamedByItsRankInTheJob) {
+  for (const Places places : {Places::kOneHost, Places::kTcp}) {
+    ThreadWorld(4).Run(SettingsOf(places), [](NativeCommunicator& world) {
+      const auto upper = world.Split(world.rank() < 2 ? -1 : 0, 0);
+      if (world.rank() == 2) upper->GiveUp();
+      if (world.rank() == 3) {
+        try {
+          upper->Barrier();
+          ADD_FAILURE() << "no error";
+        } catch (const LostPeer& error) {
+          EXPECT_EQ(error.rank(), 2) << error.what();
+        }
+      }
+      world.Barrier();
+    });
+  }
+}
+
 TEST(Split, WhoComesLateToOneThatOthersHaveGivenUpIsTold) {
   for (const Places places : {Places::kOneHost, Places::kTcp}) {
     ThreadWorld(3).Run(SettingsOf(places), [](NativeCommunicator& world) {

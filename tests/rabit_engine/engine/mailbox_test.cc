@@ -1,5 +1,7 @@
 // Messages with tags over shared memory and TCP. The ranks are threads, so that the thread sanitizer can find
 // races.
+#include "rabit_engine/engine/mailbox.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,6 +16,7 @@
 #include <map>
 #include <memory>
 #include <random>
+#include <span>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -21,6 +24,8 @@
 
 #include "rabit_engine/base/error.h"
 #include "rabit_engine/base/tagged_messages.h"
+#include "rabit_engine/transport/transport.h"
+#include "tests/rabit_engine/api/fake_world.h"
 #include "tests/rabit_engine/engine/thread_world.h"
 
 namespace warren {
@@ -191,6 +196,55 @@ TEST_P(MailboxOf, WhoHasLeftIsNamed) {
     }
     world.Barrier();
   });
+}
+
+/// The links of rank 1 of 3: each call sends a byte, nothing ever arrives, and there is always something to
+/// do, for at most 10 s.
+class BusyTransport final : public Transport {
+ public:
+  int rank() const override { return 1; }
+  int world_size() const override { return 3; }
+  void Connect(std::span<const int> /*peers*/) override {}
+  Link& To(int /*peer*/) override { return link_; }
+  void Wait(std::span<const Interest> /*interests*/, Clock::time_point /*deadline*/) override {
+    if (link_.has_ended()) throw EngineError("the mailbox has gone on for 10 s");
+  }
+  void Abort(int /*lost_rank*/, int /*shortage*/) noexcept override {}
+
+ private:
+  class BusyLink final : public Link {
+   public:
+    bool has_ended() const { return Clock::now() > end_; }
+    std::size_t TrySend(const void* /*data*/, std::size_t bytes) override {
+      return has_ended() ? 0 : std::min<std::size_t>(bytes, 1);
+    }
+    std::size_t TryReceive(void* /*data*/, std::size_t /*bytes*/) override { return 0; }
+
+   private:
+    const Clock::time_point end_ = Clock::now() + std::chrono::seconds(10);
+  };
+  BusyLink link_;
+};
+
+TEST(Mailbox, WhoDoesNotSendInTimeIsNamedEvenIfOtherMessagesKeepMovingAllTheTime) {
+  BusyTransport transport;
+  api::FakeWorld world(transport.world_size());
+  Mailbox messages(std::make_unique<api::FakeCommunicator>(&world, transport.rank()), &transport, {});
+  const std::size_t bytes = std::size_t{1} << 40;  // BusyTransport reads none of them
+  std::uint8_t byte = 0;
+  Outcome sent;
+  messages.Send(0, 0, &byte, bytes, {}, sent.Function());
+  std::vector<std::uint8_t> got(8);
+  Outcome received = Receive(messages, 2, 0, got, milliseconds(100));
+  try {
+    received.Wait();
+    ADD_FAILURE() << "no error";
+  } catch (const TimedOut& error) {
+    EXPECT_EQ(error.rank(), 2) << error.what();
+  } catch (const EngineError& error) {
+    ADD_FAILURE() << error.what();
+  }
+  EXPECT_THROW(sent.Wait(), EngineError);
 }
 
 struct Plan {

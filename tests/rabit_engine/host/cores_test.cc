@@ -3,11 +3,32 @@
 
 #include <gmock/gmock.h>
 #include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <numeric>
 
 #include "posix/cores.h"
 #include "posix/cpu_quota.h"
+
+namespace {
+
+/// The largest mask that sched_getaffinity refuses. A kernel for more than 8192 cores refuses 1024 bytes.
+std::size_t refused_mask_bytes = 0;
+
+}  // namespace
+
+/// Replaces the function of the C library in this program.
+extern "C" int sched_getaffinity(pid_t thread, std::size_t bytes, cpu_set_t* mask) noexcept {
+  if (bytes <= refused_mask_bytes) {
+    errno = EINVAL;
+    return -1;
+  }
+  std::memset(mask, 0, bytes);
+  return syscall(SYS_sched_getaffinity, thread, bytes, mask) < 0 ? -1 : 0;
+}
 
 namespace warren {
 namespace {
@@ -42,6 +63,17 @@ TEST(Cores, OfThisThreadAreThoseOfItsMask) {
   ASSERT_EQ(sched_getaffinity(0, sizeof mask, &mask), 0);
   EXPECT_EQ(static_cast<int>(posix::OwnCores().size()), CPU_COUNT(&mask));
   EXPECT_LE(posix::UsableCores(), CPU_COUNT(&mask));
+}
+
+TEST(Cores, OfThisThreadAreKnownToAKernelForMoreCoresThanAPlainMaskHolds) {
+  const std::vector<int> known = posix::OwnCores();
+  for (const std::size_t bytes : {sizeof(cpu_set_t), std::size_t{1024}}) {
+    refused_mask_bytes = bytes;
+    EXPECT_EQ(posix::OwnCores(), known) << bytes;
+  }
+  refused_mask_bytes = std::size_t{1} << 20;
+  EXPECT_THAT(posix::OwnCores(), IsEmpty());
+  refused_mask_bytes = 0;
 }
 
 TEST(EachHasACore, RanksThatAreNotBoundIfTheyAreNoMoreThanCores) {

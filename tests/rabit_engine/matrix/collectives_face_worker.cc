@@ -140,6 +140,14 @@ void CheckSlices(const Communicator& comm) {
   int own = -1;
   comm.Scatter(comm.rank() == root ? ranks.data() : nullptr, &own, 1, root);
   REQUIRE(own == comm.rank());
+  // In place: the root's own slice is where it should be.
+  std::vector<int> slices(size, -1);
+  slices[rank] = comm.rank();
+  comm.Gather(&slices[rank], slices.data(), 1, root);
+  REQUIRE(comm.rank() != root || slices == ranks);
+  slices = comm.rank() == root ? ranks : std::vector<int>(size, -1);
+  comm.Scatter(slices.data(), &slices[rank], 1, root);
+  REQUIRE(slices[rank] == comm.rank() && (comm.rank() != root || slices == ranks));
 
   const auto counts = Rising(comm);
   std::vector<int> expected;

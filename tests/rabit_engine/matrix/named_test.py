@@ -103,6 +103,12 @@ class Named(unittest.TestCase):
             self.assertEqual(codes, [2], results)
             self.assertIn("WARREN_TIMELINE: '/no/such/folder/trace.0.json' cannot be written", results[0][1])
 
+    def test_a_timeline_that_cannot_be_written_any_more_is_mentioned_once_and_fails_no_job(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.symlink("/dev/full", os.path.join(folder, "trace.0.json"))
+            said = self.finish(1, "join", env={"WARREN_TIMELINE": os.path.join(folder, "trace.json")})
+        self.assertEqual(said.count("trace.0.json' cannot be written any more, so the timeline is incomplete: No space left"), 1, said)
+
 
 if __name__ == "__main__":
     unittest.main()

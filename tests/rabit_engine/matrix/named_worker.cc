@@ -227,6 +227,24 @@ int Wrong() {
   } catch (const warren::Error& error) {
     REQUIRE(Has(error.what(), "has no name"));
   }
+  // Counts for another number of ranks.
+  const std::vector<std::size_t> right_counts(static_cast<std::size_t>(world.size()), 1);
+  const std::vector<std::size_t> wrong_counts(right_counts.size() + 1, 1);
+  const std::function<void()> calls[] = {
+      [&] { named.EnqueueReduceScatter("c", x, &y, wrong_counts, Op::kSum); },
+      [&] { named.EnqueueAllgather("c", &y, x, wrong_counts); },
+      [&] { named.EnqueueAllToAll("c", x, wrong_counts, x, right_counts); },
+      [&] { named.EnqueueAllToAll("c", x, right_counts, x, wrong_counts); },
+      [&] { named.EnqueueAllgather("c", &y, x, {}); },
+  };
+  for (const auto& call : calls) {
+    try {
+      call();
+      REQUIRE(false);
+    } catch (const warren::Error& error) {
+      REQUIRE(Has(error.what(), " counts were given for " + std::to_string(world.size()) + " ranks"));
+    }
+  }
   world.Barrier();
   return 0;
 }

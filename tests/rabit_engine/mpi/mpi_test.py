@@ -1,12 +1,14 @@
 """The MPI engine and the MPI bootstrap under real Open MPI and MPICH."""
 
+import os
 import pathlib
 import shutil
 import socket
+import subprocess
 import tempfile
 import unittest
 
-from mpi_case import BIN, MPICH, OPENMPI, PLUGINS, WORKER, Ranks, needs_mpich, needs_openmpi
+from mpi_case import BIN, MPICH, OPENMPI, PLUGINS, WORKER, Ranks, environment, needs_mpich, needs_openmpi
 from warren_testing import AT_NIGHT, Tracker
 
 BY_LINKING = BIN / "mpi_by_linking"
@@ -60,6 +62,11 @@ class AnyMpi:
     def test_the_engine_is_chosen_by_the_environment(self):
         self.expect_well(self.run_ranks(self.launcher, 2, "join", WARREN_ENGINE="mpi"), 2)
 
+    def test_settings_without_effect_are_mentioned_once(self):
+        run = self.run_ranks(self.launcher, 2, "join", WARREN_ENGINE="mpi", WARREN_HOST_GROUP="a", WARREN_ALGORITHM="ring")
+        self.expect_well(run, 2)
+        self.assertEqual(run.stderr.count("these settings have no effect: WARREN_ALGORITHM WARREN_HOST_GROUP"), 1, run.stderr)
+
     @unittest.skipUnless(BY_LINKING.exists(), "SKIPPED: librabit_mpi is not built; apt-get install libdmlc-dev")
     def test_the_engine_is_chosen_by_linking(self):
         self.expect_well(self.run_ranks(self.launcher, 3, program=BY_LINKING), 3)
@@ -98,6 +105,12 @@ class AnyMpi:
 
     def test_a_program_without_a_launcher_is_alone(self):
         run = self.run_alone([WORKER, "collectives"], WARREN_MPI_LIBRARY=str(self.plugin))
+        self.expect_well(run, 1)
+
+    def test_a_program_that_is_found_in_path_finds_its_plugin(self):
+        with tempfile.TemporaryDirectory() as folder:
+            run = subprocess.run([WORKER.name, "collectives"], env=environment(PATH=f"{WORKER.parent}:{os.environ['PATH']}"),
+                                 cwd=folder, capture_output=True, text=True, timeout=60)
         self.expect_well(run, 1)
 
     def test_what_a_reduction_function_throws_arrives_at_the_caller(self):

@@ -283,6 +283,25 @@ void CheckAllgather(Communicator& world) {
   }
 }
 
+/// Checks that the root's own slice of a gather or a scatter may be where it should be.
+void CheckInPlace(Communicator& world) {
+  const auto size = static_cast<std::size_t>(world.world_size());
+  const auto rank = static_cast<std::size_t>(world.rank());
+  std::vector<int> ranks(size);
+  for (std::size_t r = 0; r < size; ++r) ranks[r] = static_cast<int>(r);
+  const std::vector<std::size_t> offsets = EqualOffsets(world.world_size(), sizeof(int));
+  for (int root = 0; root < world.world_size(); ++root) {
+    const bool is_root = root == world.rank();
+    std::vector<int> slices(size, -1);
+    slices[rank] = world.rank();
+    world.Gather(&slices[rank], sizeof(int), slices.data(), offsets, root);
+    Require(!is_root || slices == ranks, "gather in place");
+    slices = is_root ? ranks : std::vector<int>(size, -1);
+    world.Scatter(slices.data(), offsets, &slices[rank], sizeof(int), root);
+    Require(slices[rank] == world.rank() && (!is_root || slices == ranks), "scatter in place");
+  }
+}
+
 /// Checks the other calls, on communicators of every shape. programs_worker.cc runs more random programs,
 /// including some with asynchronous calls.
 void CheckPrograms(Communicator& world) {
@@ -312,6 +331,7 @@ void CheckCollectives(Communicator& world) {
   CheckCustom(world);
   CheckBroadcast(world);
   CheckAllgather(world);
+  CheckInPlace(world);
   CheckPrograms(world);
   world.Barrier();
   Require(!world.host().empty(), "the name of the host");

@@ -1,8 +1,9 @@
 """Ranks that find each other through hydra's PMI, without an MPI in the process."""
 
+import sys
 import unittest
 
-from mpi_case import MPICH, Ranks, needs_hydra
+from mpi_case import MPICH, WORKER, Ranks, needs_hydra
 
 
 @needs_hydra
@@ -22,6 +23,12 @@ class Hydra(Ranks):
         self.expect_well(run, 2)
         self.assertIn("libstdc++", run.stderr)
         self.assertNotIn("libmpi", run.stderr)
+
+    def test_a_descriptor_that_a_program_in_between_has_closed_is_an_error_that_names_it(self):
+        starts = "import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))"  # with close_fds=True
+        run = self.run_ranks(MPICH, 2, "-c", starts, str(WORKER), "bootstrap", "slurm", program=sys.executable)
+        self.assertEqual(self.well(run), [], run.stdout)
+        self.assertRegex(run.stderr, r"the launcher has started 2 processes, and its descriptor PMI_FD=\d+ is not open in this one")
 
     def test_a_rank_that_leaves_early_takes_the_others_with_it(self):
         # The launcher treats the end of a process that has not finalized PMI as a failure.

@@ -62,6 +62,11 @@ TEST(HostList, NumbersKeepTheirZerosAndGrowBeyondThem) {
   EXPECT_THAT(ExpandHostList("n[98-101]x"), ElementsAre("n98x", "n99x", "n100x", "n101x"));
 }
 
+TEST(HostList, ARangeMayEndAtTheGreatestNumber) {
+  EXPECT_THAT(ExpandHostList("n[18446744073709551614-18446744073709551615]"),
+              ElementsAre("n18446744073709551614", "n18446744073709551615"));
+}
+
 TEST(HostList, ANameMayHaveSeveralBrackets) {
   EXPECT_THAT(ExpandHostList("r[1-2]n[05,07]-ib"),
               ElementsAre("r1n05-ib", "r1n07-ib", "r2n05-ib", "r2n07-ib"));

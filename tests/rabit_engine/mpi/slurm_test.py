@@ -97,6 +97,10 @@ class Srun(Ranks):
                 run = self.srun(ranks, "bootstrap", "slurm", mpi="pmi2", WARREN_BOOTSTRAP_PORT="0")
                 self.expect_well(run, ranks)
 
+    def test_ranks_meet_at_rank_zero_where_a_program_in_between_has_closed_the_descriptor_of_sruns_pmi(self):
+        starts = "import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))"  # with close_fds=True
+        self.expect_well(self.srun(2, "-c", starts, str(WORKER), "bootstrap", "slurm", mpi="pmi2", program=PYTHON), 2)
+
     @needs_mpich
     def test_mpich_runs_under_sruns_pmi(self):
         self.expect_well(self.srun(2, "print", "hello\n", mpi="pmi2"), 2)

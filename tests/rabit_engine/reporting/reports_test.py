@@ -7,6 +7,7 @@ import re
 import socket
 import subprocess
 import sys
+import tempfile
 import textwrap
 import unittest
 
@@ -87,6 +88,18 @@ class Reports(unittest.TestCase):
             done, reports = submit(2, CALLS + "warren.progress(1, 2)\n" + THREADS + FINALIZE, report=wanted)
             self.assertEqual(re.findall(r"threads (\d+)", done.stdout), [str(expected)] * 2, done.stderr)
             self.assertEqual(bool(reports), expected == 2)
+
+    def test_the_calls_over_mpi_are_in_the_jobs_timeline_too(self):
+        if not (BIN.parent / "lib" / "librabit_mpi_openmpi.so").exists():
+            self.skipTest("SKIPPED: Open MPI is not installed; apt-get install libopenmpi-dev")
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "trace.json")
+            done, _ = submit(1, CALLS + FINALIZE, "--timeline", path, WARREN_ENGINE="mpi", OMPI_ALLOW_RUN_AS_ROOT="1",
+                             OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            with open(path, encoding="utf-8") as file:
+                names = [event["name"] for event in json.load(file) if event["ph"] == "X" and event["pid"] == 0]
+        self.assertEqual(names, ["RabitAllreduce"] * 7 + ["RabitBroadcast"])
 
     def test_progress_needs_no_engine(self):
         done, reports = submit(2, "warren.progress(3, 10, loss=float('nan'), **{'train-rmse': 0.25, 'ü': 1})\ntime.sleep(0.5)\n")

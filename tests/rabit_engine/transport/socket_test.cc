@@ -139,6 +139,23 @@ TEST(PrepareLink, GivesPlainCongestionControlToWhatStaysOnThisMachineOnly) {
   EXPECT_EQ(CongestionControl(listener.fd()), systems);
 }
 
+int TcpOption(int fd, int name) {
+  int value = -1;
+  socklen_t length = sizeof value;
+  EXPECT_EQ(getsockopt(fd, IPPROTO_TCP, name, &value, &length), 0);
+  return value;
+}
+
+TEST(PrepareLink, GivesATimeoutThatIsTooLongForTheKernelTheLongestTimesThatItTakes) {
+  const std::chrono::seconds year{31'536'000};
+  const Socket socket = ListenAnywhere();
+  PrepareLink(socket.fd(), true, year);
+  EXPECT_EQ(TcpOption(socket.fd(), TCP_KEEPIDLE), 32'767);
+  EXPECT_EQ(TcpOption(socket.fd(), TCP_KEEPINTVL), 32'767);
+  SetUserTimeout(socket.fd(), year);
+  EXPECT_EQ(TcpOption(socket.fd(), TCP_USER_TIMEOUT), 2'147'483'000);
+}
+
 TEST(Resolve, ANameThatDoesNotExistIsNamed) {
   try {
     Resolve("no-such-host.invalid", 1);

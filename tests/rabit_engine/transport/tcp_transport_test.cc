@@ -251,6 +251,29 @@ TEST(TcpTransport, ARankThatLooksForAShortMessageHearsThatAnotherGaveUp) {
   EXPECT_TRUE(heard);
 }
 
+TEST(TcpTransport, AQuestionDoesNotGoToAnAddressThatThisHostHasToo) {
+  World world(2);
+  world.addresses()[1] = {"127.0.0.1:" + std::to_string(world.port(0)),
+                          "127.0.0.2:" + std::to_string(world.port(1))};
+  world[0].Ask(1, CallTag{});
+  const Clock::time_point end = Soon();
+  while (world[1].questions().empty() && Clock::now() < end) {
+    world[0].TakeEvents();
+    world[1].TakeEvents();
+  }
+  EXPECT_TRUE(world[1].questions().contains(0));
+}
+
+TEST(TcpTransport, ARankHasEndedEvenIfAnotherOneListensWhereThisHostHasItsAddressToo) {
+  World world(2);
+  world.addresses()[1] = {"127.0.0.1:" + std::to_string(world.port(0)),
+                          "127.0.0.2:" + std::to_string(world.port(1))};
+  world[1];
+  EXPECT_FALSE(world[0].HasEnded(1));
+  world.Kill(1);
+  EXPECT_TRUE(world[0].HasEnded(1));
+}
+
 TEST(TcpTransport, ALinkAskedForEarlyIsThereWhenThePeerComesToIt) {
   World world(3);
   world.Link(1, 2);

@@ -22,8 +22,10 @@ enum Word : std::uint8_t {
   kWeights,
   kMostLabels,
   kBelowFewestLabels,  // 0 without rows
+  kInputs,
+  kBelowInputs,  // 0 if no inputs were added
 };
-static_assert(kBelowFewestLabels + 1 == ShapeFinder::kWords);
+static_assert(kBelowInputs + 1 == ShapeFinder::kWords);
 
 constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
 
@@ -50,9 +52,19 @@ void ShapeFinder::Add(const RowView<Index>& rows) {
 template void ShapeFinder::Add(const RowView<std::uint32_t>&);
 template void ShapeFinder::Add(const RowView<std::uint64_t>&);
 
+void ShapeFinder::AddInputs(std::uint64_t digest) {
+  if (digest == 0) return;
+  words_[kInputs] = digest;
+  words_[kBelowInputs] = kMost - digest;
+}
+
 Shape ShapeFinder::Agree(Indexing indexing, const AllreduceMax& allreduce_max) const {
   std::array<std::uint64_t, kWords> all = words_;
   allreduce_max(all.data(), all.size());
+  if (all[kBelowInputs] != 0 && all[kInputs] != kMost - all[kBelowInputs]) {
+    throw DataError(
+        "the workers have found different files, or files of different sizes, so rows would be read twice or not at all; all workers need the same files, and no program may write to them meanwhile");
+  }
   if (all[kWithQid] != 0 && all[kWithoutQid] != 0) {
     throw DataError(
         "some workers read rows with a qid and others rows without one; expected a qid in every row or in none");
@@ -70,8 +82,10 @@ Shape ShapeFinder::Agree(Indexing indexing, const AllreduceMax& allreduce_max) c
 }
 
 template <typename Index>
-Shape Agree(RowBlock<Index>& block, Indexing indexing, const AllreduceMax& allreduce_max) {
+Shape Agree(RowBlock<Index>& block, Indexing indexing, const AllreduceMax& allreduce_max,
+            std::uint64_t inputs_digest) {
   ShapeFinder finder;
+  finder.AddInputs(inputs_digest);
   finder.Add(block.View());
   const Shape shape = finder.Agree(indexing, allreduce_max);
   block.columns = shape.columns;
@@ -83,8 +97,8 @@ Shape Agree(RowBlock<Index>& block, Indexing indexing, const AllreduceMax& allre
   return shape;
 }
 
-template Shape Agree(RowBlock<std::uint32_t>&, Indexing, const AllreduceMax&);
-template Shape Agree(RowBlock<std::uint64_t>&, Indexing, const AllreduceMax&);
+template Shape Agree(RowBlock<std::uint32_t>&, Indexing, const AllreduceMax&, std::uint64_t);
+template Shape Agree(RowBlock<std::uint64_t>&, Indexing, const AllreduceMax&, std::uint64_t);
 
 ShapeFinder FindShape(const DataUri& uri, const ReaderOptions& options) {
   for (const Input& input : ListInputs(uri.paths, options.remote_files, uri.paths_are)) {
@@ -97,6 +111,7 @@ ShapeFinder FindShape(const DataUri& uri, const ReaderOptions& options) {
   whole.options.share.reset();
   ShapeFinder finder;
   Reader<std::uint32_t> reader(whole, {}, options);
+  if (!uri.options.share) finder.AddInputs(reader.inputs_digest());
   for (RowBlock<std::uint32_t> block; reader.Next(block);) finder.Add(block.View());
   return finder;
 }

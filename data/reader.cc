@@ -47,6 +47,13 @@ class QueryCollector {
   /// Adds the query ids of consecutive rows of a file.
   void Add(const std::string& path, std::span<const std::uint64_t> qids) {
     if (qids.empty()) return;
+    if (!last_path_.empty() && last_path_ != path && last_query_ == qids.front()) {
+      // Groups are runs of equal query ids, so the rows on both sides would become one group.
+      throw DataError(fmt::format(
+          "{}: its query {} comes right after query {} of {}, and the two would be one query: number the queries of all files differently, or put the rows of a query into one file",
+          path, last_query_, last_query_, last_path_));
+    }
+    last_query_ = qids.back();
     std::vector<std::uint64_t>& queries = queries_[path];
     // A query that continues from the previous chunk has been added already.
     if (last_path_ != path || queries.empty() || queries.back() != qids.front())
@@ -73,6 +80,7 @@ class QueryCollector {
  private:
   QueriesByFile queries_;
   std::string last_path_;
+  std::uint64_t last_query_ = 0;
 };
 
 /// A parsed chunk.
@@ -141,6 +149,7 @@ class Reader<Index>::Work {
   const BadRows& bad_rows() const { return bad_rows_; }
   const QueriesByFile& queries() const { return queries_.queries(); }
   const Progress& progress() const { return progress_; }
+  std::uint64_t inputs_digest() const { return source_.inputs_digest(); }
 
  private:
   // --- with one thread ---
@@ -367,24 +376,30 @@ const Progress& Reader<Index>::progress() const {
   return work_->progress();
 }
 
+template <typename Index>
+std::uint64_t Reader<Index>::inputs_digest() const {
+  return work_->inputs_digest();
+}
+
 template class Reader<std::uint32_t>;
 template class Reader<std::uint64_t>;
 
 template <typename Index>
 RowBlock<Index> ReadAll(const DataUri& uri, Share share, const ReaderOptions& options, BadRows* bad_rows,
-                        QueriesByFile* queries) {
+                        QueriesByFile* queries, std::uint64_t* inputs_digest) {
   RowBlock<Index> all;
   Reader<Index> reader(uri, share, options);
   while (reader.AppendNext(all)) {
   }
   if (bad_rows != nullptr) *bad_rows = reader.bad_rows();
   if (queries != nullptr) *queries = reader.queries();
+  if (inputs_digest != nullptr) *inputs_digest = reader.inputs_digest();
   return all;
 }
 
 template RowBlock<std::uint32_t> ReadAll(const DataUri&, Share, const ReaderOptions&, BadRows*,
-                                         QueriesByFile*);
+                                         QueriesByFile*, std::uint64_t*);
 template RowBlock<std::uint64_t> ReadAll(const DataUri&, Share, const ReaderOptions&, BadRows*,
-                                         QueriesByFile*);
+                                         QueriesByFile*, std::uint64_t*);
 
 }  // namespace warren::data

@@ -18,7 +18,7 @@ class RemoteFiles;
 
 /// The progress of a reader.
 struct Progress {
-  std::uint64_t bytes = 0;        ///< bytes of text read so far
+  std::uint64_t bytes = 0;        ///< bytes of text in the chunks delivered so far
   std::uint64_t bytes_total = 0;  ///< as far as known in advance; stored bytes for compressed streams
   std::uint64_t rows = 0;
 };
@@ -35,7 +35,7 @@ struct ReaderOptions {
   std::uint64_t most_described = 10;
   /// Opens scheme://... (source/remote.h); null uses dmlc-core.
   std::shared_ptr<const RemoteFiles> remote_files;
-  /// Called after each block, on the thread that calls Next.
+  /// Called after each chunk of text, even if all its rows are bad, on the thread that calls Next.
   std::function<void(const Progress&)> on_progress;
 };
 
@@ -78,6 +78,8 @@ class Reader {
   /// are not detected here.
   const QueriesByFile& queries() const;
   const Progress& progress() const;
+  /// For ShapeFinder::AddInputs.
+  std::uint64_t inputs_digest() const;
 
  private:
   class Work;
@@ -90,6 +92,7 @@ extern template class Reader<std::uint64_t>;
 /// Reads the whole part into one block. Throws like Reader.
 template <typename Index>
 RowBlock<Index> ReadAll(const DataUri& uri, Share share = {}, const ReaderOptions& options = {},
-                        BadRows* bad_rows = nullptr, QueriesByFile* queries = nullptr);
+                        BadRows* bad_rows = nullptr, QueriesByFile* queries = nullptr,
+                        std::uint64_t* inputs_digest = nullptr);
 
 }  // namespace warren::data

@@ -29,8 +29,8 @@ std::vector<std::string_view> Split(std::string_view text, char separator) {
   }
 }
 
-/// Returns the position of the '?' that begins the options. A '?' that is not followed by key= is a wildcard
-/// of the path.
+/// Returns the position of the '?' that begins the options; npos if there are no options. A '?' that is not
+/// followed by key= is a wildcard of the path.
 std::size_t FindOptions(std::string_view text) {
   for (std::size_t at = text.find('?'); at != std::string_view::npos; at = text.find('?', at + 1)) {
     const std::string_view rest = text.substr(at + 1);
@@ -126,6 +126,22 @@ void Set(Draft& draft, const Argument& argument) {
   if (option != nullptr) option->set(draft.options, key, value);
 }
 
+/// Throws DataError for an option that only other formats have: its value would have no effect.
+void RequireOptionsOfFormat(Format format, const std::vector<Argument>& arguments) {
+  const auto has = [](const auto& options, std::string_view key) {
+    return std::any_of(std::begin(options), std::end(options), [&](const auto& o) { return o.key == key; });
+  };
+  for (const Argument& argument : arguments) {
+    if (has(kCommonOptions, argument.key) || has(TextFormatOf(format).options, argument.key)) continue;
+    std::vector<std::string_view> owners;
+    for (const TextFormat* const other : TextFormats()) {
+      if (has(other->options, argument.key)) owners.push_back(other->name);
+    }
+    throw DataError(fmt::format("{}={}: format={} has no such option; expected format={}", argument.key,
+                                argument.value, TextFormatOf(format).name, fmt::join(owners, " or ")));
+  }
+}
+
 TextOptions ParseOptions(std::string_view text) {
   std::vector<Argument> arguments;
   for (const std::string_view argument : Split(text, '&')) arguments.push_back(SplitArgument(argument));
@@ -135,6 +151,7 @@ TextOptions ParseOptions(std::string_view text) {
     if (argument.key == kFormatKey) Set(draft, argument);
   }
   for (const Argument& argument : arguments) Set(draft, argument);
+  RequireOptionsOfFormat(draft.options.format, arguments);
 
   if (draft.part.has_value() != draft.parts.has_value()) {
     throw DataError("part=k and n=N go together: part k of N, k from 0 to N - 1");

@@ -15,8 +15,8 @@ namespace warren::data {
 
 /// A data set name after parsing. The options are format=NAME (libsvm, libfm, csv, or another registered
 /// format), indexing_mode=0|1|-1, part and n (together), shuffle=SEED, bad_rows=strict|skip, and the formats'
-/// own options: for CSV label_column, weight_column, qid_column, delimiter, header=0|1. Options of formats
-/// other than the chosen one are checked, but have no effect.
+/// own options: for CSV label_column, weight_column, qid_column, delimiter, header=0|1. An option of another
+/// format is an error.
 struct DataUri {
   std::vector<std::string> paths;
   Paths paths_are = Paths::kWritten;

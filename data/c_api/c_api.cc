@@ -194,8 +194,10 @@ int warren_data_read_set(const WarrenDataSet* set, int part, int parts, WarrenAl
     const DataUri uri = UriOf(*set);
     const ReaderOptions options = OptionsOf(*set);
     auto result = std::make_unique<WarrenRows>();
+    std::uint64_t inputs = 0;
     result->block = warren::data::ReadAll<std::uint32_t>(uri, {part, parts}, options, &result->bad_rows,
-                                                         &result->queries);
+                                                         &result->queries, &inputs);
+    if (uri.options.share || parts == 1) inputs = 0;
     const bool others_are_asked = allreduce_max != nullptr && !uri.options.share;
     const bool is_whole = uri.options.share.value_or(warren::data::Share{part, parts}).count == 1;
     About(*set, [&] { RequireRegular(*result); });
@@ -208,7 +210,7 @@ int warren_data_read_set(const WarrenDataSet* set, int part, int parts, WarrenAl
         throw DataError("the workers could not agree on the columns; see the error above");
     };
     About(*set, [&] {
-      result->shape = warren::data::Agree(result->block, uri.options.indexing, agree);
+      result->shape = warren::data::Agree(result->block, uri.options.indexing, agree, inputs);
       (void)warren::data::LabelsOfEachRow(result->block.View(), result->shape.labels_per_row);
     });
     *rows = result.release();

@@ -94,7 +94,7 @@ WARREN_DATA_API int warren_data_read_from(const WarrenFiles* files, const char* 
 /* Stores in `words` the WARREN_DATA_SHAPE_WORDS values that `allreduce_max` would produce for workers that
  * together read all parts of the data set. Reads the whole data set. For callers that read several parts
  * without a job. */
-enum { WARREN_DATA_SHAPE_WORDS = 8 };
+enum { WARREN_DATA_SHAPE_WORDS = 10 };
 WARREN_DATA_API int warren_data_shape(const WarrenDataSet* set, uint64_t* words);
 WARREN_DATA_API int warren_data_arrays(WarrenRows* rows, WarrenArrays* arrays);
 /* The queries of one file in this part, in increasing order. */

@@ -82,7 +82,7 @@ Descriptor CreateAside(const std::string& target, std::string& name) {
   }
 }
 
-/// Removes the temporary file at `path` unless its writer is alive and holds its lock.
+/// Removes the temporary file at `path` if it can be locked, which it cannot while its writer is alive.
 void RemoveUnlessLocked(const std::string& path) {
   const Descriptor fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (fd && flock(fd.get(), LOCK_EX | LOCK_NB) == 0) (void)unlink(path.c_str());

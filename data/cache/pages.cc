@@ -1,6 +1,7 @@
 #include "data/cache/pages.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <fnmatch.h>
 #include <sys/stat.h>
 
@@ -60,11 +61,17 @@ std::string Identity(const DataUri& uri, Share share,
   return identity;
 }
 
-/// Throws DataError if a non-empty file that is not a cache exists at this path: the user may have named it
-/// by mistake.
+/// Throws DataError if a non-empty file that is not a cache, or that cannot be read, exists at this path: the
+/// user may have named it by mistake.
 void RequireNoOtherFile(const std::string& cache) {
   std::array<char, internal::kCacheMagic.size()> begin{};
   std::ifstream file(cache, std::ios::binary);
+  std::error_code ignored;
+  if (!file.is_open() && std::filesystem::exists(cache, ignored)) {
+    throw DataError(fmt::format(
+        "{}: this file cannot be read, and would be overwritten by the cache; name another file, or remove it",
+        cache));
+  }
   if (!file.read(begin.data(), begin.size()) && file.gcount() == 0) return;
   if (begin == internal::kCacheMagic) return;
   throw DataError(fmt::format(
@@ -136,10 +143,12 @@ class Pages<Index>::Source {
     if (uri.options.indexing == Indexing::kDetect) {
       throw DataError("indexing_mode=-1 needs all rows before the first page; use indexing_mode=0 or 1");
     }
-    for (const Input& input : ListInputs(uri.paths, options_.remote_files, uri.paths_are)) {
+    const std::vector<Input> inputs = ListInputs(uri.paths, options_.remote_files, uri.paths_are);
+    for (const Input& input : inputs) {
       if (input.divisible || input.size > 0) continue;
       throw DataError(fmt::format("{}: can be read only once, but pages are read repeatedly", input.path));
     }
+    const std::uint64_t inputs_digest = DigestOf(inputs);
     BoundMemory(options.memory_bytes);
     ShapeFinder finder;
     if (uri.cache.empty()) {
@@ -147,6 +156,7 @@ class Pages<Index>::Source {
     } else {
       OpenOrMakeCache(options, finder);
     }
+    if (!uri.options.share && share.count > 1) finder.AddInputs(inputs_digest);
     shape_ = finder.Agree(uri.options.indexing, allreduce_max);
     Rewind();
   }
@@ -159,6 +169,11 @@ class Pages<Index>::Source {
       page = page_->View();
     } else {
       if (!reader_->Next(block_)) return false;
+      if (block_.columns > shape_.columns) {
+        throw DataError(fmt::format(
+            "{}: column {} was not there when the rows were first read; no program may write to the files while they are read",
+            fmt::join(uri_.paths, ";"), block_.columns - 1));
+      }
       page = block_.View();
     }
     page.columns = shape_.columns;

@@ -245,10 +245,11 @@ int WriteShards(const Arguments& arguments) {
   constexpr std::size_t kChunkBytes = std::size_t{4} << 20;
   const DataUri uri = ParseDataUri(arguments.uri);
   if (uri.options.share) throw DataError("the data set already names a part; shard needs the whole data set");
+  // Listed once, because the parts may be written to a folder of the data set.
+  const std::vector<Input> inputs = ListInputs(uri.paths);
   for (int part = 0; part < arguments.parts; ++part) {
     const RowRules rules = RowRulesOf(uri.options);
-    ChunkSource source(ListInputs(uri.paths), rules,
-                       {{part, arguments.parts}, uri.options.seed, kChunkBytes});
+    ChunkSource source(inputs, rules, {{part, arguments.parts}, uri.options.seed, kChunkBytes});
     AtomicFile file(fmt::format("{}.part{}-of-{}", arguments.output, part, arguments.parts));
     Chunk chunk;
     while (source.Take(chunk)) {

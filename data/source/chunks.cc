@@ -92,6 +92,10 @@ ChunkSource::ChunkSource(std::vector<Input> inputs, RowRules rules, const ChunkO
 
 ChunkSource::~ChunkSource() = default;
 
+std::uint64_t ChunkSource::inputs_digest() const {
+  return DigestOf(inputs_);
+}
+
 std::string ChunkSource::FindFirstRow() const {
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     // The first row of a stream stays unknown, because standard input and pipes can be read only once.

@@ -60,6 +60,8 @@ class ChunkSource {
   /// The first row of the whole data set, not of the part; empty if there are no rows or the first row is in
   /// a stream.
   const std::string& first_row() const { return first_row_; }
+  /// A number that depends on the sizes of all inputs, which decide how they are divided among the parts.
+  std::uint64_t inputs_digest() const;
   /// Number of bytes in the part, as far as known: bytes of text, or stored bytes for compressed streams.
   std::uint64_t bytes() const { return bytes_; }
 

@@ -108,16 +108,24 @@ void AddRemote(const std::string& path, const std::shared_ptr<const RemoteFiles>
       "{}: found no data files; names beginning with '.' or '_' and subfolders do not count", path));
 }
 
+std::string SizeAndTimeOf(const struct stat& status) {
+  const timespec modified = posix::ModifiedAt(status);
+  return fmt::format(":{}:{}.{}", status.st_size, modified.tv_sec, modified.tv_nsec);
+}
+
+/// Symbolic and hard links lead to the same inode. Size and time are added for file systems that make up
+/// inode numbers.
+std::string IdentityOf(const struct stat& status) {
+  return fmt::format("{}:{}{}", status.st_dev, status.st_ino, SizeAndTimeOf(status));
+}
+
 Input Look(const std::string& path, const struct stat& status) {
-  Input input{.path = path};
+  // OpenStream would take "-" for standard input.
+  Input input{.path = path == kStandardInput ? "./" + path : path};
   if (!S_ISREG(status.st_mode)) return input;  // a pipe or a device, which is read as a stream
   input.container = Recognise(path);
   input.divisible = IsDivisible(input.container);
-  // Symbolic and hard links lead to the same inode. Size and time are added for file systems that make up
-  // inode numbers.
-  const timespec modified = posix::ModifiedAt(status);
-  input.identity = fmt::format("{}:{}:{}:{}.{}", status.st_dev, status.st_ino, status.st_size,
-                               modified.tv_sec, modified.tv_nsec);
+  input.identity = IdentityOf(status);
   const bool stored_as_is = input.container == Container::kPlain || !input.divisible;
   input.size =
       stored_as_is ? static_cast<std::uint64_t>(status.st_size) : OpenFile(path, input.container)->size();
@@ -160,11 +168,13 @@ bool IsPattern(const std::string& path) {
 
 void AddPattern(const std::string& pattern, std::vector<Input>& inputs) {
   glob_t found{};
-  const int result = glob(pattern.c_str(), GLOB_NOSORT, nullptr, &found);
+  // Without this function, glob silently leaves out the files of folders that it cannot read.
+  const auto on_error = [](const char*, int error) { return error == ENOENT || error == ENOTDIR ? 0 : 1; };
+  const int result = glob(pattern.c_str(), GLOB_NOSORT, on_error, &found);
   std::vector<std::string> paths(found.gl_pathv, found.gl_pathv + found.gl_pathc);
   globfree(&found);
   if (result != 0 && result != GLOB_NOMATCH)
-    throw DataError(fmt::format("{}: the pattern cannot be expanded", pattern));
+    throw DataError(fmt::format("{}: the pattern cannot be expanded: a folder cannot be read", pattern));
   if (paths.empty()) throw DataError(fmt::format("{}: no file matches the pattern", pattern));
   std::sort(paths.begin(), paths.end());
   for (const std::string& path : paths) AddPath(path, inputs);
@@ -207,10 +217,28 @@ void RequireOnce(const std::vector<Input>& inputs, const std::vector<std::string
 
 }  // namespace
 
+std::uint64_t DigestOf(const std::vector<Input>& inputs) {
+  std::uint64_t digest = inputs.size() + 1;
+  for (const Input& input : inputs) {
+    digest = (digest ^ (input.size << 1 | (input.divisible ? 1 : 0))) * 0x9E3779B97F4A7C15;
+    digest ^= digest >> 32;
+  }
+  return digest;
+}
+
 std::shared_ptr<const File> OpenFile(const Input& input) {
   if (input.opened) return input.opened;
   if (input.remote_files) return OpenFile(OpenStored(input), input.container);
-  return OpenFile(input.path, input.container);
+  std::shared_ptr<const File> file = OpenFile(input.path, input.container);
+  struct stat status {};
+  const bool is_there = stat(input.path.c_str(), &status) == 0;
+  // The inode is not compared: file systems that make up inode numbers may give a file another one.
+  if (!input.identity.empty() && (!is_there || !input.identity.ends_with(SizeAndTimeOf(status)))) {
+    throw DataError(fmt::format(
+        "{}: was changed or replaced after the files were listed; no program may write to it while it is read",
+        input.path));
+  }
+  return file;
 }
 
 std::unique_ptr<Stream> OpenStream(const Input& input) {

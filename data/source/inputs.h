@@ -35,6 +35,9 @@ struct Input {
   std::shared_ptr<const File> opened = nullptr;
 };
 
+/// A number that depends on the sizes of all inputs, which decide how they are divided among the parts.
+std::uint64_t DigestOf(const std::vector<Input>& inputs);
+
 /// Open a divisible and a non-divisible input, respectively. Throw like OpenFile and OpenStream for a path.
 std::shared_ptr<const File> OpenFile(const Input& input);
 std::unique_ptr<Stream> OpenStream(const Input& input);

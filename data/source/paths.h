@@ -1,4 +1,4 @@
-// Which characters of the user's paths are special.
+// The characters that are special in the user's paths.
 #pragma once
 
 #include <cstdint>

@@ -36,9 +36,9 @@ class RemoteFiles {
   virtual std::unique_ptr<File> Open(const std::string& uri, std::uint64_t size) const = 0;
 };
 
-/// Returns dmlc-core's files, in a folder sorted by the bytes of their names. Each open file has one
-/// connection, which one thread at a time can use. The message of a DataError contains dmlc-core's, or states
-/// that this was built without dmlc-core.
+/// Returns dmlc-core's files; the files of a folder are sorted by the bytes of their names. Each open file
+/// has one connection, which one thread at a time can use. A DataError contains dmlc-core's message, or
+/// states that this library was built without dmlc-core.
 std::shared_ptr<const RemoteFiles> DmlcFiles();
 
 }  // namespace warren::data

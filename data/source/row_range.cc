@@ -79,6 +79,11 @@ bool RowScanner::ReadMore() {
 
 Text ReadRows(const File& file, std::uint64_t begin, std::uint64_t end, const RowEnds& row_ends,
               Array<char>& buffer) {
+  if (file.size() < end) {
+    throw DataError(fmt::format(
+        "{}: has {} bytes, but had at least {} when the files were listed; no program may write to it while it is read",
+        file.name(), file.size(), end));
+  }
   // If the byte before `begin` is a row end, a row begins exactly at `begin`.
   const std::uint64_t from = begin > 0 ? begin - 1 : 0;
   std::uint64_t to = std::min(file.size(), end + kTail);

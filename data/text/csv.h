@@ -46,8 +46,8 @@ template <typename Index>
 void ParseCsv(std::string_view text, const CsvOptions& options, RowBlock<Index>& block,
               const FaultHandler& on_fault);
 
-/// Returns a cell of a row, without surrounding blanks and without quotes at both its ends; empty if there is
-/// no such column.
+/// Returns a cell of a row, without surrounding blanks and, if it is quoted, without the quotes; empty if
+/// there is no such column.
 std::string_view CellOf(std::string_view row, int column, char delimiter);
 /// Returns the number of cells of a row; 0 for a blank line.
 std::int64_t CountCells(std::string_view row, char delimiter);

@@ -37,15 +37,11 @@ int main(int argc, char** argv) {
   }
   Check(WarrenAllToAll(world, send, recv, block, WARREN_INT32));
   for (int row = 0; row < kRows; ++row) {
-    char line[1024];
-    int length = 0;
+    printf("row %d:", rank * kRows + row);
     for (int b = 0; b < size; ++b) {
-      for (int column = 0; column < kRows; ++column) {
-        length += snprintf(line + length, sizeof(line) - (size_t)length, " %d",
-                           recv[b * block + row * kRows + column]);
-      }
+      for (int column = 0; column < kRows; ++column) printf(" %d", recv[b * block + row * kRows + column]);
     }
-    printf("row %d:%s\n", rank * kRows + row, line);
+    printf("\n");
   }
   free(send);
   free(recv);

@@ -16,7 +16,7 @@ namespace warren::histgbt {
 /// Bin b of a feature holds the values v with cuts[b - 1] <= v < cuts[b], where `cuts` are the feature's
 /// cuts; bin 0 holds all values below the first cut, the last bin all values from the last cut on.
 struct Cuts {
-  std::vector<std::uint32_t> offsets = {0};  ///< position in `values` of each feature's first cut; the end
+  std::vector<std::uint32_t> offsets = {0};  ///< each feature's first position in `values`, then the end
   std::vector<float> values;                 ///< ascending within a feature
   std::vector<std::uint8_t> has_missing;  ///< one per feature: 1 if some row of any worker lacks the feature
 

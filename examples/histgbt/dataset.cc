@@ -52,15 +52,16 @@ data::RowBlock<std::uint32_t> DatasetLoader::ReadRows(const std::string& uri) {
   data::ReaderOptions options;
   options.threads = threads_.count();
   data::BadRows bad_rows;
-  auto block =
-      data::ReadAll<std::uint32_t>(parsed, {rabit::GetRank(), rabit::GetWorldSize()}, options, &bad_rows);
+  std::uint64_t inputs = 0;
+  auto block = data::ReadAll<std::uint32_t>(parsed, {rabit::GetRank(), rabit::GetWorldSize()}, options,
+                                            &bad_rows, nullptr, &inputs);
   if (bad_rows.count > 0 && verbosity_ >= 1) {
     fmt::print(stderr, "histgbt: {} bad rows of {} were left out, such as {}\n", bad_rows.count, uri,
                bad_rows.first.empty() ? "one" : bad_rows.first.front());
   }
-  const data::Shape shape =
-      data::Agree(block, parsed.options.indexing,
-                  [this](std::uint64_t* values, std::size_t count) { Exchange(values, count); });
+  const data::Shape shape = data::Agree(
+      block, parsed.options.indexing,
+      [this](std::uint64_t* values, std::size_t count) { Exchange(values, count); }, inputs);
   if (indexing_ == data::Indexing::kDetect) {
     const bool from_one = shape.counted_from_one || parsed.options.indexing == data::Indexing::kOne;
     indexing_ = from_one ? data::Indexing::kOne : data::Indexing::kZero;

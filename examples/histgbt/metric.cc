@@ -19,6 +19,8 @@ constexpr float kLeastProbability = 1e-16F;
 /// Maximum number of bits of a loss or weight that is rounded to a whole number.
 constexpr int kMostFractionBits = 40;
 
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
 constexpr float kAucRange = 16;
 constexpr std::size_t kAucSteps = 65536;
 
@@ -111,7 +113,9 @@ double Mean(const Predictions& p, double (*loss)(const Predictions&, std::size_t
     std::array<double, 2>& most = greatest[static_cast<std::size_t>(thread)];
     for (std::size_t row = begin; row < end; ++row) {
       losses[row] = loss(p, row) * WeightOf(p, row);
-      most = {std::max(most[0], losses[row]), std::max(most[1], WeightOf(p, row))};
+      // std::max would pass over NaN.
+      const double loss_or_infinity = std::isnan(losses[row]) ? kInfinity : losses[row];
+      most = {std::max(most[0], loss_or_infinity), std::max(most[1], WeightOf(p, row))};
     }
   });
   std::array<double, 2> most{};
@@ -148,7 +152,10 @@ double Auc(const Predictions& p, Threads& threads) {
   double most = 0;
   for (const float weight : p.weights) most = std::max<double>(most, weight);
   if (p.weights.empty() && !p.labels.empty()) most = 1;
+  if (std::any_of(p.margins.begin(), p.margins.end(), [](float margin) { return std::isnan(margin); }))
+    most = kInfinity;
   rabit::Allreduce<rabit::op::Max>(&most, 1);
+  if (!std::isfinite(most)) return std::numeric_limits<double>::quiet_NaN();
   int exponent = 0;
   std::frexp(most, &exponent);
 

@@ -37,7 +37,7 @@ bool IsBetterWhenGreater(std::string_view name);
 ///
 /// auc: two rows are distinguished if their margins lie in different steps of width 2^-11 from -16 to 16
 /// (margins beyond that are clamped); otherwise the pair counts half, like equal predictions. NaN if one of
-/// the two classes is absent.
+/// the two classes is absent, or a margin is NaN.
 double Evaluate(std::string_view name, const Predictions& predictions, Threads& threads);
 
 }  // namespace warren::histgbt

@@ -81,6 +81,7 @@ void AddMetric(Options& options, const Setting& setting) {
 }
 
 constexpr int kMostDepth = 20;
+constexpr int kMostThreads = 1024;  // data::Reader accepts no more
 
 // clang-format off
 constexpr Rule<Options> kRules[] = {
@@ -113,7 +114,7 @@ constexpr Rule<Options> kRules[] = {
      [](Options& o, const Setting& s) { o.max_bin = Whole(s, 2, 65536); }},
     {"device", "", "cpu", "cpu or cuda.", SetDevice},
     {"nthread", "", "0", "Threads. 0: one per core.",
-     [](Options& o, const Setting& s) { o.nthread = Whole(s, 0, 4096); }},
+     [](Options& o, const Setting& s) { o.nthread = Whole(s, 0, kMostThreads); }},
     {"model_out", "", "histgbt.json", "Output file of the model, as XGBoost's JSON.",
      [](Options& o, const Setting& s) { o.model_out = s.value; }},
     {"verbosity", "", "1", "0: only errors and evaluations; 1: also warnings; 2: also timings.",
@@ -125,6 +126,10 @@ void Apply(Options& options, const Setting& setting) {
   if (const auto* const rule = xgb_train::FindRule<Options>(kRules, setting.key)) {
     rule->apply(options, setting);
   } else if (auto eval_set = xgb_train::ParseEvalSet(setting)) {
+    // As in xgb-train, a later set of the same name takes the place of the former one, at the end of the
+    // list.
+    std::erase_if(options.eval_sets,
+                  [&](const xgb_train::EvalSet& former) { return former.name == eval_set->name; });
     options.eval_sets.push_back(std::move(*eval_set));
   } else {
     throw ConfigError(

@@ -42,8 +42,15 @@ void Put(std::vector<char>& bytes, const T& value) {
   bytes.insert(bytes.end(), from, from + sizeof value);
 }
 
+/// Throws std::runtime_error unless `count` values of `bytes` bytes each lie between `at` and `end`: another
+/// worker has written the count.
+void RequireThere(const char* at, const char* end, std::uint64_t count, std::size_t bytes) {
+  if (count > static_cast<std::uint64_t>(end - at) / bytes) throw std::runtime_error("a sketch was cut off");
+}
+
 template <typename T>
-T Take(const char*& at) {
+T Take(const char*& at, const char* end) {
+  RequireThere(at, end, 1, sizeof(T));
   T value;
   std::memcpy(&value, at, sizeof value);
   at += sizeof value;
@@ -72,12 +79,17 @@ struct Message {
     std::vector<char> bytes(size);
     if (stream.Read(bytes.data(), size) != size) throw std::runtime_error("a sketch was cut off");
     const char* at = bytes.data();
-    options.sample_size = Take<std::uint64_t>(at);
-    options.most_distinct = Take<std::uint64_t>(at);
-    sketches.resize(Take<std::uint64_t>(at));
-    for (FeatureSketch& sketch : sketches) sketch = FeatureSketch::Decode(at);
+    const char* const end = at + bytes.size();
+    options.sample_size = Take<std::uint64_t>(at, end);
+    options.most_distinct = Take<std::uint64_t>(at, end);
+    const auto count = Take<std::uint64_t>(at, end);
+    RequireThere(at, end, count, FeatureSketch().EncodedBytes());
+    sketches.resize(count);
+    for (FeatureSketch& sketch : sketches) sketch = FeatureSketch::Decode(at, end);
   }
   void Reduce(const Message& other, std::size_t /*max_nbyte*/) {
+    if (other.sketches.size() != sketches.size())
+      throw std::runtime_error("the workers have sketches of different numbers of features");
     for (std::size_t i = 0; i < sketches.size(); ++i) {
       sketches[i].Merge(other.sketches[i], options.sample_size, options.most_distinct);
       sketches[i].Settle(options.sample_size);
@@ -153,18 +165,22 @@ void FeatureSketch::Encode(std::vector<char>& bytes) const {
   for (const float value : distinct_) Put(bytes, value);
 }
 
-FeatureSketch FeatureSketch::Decode(const char*& at) {
+FeatureSketch FeatureSketch::Decode(const char*& at, const char* end) {
   FeatureSketch sketch;
-  sketch.count_ = Take<std::uint64_t>(at);
-  sketch.sample_.resize(Take<std::uint64_t>(at));
-  sketch.distinct_.resize(Take<std::uint64_t>(at));
-  sketch.least_ = Take<float>(at);
-  sketch.too_many_ = Take<char>(at) != 0;
+  sketch.count_ = Take<std::uint64_t>(at, end);
+  const auto sampled_rows = Take<std::uint64_t>(at, end);
+  const auto distinct_values = Take<std::uint64_t>(at, end);
+  RequireThere(at, end, sampled_rows, sizeof(std::uint64_t) + sizeof(float));
+  RequireThere(at, end, distinct_values, sizeof(float));
+  sketch.sample_.resize(sampled_rows);
+  sketch.distinct_.resize(distinct_values);
+  sketch.least_ = Take<float>(at, end);
+  sketch.too_many_ = Take<char>(at, end) != 0;
   for (Sampled& sampled : sketch.sample_) {
-    sampled.hash = Take<std::uint64_t>(at);
-    sampled.value = Take<float>(at);
+    sampled.hash = Take<std::uint64_t>(at, end);
+    sampled.value = Take<float>(at, end);
   }
-  for (float& value : sketch.distinct_) value = Take<float>(at);
+  for (float& value : sketch.distinct_) value = Take<float>(at, end);
   return sketch;
 }
 

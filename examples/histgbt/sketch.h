@@ -29,8 +29,8 @@ inline bool Usable(float& value) {
 /// a sample.
 ///
 /// The sample has the values of the `sample_size` rows with the smallest hashes (a bottom-k sample, Cohen and
-/// Kaplan, 2007). The hash covers the whole row; equal rows count as one. Merging two sketches therefore
-/// gives the sketch of all their rows.
+/// Kaplan, 2007). The hash covers a row's entries and its label; rows in which these are equal count as one.
+/// Merging two sketches therefore gives the sketch of all their rows.
 class FeatureSketch {
  public:
   void Add(std::uint64_t row_hash, float value, std::size_t sample_size, std::size_t most_distinct) {
@@ -53,8 +53,9 @@ class FeatureSketch {
   /// Serialization for other workers; valid after Settle.
   std::size_t EncodedBytes() const;
   void Encode(std::vector<char>& bytes) const;
-  /// Returns the sketch encoded at `at`, and moves `at` past it.
-  static FeatureSketch Decode(const char*& at);
+  /// Returns the sketch encoded at `at`, and moves `at` past it. Throws std::runtime_error if it does not end
+  /// before `end`.
+  static FeatureSketch Decode(const char*& at, const char* end);
 
  private:
   struct Sampled {

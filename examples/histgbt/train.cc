@@ -183,6 +183,7 @@ class Run {
 
 void Train(const Options& options) {
   if (options.device == Device::kCuda) SelectGpu();  // fail before any data is read
+  if (rabit::GetRank() == 0) RequireWritable(options.model_out);
   Run(options).Do();
 }
 

@@ -14,7 +14,7 @@ namespace warren::make_libsvm {
 namespace {
 
 constexpr int32_t kOne = 10000;        // values have four decimals
-constexpr int64_t kStrongWeight = 64;  // of the features in every kStrongEvery-th stretch
+constexpr int64_t kStrongWeight = 64;  // for features in every kStrongEvery-th stretch
 constexpr int64_t kWeakWeight = 4;
 constexpr uint32_t kStrongEvery = 4;
 constexpr uint32_t kGrades = 5;  // relevance 0 to 4
@@ -112,6 +112,10 @@ void Validate(const Options& options) {
           "a number above 0, up to 1");
   Require(options.noise >= 0 && options.noise <= 1000, "--noise", fmt::format("{}", options.noise),
           "0 to 1000");
+  constexpr auto kMaxRow = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+  Require(options.first_row <= kMaxRow && options.rows <= kMaxRow - options.first_row, "--first-row",
+          std::to_string(options.first_row),
+          fmt::format("0 to {} for {} rows", kMaxRow - std::min(options.rows, kMaxRow), options.rows));
   Require(options.query_size >= 1, "--query-size", "0", "at least 1");
   Require(options.classes >= 2, "--classes", std::to_string(options.classes), "at least 2");
 }

@@ -73,6 +73,11 @@ int main(int argc, char* argv[]) {
   const std::uint64_t num_points = Argument(numbers, 0, 3000);
   const std::uint64_t num_clusters = Argument(numbers, 1, 3);
   const int num_rounds = static_cast<int>(Argument(numbers, 2, 8));
+  if (num_clusters == 0) {
+    std::fprintf(stderr, "rabit-kmeans: found clusters = %s, expected a number of at least 1\n",
+                 numbers[1].c_str());
+    return 2;
+  }
 
   rabit::Init(argc, argv);
   const auto rank = static_cast<std::uint64_t>(rabit::GetRank());

@@ -18,6 +18,7 @@ warren package, the same script runs unchanged with that environment's interpret
 """
 import argparse
 import contextlib
+import errno
 import json
 import os
 import pathlib
@@ -38,7 +39,10 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--save-every", type=int, default=0, metavar="ROUNDS",
                         help="save the model every so many rounds next to --model, and resume from it (default: never)")
     parser.add_argument("--param", action="append", default=[], metavar="KEY=VALUE", help="a booster parameter")
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    if not arguments.model.endswith((".json", ".ubj")):
+        parser.error(f"--model {arguments.model}: expected a name that ends in .json or .ubj, which determines the format")
+    return arguments
 
 
 def load_share(path: str) -> xgb.DMatrix:
@@ -49,8 +53,8 @@ def load_share(path: str) -> xgb.DMatrix:
 
 
 def save_whole(model: xgb.Booster, path: str) -> None:
-    """Saves the whole model or nothing: writes a temporary file, flushes it, then renames it. If that fails (e.g. the disk is full), the old file
-    is kept."""
+    """Saves the whole model or nothing: writes a temporary file, flushes it, then renames it. If that fails (e.g. the disk is full), the
+    old file is kept."""
     folder, name = os.path.split(path)
     aside = os.path.join(folder, f".{name}.unfinished")  # only rank 0 saves, so one name is enough
     # save_model is not used because it does not notice a full disk when it closes the file.
@@ -69,6 +73,17 @@ def save_whole(model: xgb.Booster, path: str) -> None:
     with contextlib.suppress(OSError):  # some file systems cannot sync folders
         os.fsync(parent)
     os.close(parent)
+
+
+def require_writable(path: str) -> None:
+    """Raises OSError if save_whole could not write the file. Called before the training, whose result would be lost."""
+    folder = os.path.dirname(path) or "."
+    if os.path.isdir(path):
+        raise IsADirectoryError(errno.EISDIR, "the model would replace a folder; give --model the name of a file", path)
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(errno.ENOENT, "the model could not be saved in a folder that does not exist; create it first", path)
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise PermissionError(errno.EACCES, "the model could not be saved, because its folder is not writable", path)
 
 
 class Progress(xgb.callback.TrainingCallback):
@@ -124,6 +139,8 @@ def main() -> None:
     params.update(pair.split("=", 1) for pair in arguments.param)
 
     xgb.rabit.init()  # reads DMLC_TRACKER_URI and the other DMLC_* variables
+    if xgb.rabit.get_rank() == 0:
+        require_writable(arguments.model)
     dtrain = load_share(arguments.data)
     progress = Progress(arguments, params)
     begun = progress.load(arguments.rounds)

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "data/error.h"
+#include "data/reader.h"
 #include "data/text/libsvm.h"
 #include "tests/data/show_rows.h"
 #include "tests/data/temporary_folder.h"
@@ -129,6 +130,36 @@ TEST(Agree, LabelsThatDifferBetweenRowsOrWorkersAreKnownToAll) {
     AgreeAll(blocks, Indexing::kZero, &shapes);
     for (const Shape& shape : shapes) EXPECT_EQ(shape.labels_per_row, 0U);
   }
+}
+
+/// What AllreduceMax gives to the workers that made `finders`.
+AllreduceMax MaxOf(std::vector<ShapeFinder> finders) {
+  return [finders = std::move(finders)](std::uint64_t* values, std::size_t count) mutable {
+    for (ShapeFinder& finder : finders) {
+      for (std::size_t i = 0; i < count; ++i) values[i] = std::max(values[i], finder.words()[i]);
+    }
+  };
+}
+
+TEST(ShapeFinder, WorkersThatHaveFoundDifferentFilesAllFail) {
+  const TemporaryFolder folder;
+  const auto finder_of = [&](const std::string& uri) {
+    ShapeFinder finder;
+    if (!uri.empty()) finder.AddInputs(Reader<std::uint32_t>(ParseDataUri(uri)).inputs_digest());
+    return finder;
+  };
+  const std::string a = folder.Write("a", "1 1:1\n");
+  const std::string b = folder.Write("b", "1 1:10\n");
+  const std::string copy = folder.Write("copy", "0 2:2\n");
+  for (const std::string& other : {b, a + ";" + b, a + ";" + folder.Write("empty", "")}) {
+    // The last worker has inputs of its own, which are not compared.
+    const std::vector<ShapeFinder> finders = {finder_of(a), finder_of(other), finder_of("")};
+    for (const ShapeFinder& finder : finders) {
+      EXPECT_THROW(finder.Agree(Indexing::kZero, MaxOf(finders)), DataError) << other;
+    }
+  }
+  const std::vector<ShapeFinder> alike = {finder_of(a), finder_of(copy), finder_of("")};
+  for (const ShapeFinder& finder : alike) EXPECT_NO_THROW(finder.Agree(Indexing::kZero, MaxOf(alike)));
 }
 
 TEST(FindShape, IsThatOfAllPartsWhicheverIsNamed) {

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/fsuid.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -191,6 +193,32 @@ TEST_P(PagesTest, PartsAreThoseOfTheReader) {
   }
 }
 
+TEST(Pages, AColumnThatAppearsBetweenTwoPassesIsAnError) {
+  const TemporaryFolder folder;
+  const std::string path = folder.Write("a", "1 3:1\n");
+  Pages<std::uint32_t> pages(ParseDataUri(path), {}, Small());
+  folder.Write("a", "1 9:1\n");
+  pages.Rewind();
+  RowView<std::uint32_t> page;
+  try {
+    pages.Next(page);
+    FAIL() << "no error";
+  } catch (const DataError& error) {
+    EXPECT_THAT(error.what(), HasSubstr(path + ": column 9 was not there when the rows were first read"));
+  }
+}
+
+TEST_P(PagesTest, WorkersThatReadPartsOfOtherFilesAllFail) {
+  ShapeFinder other;
+  other.AddInputs(12345);
+  const auto max = [&](std::uint64_t* values, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) values[i] = std::max(values[i], other.words()[i]);
+  };
+  const DataUri uri = Uri(folder_.Write("a", Rows(100)));
+  EXPECT_THROW(Pages<std::uint32_t>(uri, {0, 2}, Small(), max), DataError);
+  EXPECT_NO_THROW(Pages<std::uint32_t>(uri, {0, 1}, Small(), max)) << "data of its own";
+}
+
 TEST_P(PagesTest, NoRowsAreNoPages) {
   Pages<std::uint32_t> pages(Uri(folder_.Write("a", "# nothing\n")), {}, Small());
   RowView<std::uint32_t> page;
@@ -249,6 +277,25 @@ TEST_F(CachedPagesTest, OtherTextOfTheSameLengthAndTimeIsNoticed) {
   std::filesystem::last_write_time(path, time);
   EXPECT_NE(Read(uri), first);
   EXPECT_THAT(stale_, SizeIs(1));
+}
+
+TEST_F(CachedPagesTest, AFileThatMayNotBeReadIsNotOverwritten) {
+  namespace fs = std::filesystem;
+  const std::string path = folder_.Write("a", Rows(10));
+  const std::string mine = folder_.Write("mine", "what I wrote\n");
+  fs::permissions(folder_ / "", fs::perms::all);
+  fs::permissions(mine, fs::perms::none);
+  constexpr uid_t kNobody = 65534;
+  const bool is_root = geteuid() == 0;
+  if (is_root) setfsuid(kNobody);  // root may read everything
+  std::string error;
+  try {
+    Read(path + "#" + mine);
+  } catch (const DataError& caught) {
+    error = caught.what();
+  }
+  if (is_root) setfsuid(0);
+  EXPECT_THAT(error, HasSubstr(mine + ": this file cannot be read, and would be overwritten by the cache"));
 }
 
 TEST_F(CachedPagesTest, ItMayNotLieAmongTheFilesOfTheDataSet) {

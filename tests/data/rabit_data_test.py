@@ -108,6 +108,14 @@ class Validate(RabitDataTest):
         path = self.write("d", "1 qid:1 0:1\n1 qid:2 0:1\n1 qid:1 0:1\n")
         self.assertIn(f"{path}: the rows of query 1 are not together: sort the file by qid", self.run_program(1, "validate", path))
 
+    def test_a_query_that_goes_on_in_the_next_file_is_refused_by_all_commands_that_parse_it(self):
+        first, following = self.write("first", "1 qid:1 0:1\n1 qid:2 0:1\n"), self.write("next", "1 qid:2 0:1\n")
+        for command in (["validate"], ["inspect"], ["convert"], ["convert", "--to", "cache"]):
+            with self.subTest(command=command):
+                said = self.run_program(1, command[0], f"{first};{following}", *(["out"] if command[0] == "convert" else []), *command[1:])
+                self.assertIn(f"{following}: its query 2 comes right after query 2 of {first}", said)
+                self.assertFalse((self.folder / "out").exists())
+
     def test_rows_that_are_good_but_not_beside_the_others_are_bad_rows(self):
         path = self.write("a", "1:2 qid:1 1:1\n1:3 qid:1 1:2\n1:3 qid:2 1:2\n1 qid:2 1:2\nx qid:3 1:1\n")
         said = self.run_program(1, "validate", path)
@@ -200,6 +208,13 @@ class Shard(RabitDataTest):
                               timeout=LIMIT_S, cwd=self.folder)
         self.assertEqual(done.stderr, "rabit-data: the parts have no header line; read them without header=1\n")
         self.assertEqual((self.folder / "out.part0-of-1").read_text(), "1,2\n3,4\n")
+
+    def test_parts_may_be_written_to_a_folder_of_the_data_set(self):
+        (self.folder / "data").mkdir()
+        text = "".join(f"{i} 1:{i}\n" for i in range(100))
+        self.write("data/a", text)
+        self.run_program(0, "shard", "data/", 3, "data/train")
+        self.assertEqual("".join((self.folder / f"data/train.part{part}-of-3").read_text() for part in range(3)), text)
 
     def test_queries_stay_whole(self):
         text = "".join(f"{i} qid:{i // 10} 1:1\n" for i in range(100))

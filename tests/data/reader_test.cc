@@ -4,11 +4,15 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/fsuid.h>
 #include <sys/resource.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <random>
 #include <set>
 #include <string>
@@ -499,7 +503,7 @@ TEST(Reader, AQueryThatComesBackInItsFileIsAnError) {
   // same query ids.
   const std::string whole =
       folder.Write("whole", "1 qid:7 0:1\n1 qid:2 0:1\n1 qid:2 0:1\n1 qid:2 1:1\n1 qid:3 0:1\n");
-  const std::string other = folder.Write("other", "1 qid:3 0:1\n1 qid:7 0:1\n");
+  const std::string other = folder.Write("other", "1 qid:7 0:1\n1 qid:3 0:1\n");
   for (const int threads : {1, 3}) {
     try {
       Read(torn, {}, Small(threads, 10));
@@ -509,6 +513,78 @@ TEST(Reader, AQueryThatComesBackInItsFileIsAnError) {
     }
     EXPECT_EQ(Read(whole + ";" + other, {}, Small(threads, 10)).rows(), 7U);
   }
+}
+
+TEST(Reader, AQueryThatEndsAFileAndBeginsTheNextIsAnError) {
+  const TemporaryFolder folder;
+  const std::string first = folder.Write("first", "1 qid:7 0:1\n1 qid:3 0:1\n");
+  const std::string empty = folder.Write("empty", "# nothing\n");
+  const std::string next = folder.Write("next", "1 qid:3 0:1\n1 qid:4 0:1\n");
+  for (const int threads : {1, 3}) {
+    EXPECT_EQ(ReaderError(first + ";" + empty + ";" + next, Small(threads, 10)),
+              next + ": its query 3 comes right after query 3 of " + first +
+                  ", and the two would be one query: number the queries of all files differently, or put the "
+                  "rows of a query into one file");
+    EXPECT_EQ(Read(next + ";" + first, {}, Small(threads, 10)).rows(), 4U);
+  }
+}
+
+TEST(Reader, AFileThatIsReplacedBeforeItIsOpenedIsAnError) {
+  const TemporaryFolder folder;
+  const std::string a = folder.Write("a", "1 1:1\n");
+  const std::string b = folder.Write("b", "2 1:1\n");
+  Reader<std::uint32_t> reader(ParseDataUri(a + ";" + b), {}, Small(1));
+  const std::string other = folder.Write("other", "3 1:1\n");
+  std::filesystem::last_write_time(other, std::filesystem::last_write_time(b) + std::chrono::seconds(1));
+  std::filesystem::rename(other, b);
+  Block block;
+  EXPECT_TRUE(reader.Next(block));
+  try {
+    reader.Next(block);
+    FAIL() << "no error";
+  } catch (const DataError& error) {
+    EXPECT_THAT(error.what(), HasSubstr(b + ": was changed or replaced after the files were listed"));
+  }
+}
+
+TEST(Reader, AFolderThatMayNotBeReadIsAnErrorOfAPatternNotFilesLess) {
+  const TemporaryFolder folder;
+  folder.Write("open/a", "1\n");
+  folder.Write("closed/b", "2\n");
+  namespace fs = std::filesystem;
+  fs::permissions(folder / "", fs::perms(0755));
+  fs::permissions(folder / "closed", fs::perms::none);
+  constexpr uid_t kNobody = 65534;
+  const bool is_root = geteuid() == 0;
+  if (is_root) setfsuid(kNobody);  // root may read everything
+  const std::string error = ReaderError(folder / "*/*");
+  if (is_root) setfsuid(0);
+  fs::permissions(folder / "closed", fs::perms(0755));
+  EXPECT_EQ(error, folder / "*/*" + ": the pattern cannot be expanded: a folder cannot be read");
+  EXPECT_EQ(Read(folder / "*/*").rows(), 2U);
+}
+
+/// Makes a folder the current one while the object lives.
+class CurrentFolder {
+ public:
+  explicit CurrentFolder(const std::string& folder) : before_(std::filesystem::current_path()) {
+    std::filesystem::current_path(folder);
+  }
+  ~CurrentFolder() { std::filesystem::current_path(before_); }
+  CurrentFolder(const CurrentFolder&) = delete;
+  CurrentFolder& operator=(const CurrentFolder&) = delete;
+
+ private:
+  std::filesystem::path before_;
+};
+
+TEST(Reader, AFileThatIsNamedLikeStandardInputIsReadWhenItsExactNameIsGiven) {
+  const TemporaryFolder folder;
+  const CurrentFolder here(folder / "");
+  gzFile out = gzopen("-", "wb");  // a compressed file is read as a stream
+  gzwrite(out, "7 0:1\n", 6);
+  gzclose(out);
+  EXPECT_THAT(Labels(ReadAll<std::uint32_t>(DataUriOf({"-"}, ""), {}, Small(1))), ElementsAre(7));
 }
 
 TEST(Reader, ExactPathsAreThatFileAloneWhateverCharactersTheyHave) {

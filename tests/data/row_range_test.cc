@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "data/error.h"
+
 namespace warren::data {
 namespace {
 
@@ -60,6 +62,12 @@ TEST(ReadRows, RowsLongerThanAllThatIsReadAtOnce) {
   EXPECT_EQ(Rows(file, 0, 1), row + "\n");
   EXPECT_EQ(Rows(file, 1, 300'000), "");
   EXPECT_EQ(Rows(file, 300'000, 300'002), row + "\n");
+}
+
+TEST(ReadRows, AFileThatEndsBeforeTheRangeIsAnError) {
+  const MemoryFile file("one\n");
+  EXPECT_THROW(Rows(file, 8, 12), DataError);
+  EXPECT_THROW(Rows(file, 2, 12), DataError);
 }
 
 TEST(ReadRows, RangesShareRowsOutWithoutLossHoweverTheyAreCut) {

@@ -48,9 +48,7 @@ TEST(DataUri, PathsOptionsAndCacheStandWhereXgboostsUsersPutThem) {
 
 TEST(DataUri, EveryOptionIsTaken) {
   const TextOptions options =
-      ParseDataUri("x?indexing_mode=-1&part=3&n=4&shuffle=17&bad_rows=skip&weight_column=1&qid_column=0")
-          .options;
-  EXPECT_EQ(options.indexing, Indexing::kDetect);
+      ParseDataUri("x?part=3&n=4&shuffle=17&bad_rows=skip&weight_column=1&qid_column=0&format=csv").options;
   ASSERT_TRUE(options.share);
   EXPECT_EQ(options.share->index, 3);
   EXPECT_EQ(options.share->count, 4);
@@ -58,6 +56,15 @@ TEST(DataUri, EveryOptionIsTaken) {
   EXPECT_TRUE(options.skip_bad_rows);
   EXPECT_EQ(options.csv.weight_column, 1);
   EXPECT_EQ(options.csv.qid_column, 0);
+  EXPECT_EQ(ParseDataUri("x?indexing_mode=-1").options.indexing, Indexing::kDetect);
+}
+
+TEST(DataUri, AnOptionOfAnotherFormatIsAnError) {
+  EXPECT_EQ(UriError("x.csv?label_column=0"),
+            "'x.csv?label_column=0': label_column=0: format=libsvm has no such option; expected format=csv");
+  EXPECT_THAT(UriError("x?header=1&format=libfm"),
+              HasSubstr("header=1: format=libfm has no such option; expected format=csv"));
+  EXPECT_THROW(DataUriOf({"x.csv"}, "label_column=0"), DataError);
 }
 
 TEST(DataUri, AQuestionMarkThatNoKeyFollowsIsAWildcard) {

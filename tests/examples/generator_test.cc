@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <sstream>
 #include <stdexcept>
@@ -89,6 +90,10 @@ TEST(Generator, OptionsOutOfRangeAreRefused) {
   EXPECT_THROW(Validate({.density = 1.5}), std::runtime_error);
   EXPECT_THROW(Validate({.noise = -1}), std::runtime_error);
   EXPECT_THROW(Validate({.query_size = 0}), std::runtime_error);
+  constexpr auto kMaxRow = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+  EXPECT_NO_THROW(Validate({.rows = 7, .first_row = kMaxRow - 7}));
+  EXPECT_THROW(Validate({.rows = 8, .first_row = kMaxRow - 7}), std::runtime_error);
+  EXPECT_THROW(Validate({.rows = 1, .first_row = std::numeric_limits<uint64_t>::max()}), std::runtime_error);
   EXPECT_THROW(Validate({.classes = 1}), std::runtime_error);
 }
 

@@ -7,6 +7,7 @@ import unittest
 
 BIN = os.environ["WARREN_BIN"]
 XGB_TRAIN = os.path.join(BIN, "xgb-train")
+SUBMIT = os.path.join(BIN, "dmlc-submit")
 MAKE_LIBSVM = os.path.join(BIN, "make_libsvm")
 XGBOOST = shutil.which("xgboost", path="/usr/bin")
 LIMIT_S = 120

@@ -26,6 +26,18 @@ class TrainPy(ProgramTest):
         trees = json.loads(self.read("m.json"))["learner"]["gradient_booster"]["model"]["trees"]
         self.assertEqual(len(trees), 3)
 
+    def test_a_model_that_could_not_be_saved_is_known_before_the_first_round(self):
+        os.mkdir(self.path("folder.json"))
+        for model, code, words in (("no/such/m.json", 1, "the model could not be saved in a folder that does not exist"),
+                                   ("folder.json", 1, "the model would replace a folder"),
+                                   ("m.model", 2, "expected a name that ends in .json or .ubj")):
+            with self.subTest(model=model):
+                done = self.run_program(sys.executable, TRAIN_PY, "--rounds", "1", "--model", model)
+                self.assertEqual(done.returncode, code)
+                self.assertIn(words, done.stderr.decode())
+                self.assertNotIn("train-logloss", (done.stdout + done.stderr).decode())
+        self.assertEqual(self.files(), ["folder.json"])
+
     def test_passes_parameters_on(self):
         self.run_well(sys.executable, TRAIN_PY, "--rounds", "1", "--model", "m.json", "--param", "eta=0.125")
         self.assertAlmostEqual(xgboost.Booster(model_file=self.path("m.json")).num_boosted_rounds(), 1)

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import unittest
 
-from programs import LIMIT_S, XGB_TRAIN, XGBOOST, ProgramTest, environment
+from programs import LIMIT_S, SUBMIT, XGB_TRAIN, XGBOOST, ProgramTest, environment
 
 CONFIG = """\
 objective = binary:logistic
@@ -107,6 +107,18 @@ class Launchers(XgbTrainTest):
             self.run_well(XGB_TRAIN, "a.conf", env={**environment(), **seen, "WARREN_BOOTSTRAP": "none"})
             os.remove(self.path("final.model"))
 
+    def test_a_process_that_is_told_to_join_a_job_does_not_train_alone(self):
+        for told in ({"WARREN_BOOTSTRAP": "slurm"}, {"WARREN_BOOTSTRAP": "tracker"}, {"RABIT_BOOTSTRAP": "slurm"}):
+            message = self.run_badly(1, XGB_TRAIN, "a.conf", env={**environment(), **told})
+            self.assertIn(f"WARREN_BOOTSTRAP={next(iter(told.values()))}", message)
+            self.assertNotIn("final.model", self.files())
+        own = {"WARREN_BOOTSTRAP": "slurm", "WARREN_XGBOOST_ENGINE": "own"}  # XGBoost's own communication does not know Slurm
+        self.assertEqual(len(self.train(env={**environment(), **own}).splitlines()), 6)
+
+    def test_the_address_null_names_no_tracker(self):
+        self.train(env={**environment(), "DMLC_TRACKER_URI": "NULL"})
+        self.assertTrue(self.read("final.model"))
+
     @unittest.skipUnless(shutil.which("mpirun.mpich"), "SKIPPED: no mpirun.mpich; apt-get install mpich")
     def test_processes_of_mpirun_are_one_job_over_warrens_engine(self):
         said = self.run_well(shutil.which("mpirun.mpich"), "-n", "2", XGB_TRAIN, "a.conf", "base_score=0.5")
@@ -174,6 +186,23 @@ class BadData(XgbTrainTest):
         self.write("zero.txt", "1 0:1\n0 1:1\n")
         self.assertIn("zero.txt:1:3", self.refused("data=zero.txt?format=libsvm&indexing_mode=1"))
 
+    def test_csv_without_a_column_of_labels_is_refused_except_for_predictions(self):
+        self.write("table.csv", "1,0.5\n0,0.25\n" * 20)
+        self.write("features.csv", "0.5\n0.25\n")
+        table = "table.csv?format=csv"
+        for arguments in ([f"data={table}"], [f"data={table}&label_column=0", f"eval[test]={table}"]):
+            self.assertIn(f"{table}: names no column with labels; add label_column=0", self.refused(*arguments))
+        self.train(f"data={table}&label_column=0", f"eval[test]={table}&label_column=0")
+        common = ["task=pred", "model_in=final.model", "name_pred=stdout"]
+        self.assertEqual(self.train(*common, "test:data=features.csv?format=csv").splitlines(),
+                         self.train(*common, f"test:data={table}&label_column=0").splitlines()[:2])
+
+    def test_a_part_is_for_one_process(self):
+        message = self.run_badly(1, SUBMIT, "--cluster", "local", "--num-workers", "2", XGB_TRAIN, "a.conf", "data=train.txt?part=0&n=2")
+        self.assertIn("train.txt?part=0&n=2: with part and n, all 2 workers would read the same rows", message)
+        self.assertNotIn("final.model", self.files())
+        self.train("data=train.txt?part=0&n=2")
+
     def test_a_cache_gives_the_same_model(self):
         self.train("tree_method=hist")
         plain = self.dump("final.model")
@@ -206,6 +235,15 @@ class Models(XgbTrainTest):
         self.run_badly(1, XGB_TRAIN, "a.conf", "data=train.txt#rows", "tree_method=hist", "subsample=0.5",
                        "sampling_method=gradient_based")
         self.assertEqual([name for name in self.files() if name.startswith("rows")], ["rows"])
+
+    def test_a_signal_that_was_ignored_at_the_start_stays_ignored(self):
+        with subprocess.Popen([XGB_TRAIN, "a.conf", "data=train.txt#rows", "num_round=100000"], cwd=self.folder, env=environment(),
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                              preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)) as process:  # as nohup does
+            process.stdout.readline()
+            process.send_signal(signal.SIGHUP)
+            process.send_signal(signal.SIGTERM)
+            self.assertEqual(process.wait(LIMIT_S), -signal.SIGTERM)
 
     def test_pages_of_a_run_that_lives_are_left_to_it(self):
         with subprocess.Popen([XGB_TRAIN, "a.conf", "data=train.txt#rows", "num_round=100000"], cwd=self.folder,
@@ -373,6 +411,14 @@ class Resuming(XgbTrainTest):
                 text = self.train(*self.SAVING, *change, "num_round=4")
                 self.assertIn("not resuming from models/0004.model: it belongs to another run", text)
                 self.assertEqual(re.findall(r"^\[(\d+)\]", text, re.M), ["0", "1", "2", "3"])
+
+    def test_the_last_model_of_a_run_is_not_resumed_from(self):
+        self.train("num_round=5", *self.SAVING[1:], "model_out=NULL")
+        text = self.train(*self.SAVING)
+        passed_over, resumed = text.splitlines()[:2]
+        self.assertEqual(passed_over, "not resuming from models/0005.model: it is the last model of a run, which does not record its data "
+                         "and parameters")
+        self.assertEqual(resumed, "resuming from models/0004.model at round 4")
 
     def test_the_same_data_under_another_name_is_the_same_run(self):
         self.train(*self.SAVING)

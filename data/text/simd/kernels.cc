@@ -23,8 +23,8 @@ namespace {
 constexpr Kernels kPlain{"plain", nullptr, nullptr};
 constinit std::atomic<const Kernels*> forced{nullptr};
 
-/// There are no AVX-512 kernels: masks take longer to get from its mask registers into general registers,
-/// which cost 15 % of the speed.
+/// Returns the fastest kernels for this CPU. There are none for AVX-512: moving masks from its mask registers
+/// to general registers takes longer, and cost 15 % of the speed.
 const Kernels& Fastest() {
   for (const Kernels* kernels : {Avx2(), Sse41(), Neon()}) {
     if (kernels != nullptr) return *kernels;

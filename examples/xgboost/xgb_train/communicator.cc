@@ -55,18 +55,33 @@ Launch LaunchOfThisProcess() {
 
 Communicator Communicator::Join() {
   Communicator self;
-  const std::string tracker = Variable("DMLC_TRACKER_URI");
+  std::string tracker = Variable("DMLC_TRACKER_URI");
+  if (tracker == "NULL") tracker.clear();  // rabit's word for no tracker
   const Launch launch = tracker.empty() ? LaunchOfThisProcess() : Launch();
-  if (tracker.empty() && launch.processes == 1) return self;
+  const auto asked = [](const char* name, const char* former) {
+    return Variable(name).empty() ? Variable(former) : Variable(name);
+  };
+  const std::string bootstrap = asked("WARREN_BOOTSTRAP", "RABIT_BOOTSTRAP");
+  // XGBoost's own communication knows none of these variables.
+  const bool demands_a_job = Variable("WARREN_XGBOOST_ENGINE") != "own" &&
+                             ((!bootstrap.empty() && bootstrap != "auto" && bootstrap != "none") ||
+                              asked("WARREN_ENGINE", "RABIT_ENGINE") == "mpi");
+  if (tracker.empty() && launch.processes == 1 && !demands_a_job) return self;
   // An empty configuration: rabit (XGBoost up to 2.0) reads the DMLC_* variables itself, and Warren's engine
   // also reads the launcher's.
   CheckXgboost(XGCommunicatorInit("{}"),
-               tracker.empty() ? fmt::format("joining the job of {} processes", launch.processes)
-                               : fmt::format("joining the job of the tracker at {}", tracker));
+               !tracker.empty()       ? fmt::format("joining the job of the tracker at {}", tracker)
+               : launch.processes > 1 ? fmt::format("joining the job of {} processes", launch.processes)
+                                      : "joining the job that the environment asks for");
   self.joined_ = true;
   self.rank_ = XGCommunicatorGetRank();
   self.size_ = XGCommunicatorGetWorldSize();
-  if (tracker.empty() && self.size_ != launch.processes) {
+  if (!tracker.empty() && XGCommunicatorIsDistributed() == 0) {
+    throw std::runtime_error(fmt::format(
+        "the tracker at {} is named, but XGBoost {} has not joined its job: since 2.1, it does not read DMLC_TRACKER_URI; use XGBoost 1.7 or 2.0, or train from Python (warren.xgboost)",
+        tracker, XgboostVersion()));
+  }
+  if (tracker.empty() && launch.processes > 1 && self.size_ != launch.processes) {
     throw std::runtime_error(fmt::format(
         "{}={}, so this is one of {} processes of a launcher, but XGBoost's own communication needs a tracker: "
         "start them with dmlc-submit --num-workers {}, or set WARREN_BOOTSTRAP=none if they are separate programs",

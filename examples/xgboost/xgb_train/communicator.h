@@ -7,9 +7,9 @@
 namespace warren::xgb_train {
 
 /// Joins the job given by DMLC_TRACKER_URI and DMLC_TRACKER_PORT through XGBoost's own communicator, so that
-/// training and these calls share its links. Without DMLC_TRACKER_URI, processes started by mpirun, srun or
-/// torchrun join each other if XGBoost communicates through Warren's engine; otherwise Join throws. A process
-/// without a launcher is in no job: its rank is 0, and Size() is 1.
+/// training and these calls share its links. Without DMLC_TRACKER_URI, processes started by mpirun or srun
+/// join each other if XGBoost communicates through Warren's engine; otherwise, and under torchrun, Join
+/// throws. A process without a launcher is in no job: its rank is 0, and Size() is 1.
 ///
 /// Leave() leaves the job in an orderly way. A worker that fails must not call it, or the tracker would count
 /// the worker as done. Without Leave(), the broken links make the other workers fail.

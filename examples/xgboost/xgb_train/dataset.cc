@@ -90,6 +90,16 @@ class Loader {
 
   Dataset Load(Use use) {
     const data::Share share{job_.Rank(), job_.Size()};
+    if (uri_.options.share && job_.Size() > 1) {
+      throw std::runtime_error(
+          fmt::format("{}: with part and n, all {} workers would read the same rows; leave part and n out",
+                      text_, job_.Size()));
+    }
+    if (use != Use::kPredicting && uri_.options.format == data::Format::kCsv &&
+        uri_.options.csv.label_column < 0) {
+      throw std::runtime_error(fmt::format(
+          "{}: names no column with labels; add label_column=0, or whichever column has them", text_));
+    }
     if (!uri_.cache.empty()) RemovePageFoldersOfDeadProcesses(uri_.cache);
     const bool can_be_paged = use != Use::kTraining || !job_.InJob();
     if (!uri_.cache.empty() && !can_be_paged && job_.IsRoot() && verbosity_ >= 1) {
@@ -120,9 +130,10 @@ class Loader {
  private:
   Dataset IntoMemory(data::Share share) {
     data::BadRows bad_rows;
-    Block block = data::ReadAll<uint32_t>(uri_, share, options_, &bad_rows);
+    uint64_t inputs = 0;
+    Block block = data::ReadAll<uint32_t>(uri_, share, options_, &bad_rows, nullptr, &inputs);
     TellOf(bad_rows);
-    labels_per_row_ = data::Agree(block, uri_.options.indexing, MaxOf(job_)).labels_per_row;
+    labels_per_row_ = data::Agree(block, uri_.options.indexing, MaxOf(job_), inputs).labels_per_row;
     return {DMatrix(data::MakeDMatrix(block.View(), 0, labels_per_row_)), block.rows(),
             DigestOf(block.View())};
   }

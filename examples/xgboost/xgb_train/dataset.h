@@ -10,7 +10,7 @@
 namespace warren::xgb_train {
 
 /// The purpose of a data set.
-enum class Use { kTraining, kPredicting };
+enum class Use { kTraining, kEvaluating, kPredicting };
 
 struct Dataset {
   DMatrix matrix;       ///< this worker's rows

@@ -1,5 +1,6 @@
-// The folder in which XGBoost keeps its pages of a data set. These can take gigabytes and are useless once
-// the process has ended, so the folder is removed however the process ends.
+// The folder in which XGBoost keeps its pages of a data set. The pages can take gigabytes and are useless
+// once the process has ended, so the folder is removed at that point or, after kill -9, by the next process
+// that uses the cache.
 #pragma once
 
 #include <string>
@@ -32,8 +33,8 @@ class PageFolder {
 void RemovePageFoldersOfDeadProcesses(const std::string& cache);
 
 /// Starts a thread that waits for SIGINT, SIGTERM, SIGHUP or SIGQUIT, removes the process's page folders, and
-/// then ends the process as usual. Must be called before any other thread is started, so that all threads
-/// block these signals.
+/// then ends the process with the same signal. Must be called before any other thread is started, so that all
+/// threads block these signals.
 void RemovePageFoldersOnSignals();
 
 }  // namespace warren::xgb_train

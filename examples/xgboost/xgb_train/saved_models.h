@@ -28,11 +28,11 @@ std::vector<int> SavedRounds(const std::string& folder);
 /// (feature_selector).
 bool StartsAfreshWhenSaved(const Parameters& parameters);
 
-/// Returns a description of everything that determines the trees of a run: the contents of the training data,
-/// the model it started from, the booster parameters, XGBoost's version and, if StartsAfreshWhenSaved,
-/// save_period. Runs with the same description produce the same saved models, so one can continue from
-/// another's. Settings that do not affect the trees (num_round, eval_metric, nthread, the number of workers)
-/// are left out.
+/// Returns a description of what determines the trees of a run: the contents of the training data, the model
+/// it started from, the booster parameters, XGBoost's version and, if StartsAfreshWhenSaved, save_period. A
+/// run can continue from the saved models of another run with the same description. Settings that do not
+/// affect the trees (num_round, eval_metric, nthread) are left out, and so is the number of workers, with
+/// which the trees may differ.
 std::string DescribeRun(const Parameters& parameters, uint64_t data_digest, const std::string& model_in_bytes,
                         const std::string& xgboost_version);
 

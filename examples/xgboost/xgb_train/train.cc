@@ -73,7 +73,7 @@ Data LoadData(const Parameters& p, Communicator& job) {
   Data data{LoadDataset(p.train_path, Use::kTraining, job, p.verbosity), {}, {}, {}, {}};
   RequireRowsForHistograms(p, data.train, job);
   for (const EvalSet& set : p.eval_sets) {
-    data.others.push_back(LoadDataset(set.path, Use::kPredicting, job, p.verbosity));
+    data.others.push_back(LoadDataset(set.path, Use::kEvaluating, job, p.verbosity));
     data.eval_names.push_back(set.name);
   }
   return data;
@@ -106,7 +106,9 @@ std::optional<std::string> TakeIfOurs(const std::string& path, const std::string
     Booster booster;
     booster.LoadModel(bytes);
     if (booster.Attribute(kRunAttribute) == run) return bytes;
-    why = "belongs to another run: its data or booster parameters differ";
+    why = booster.Attribute(kRunAttribute).empty()
+              ? "is the last model of a run, which does not record its data and parameters"
+              : "belongs to another run: its data or booster parameters differ";
   } catch (const std::runtime_error& error) {
     why = fmt::format("is not a complete model ({})", error.what());
   }

@@ -105,10 +105,23 @@ TEST(Sketch, ComesBackFromItsBytes) {
     sketch.Encode(bytes);
     EXPECT_EQ(bytes.size(), sketch.EncodedBytes());
     const char* at = bytes.data();
-    const FeatureSketch back = FeatureSketch::Decode(at);
-    EXPECT_EQ(at, bytes.data() + bytes.size());
+    const char* const end = bytes.data() + bytes.size();
+    const FeatureSketch back = FeatureSketch::Decode(at, end);
+    EXPECT_EQ(at, end);
     EXPECT_EQ(back.count(), sketch.count());
     EXPECT_EQ(back.Candidates(), sketch.Candidates());
+  }
+}
+
+TEST(Sketch, BytesThatAreCutOffAreAnError) {
+  Threads threads(1);
+  const Block block = RandomRows({100, 1, 1, 0}, 1);
+  std::vector<char> bytes;
+  SketchRows(block.View(), {64, 16}, threads)[0].Encode(bytes);
+  for (std::size_t size = 0; size < bytes.size(); ++size) {
+    const std::vector<char> some(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
+    const char* at = some.data();
+    EXPECT_THROW(FeatureSketch::Decode(at, at + size), std::runtime_error) << size;
   }
 }
 

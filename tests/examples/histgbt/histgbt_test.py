@@ -14,11 +14,10 @@ import numpy as np
 import xgboost
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from programs import BIN, LIMIT_S, ProgramTest, environment  # noqa: E402
+from programs import BIN, LIMIT_S, SUBMIT, ProgramTest, environment  # noqa: E402
 from warren_testing import at_night, wait_for  # noqa: E402
 
 HISTGBT = os.path.join(BIN, "histgbt")
-SUBMIT = os.path.join(BIN, "dmlc-submit")
 ROUNDS = 60
 COMMON = {"eta": 0.1, "max_depth": 6, "lambda": 1, "max_bin": 256, "base_score": 0.5}
 
@@ -312,6 +311,22 @@ class Refusals(HistgbtTest):
         self.assertRegex(message, r"histgbt \(rank 1 of 2\): train.txt: row \d+ of this worker's share has the label 7")
         self.assertIn("all 2 workers would read the same rows",
                       self.run_badly(1, SUBMIT, "--cluster", "local", "--num-workers", "2", HISTGBT, "data=train.txt?part=0&n=2"))
+
+    def test_workers_that_find_different_files_all_fail(self):
+        for rank in range(2):
+            os.mkdir(self.path(str(rank)))
+            self.make_data(f"{rank}/train.txt", rows=100 + rank, features=3)
+        message = self.run_badly(1, SUBMIT, "--cluster", "local", "--num-workers", "2", "sh", "-c",
+                                 f"cd $DMLC_TASK_ID && exec {HISTGBT} data=train.txt")  # fmt: skip
+        for rank in range(2):
+            self.assertIn(f"histgbt (rank {rank} of 2): the workers have found different files, or files of different sizes", message)
+
+    def test_a_place_that_cannot_be_written_is_known_before_the_first_round(self):
+        self.make_data("train.txt", rows=100, features=3)
+        done = self.run_program(HISTGBT, "data=train.txt", "eval_train=1", "model_out=no/such/folder")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("no/such", done.stderr.decode())
+        self.assertNotIn("train-rmse", (done.stdout + done.stderr).decode())
 
     def test_all_sets_count_columns_alike(self):
         """The second set has no index 0, so by itself it would be read as counting columns from 1."""

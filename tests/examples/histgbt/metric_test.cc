@@ -116,6 +116,16 @@ TEST_F(MetricTest, HugeErrorsDoNotRunOver) {
   EXPECT_NEAR(Of("rmse", Objective::kSquared), 1e18, 1e12);
 }
 
+TEST_F(MetricTest, ALossThatIsNoNumberIsNotLeftOut) {
+  labels = {0, 1, 1};
+  for (const float margin : {std::nanf(""), INFINITY}) {
+    margins = {1, margin, 2};
+    EXPECT_TRUE(std::isnan(Of("rmse", Objective::kSquared))) << margin;
+  }
+  margins = {1, std::nanf(""), 2};
+  EXPECT_TRUE(std::isnan(Of("auc")));
+}
+
 TEST_F(MetricTest, AreRefusedWhereTheySayNothing) {
   EXPECT_THROW(CheckMetric("auc", Objective::kSquared), std::runtime_error);
   EXPECT_THROW(CheckMetric("merror", Objective::kLogistic), std::runtime_error);

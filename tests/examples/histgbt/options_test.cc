@@ -46,6 +46,14 @@ TEST(Options, AreTakenUnderBothNames) {
   EXPECT_THAT(options.metrics, ElementsAre("merror", "mlogloss"));
 }
 
+TEST(Options, ALaterEvaluationSetOfTheSameNameReplacesTheFormerOne) {
+  const Options options = Make({"data=x", "eval[a]=of the file", "eval[b]=c", "eval[a]=of the arguments"});
+  ASSERT_EQ(options.eval_sets.size(), 2U);
+  EXPECT_EQ(options.eval_sets[0].name, "b");
+  EXPECT_EQ(options.eval_sets[1].name, "a");
+  EXPECT_EQ(options.eval_sets[1].path, "of the arguments");
+}
+
 TEST(Options, AreRefusedWithWhatWasExpected) {
   EXPECT_THAT(Complaint({}), HasSubstr("data is not set"));
   EXPECT_THAT(Complaint({"data=x", "eta=fast"}),
@@ -53,6 +61,7 @@ TEST(Options, AreRefusedWithWhatWasExpected) {
   EXPECT_THAT(Complaint({"data=x", "eta=nan"}), HasSubstr("found eta = nan"));
   EXPECT_THAT(Complaint({"data=x", "max_depth=0"}), HasSubstr("expected a whole number from 1 to 20"));
   EXPECT_THAT(Complaint({"data=x", "max_bin=70000"}), HasSubstr("from 2 to 65536"));
+  EXPECT_THAT(Complaint({"data=x", "nthread=1025"}), HasSubstr("from 0 to 1024"));
   EXPECT_THAT(Complaint({"data=x", "objective=rank:ndcg"}),
               HasSubstr("expected reg:squarederror, binary:logistic"));
   EXPECT_THAT(Complaint({"data=x", "objective=multi:softprob"}), HasSubstr("needs num_class"));

@@ -503,6 +503,65 @@ class Pause""").replace("[Pause()]", "[Pause(), Hanging()]")
         self.assertIn("this process ends, and the job's work is done without it", text)
         self.assertEqual({workers for _, workers in self.models(text)}, {"2"}, text)
 
+    def test_24_survivors_that_read_rows_stop_when_another_worker_comes(self):
+        slow = """
+import pathlib, time
+import warren._elastic.rows, warren._xgboost.elastic.rows
+
+def text(files, share, check, read=warren._elastic.rows.Files._text):
+    if pathlib.Path("round-0").exists():
+        time.sleep(.2)
+    return read(files, share, check)
+
+def hold(rows, shares, *more, hold=warren._xgboost.elastic.rows.Rows.hold):
+    hold(rows, shares, *more)
+    print("holds", len(shares), "shares", flush=True)
+
+warren._elastic.rows.Files._text, warren._xgboost.elastic.rows.Rows.hold = text, hold
+warren._xgboost.elastic.rows._BATCH_VALUES = 200
+"""
+        job = Job(self.folder, "1:2", "--replace-within", "0", program=slow + PROGRAM)
+        job.wait_for("round-0", lambda text: int(text) >= 5)
+        job.signal(1, signal.SIGKILL)
+        text = job.end()
+        self.assertEqual(self.models(text), [(self.model, "2")] * 2, text)
+        self.assertEqual(text.count("holds 16 shares"), 3, text)
+        self.assertNotIn("holds 32 shares", text)
+
+    def test_25_a_matrix_made_of_batches_is_that_of_all_rows_and_can_be_given_up(self):
+        program = """
+import numpy as np, scipy.sparse, xgboost
+from warren._elastic.session import Change
+from warren._xgboost.elastic import rows
+from warren.data._table import Table
+
+def model(table, values, check=lambda: None):
+    rows._BATCH_VALUES = values
+    ref = xgboost.QuantileDMatrix(table.features)
+    matrix = rows._matrix_of(table, {"ref": ref, "max_bin": 256, "nthread": 1}, check)
+    params = {"max_depth": 3, "nthread": 1, "objective": "reg:squarederror" if table.qid is None else "rank:ndcg"}
+    return bytes(xgboost.train(params, matrix, 3).save_raw("ubj"))
+
+def stop():
+    raise Change
+
+random = np.random.default_rng(1)
+features = random.random((500, 4), np.float32)
+features[random.random(features.shape) < .1] = np.nan
+label, weight = random.integers(0, 3, 500).astype(np.float32), random.random(500, np.float32)
+names, types = list("abcd"), ["q"] * 4
+for table in (Table(features, names, types, label, weight, None, None, {}),
+              Table(features, names, types, label, None, np.arange(500) // 7, None, {}),
+              Table(scipy.sparse.csr_matrix(np.nan_to_num(features)), None, None, label, None, None, weight, {})):
+    assert model(table, 400) == model(table, 1 << 20)
+    try:
+        model(table, 400, stop)
+    except Change:
+        continue
+    raise AssertionError("the matrix was made")
+"""
+        subprocess.run([PYTHON, "-c", program], check=True, env=environment())
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -1,10 +1,13 @@
 # Idioms of scripts for XGBoost 0.7 to 1.2. Each prints a line if it still works as it did then. This script contains nothing specific to
 # Warren or to newer versions. Arguments: a LibSVM file with labels 0 and 1, and a folder to write to.
+import importlib.util
 import os
 import pickle
 import sys
 
 import numpy as np
+
+assert importlib.util.find_spec('xgboost')  # a script that also works without XGBoost looks for it first
 import xgboost as xgb
 
 path, folder = sys.argv[1], sys.argv[2]

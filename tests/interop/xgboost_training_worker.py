@@ -322,7 +322,9 @@ def digests() -> None:
               types.SimpleNamespace(k=[types.SimpleNamespace(j=2)]), np.arange(3), np.array(["a", 1], object), np.array(["a", 2], object),
               array.array("d", [1, 2]), array.array("d", [1, 3]), decimal.Decimal("0.1"), decimal.Decimal("0.2"), WithSlots(1), WithSlots(2),
               collections.deque([1]), collections.deque([2]), np.maximum, np.minimum, pathlib.Path("a"), pathlib.Path("b"),
-              collections.namedtuple("Pair", "a b")(1, 2), random.normal, open(os.devnull, encoding="utf-8")]  # noqa: SIM115
+              collections.namedtuple("Pair", "a b")(1, 2), random.normal, open(os.devnull, encoding="utf-8"),  # noqa: SIM115
+              np.array(["2026-01-01"], "datetime64[D]"), np.array(["2026-01-02"], "datetime64[D]"), np.array([1], "timedelta64[s]"),
+              np.array([("a", 1)], [("k", object), ("j", int)]), np.array([("b", 1)], [("k", object), ("j", int)])]
     of_values = [_xgboost_digest.of_function(around(one)) for one in values]
     assert len(set(of_values)) == len(values), [(one, of_values.count(of)) for one, of in zip(values, of_values)]
     again = [types.SimpleNamespace(k=1.0), WithSlots(2), decimal.Decimal("0.2"), np.array(["a", 2], object)]

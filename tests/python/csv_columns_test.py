@@ -196,6 +196,16 @@ class Types(Folder):
 
 
 @unittest.skipUnless(importlib.util.find_spec("xgboost"), "XGBoost is not installed")
+class Filters(Folder):
+    def test_values_are_compared_as_they_are_written_not_as_float32(self):
+        path = self.write("a.csv", "a,k,y\n0.7,16777217,1\n0.1,16777216,0\n0.9,3,2\n")
+        for filters, labels in (([("a", ">=", 0.7)], [1, 2]), ([("a", "==", 0.1)], [0]), ([("k", "==", 16777217)], [1]),
+                                ([("k", "<", 16777217)], [0, 2])):
+            with self.subTest(filters=filters):
+                found = data.load(path, label="y", filters=filters)
+                self.assertEqual((found.label.tolist(), found.features.dtype), (labels, np.float32))
+
+
 class Rows(Folder):
     def estimated(self, path, rank=0, world=1, **wanted):
         from warren._xgboost import matrices as _xgboost_data

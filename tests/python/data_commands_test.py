@@ -2,10 +2,12 @@
 import arrow_python  # noqa: F401  # pylint: disable=unused-import,wrong-import-order
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +15,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 import forking
+import object_stores
 from warren_testing import BIN
 
 SOURCE = pathlib.Path(os.environ["WARREN_SOURCE"])
@@ -140,6 +143,17 @@ class Commands(unittest.TestCase):
         self.run_it("shard", self.parquet("few.parquet", table(2)), 3, self.folder / "few", "--to", "csv")
         self.assertEqual(sorted(len(file.read_text().splitlines()) for file in (self.folder / "few").iterdir()), [1, 2, 2])
 
+    def test_parts_of_text_number_their_queries_one_after_the_other(self):
+        from warren import data
+        path = self.parquet("a.parquet", pa.table({"x": [1.0, 2, 3, 4], "y": [0, 1, 0, 1], "q": [5, 5, 9, 9]}), 2)
+        self.run_it("shard", path, 2, self.folder / "text", "--to", "libsvm", "--label", "y", "--qid", "q")
+        self.assertEqual([re.findall(r"qid:(\d)", file.read_text()) for file in sorted((self.folder / "text").iterdir())],
+                         [["0", "0"], ["1", "1"]])
+        self.run_it("shard", self.folder / "text", 2, self.folder / "columns", "--to", "parquet")
+        self.assertEqual([pq.read_table(file)["qid"].to_pylist() for file in sorted((self.folder / "columns").iterdir())], [[0, 0], [1, 1]])
+        for found in (data.load(self.folder / "text"), data.load(self.folder / "columns", label="label", qid="qid")):
+            self.assertEqual(found.group_sizes.tolist(), [2, 2])
+
     def partitioned(self):
         """Writes a data set partitioned by a word and by a value that is a number in only some folders; returns its folder."""
         for k, (word, number) in enumerate((("a", "1"), ("a", "x"), ("b", "1"))):
@@ -241,6 +255,38 @@ class Commands(unittest.TestCase):
         self.run_it("shard", path, 2, parts, "--overwrite")
         self.assertEqual(sorted(file.name for file in parts.iterdir()), ["part-00000-of-00002.parquet", "part-00001-of-00002.parquet"])
 
+    def test_nothing_that_is_there_in_a_store_is_replaced_without_being_told_to(self):
+        if object_stores.rclone() is None:
+            self.skipTest("SKIPPED: rclone is missing")
+        path, bucket = self.parquet("a.parquet", table(10)), self.folder / "stores/bucket"
+        bucket.mkdir(parents=True)
+        with object_stores.S3Server(bucket.parent) as server, unittest.mock.patch.dict(os.environ, server.environment()):
+            self.run_it("convert", path, "s3://bucket/b.csv")
+            self.assertIn("s3://bucket/b.csv: already exists: --overwrite", self.run_it("convert", path, "s3://bucket/b.csv", code=1))
+            self.run_it("shard", path, 2, "s3://bucket/parts")
+            part = "part-00000-of-00002.parquet"
+            for parts, words, code, said in ((2, [], 1, f"holds parts of another run, such as {part}: --overwrite replaces them"),
+                                             (2, ["--overwrite"], 0, ""),
+                                             (3, ["--overwrite"], 1, f"this one would not replace, such as {part}: remove them first")):
+                self.assertIn(said, self.run_it("shard", path, parts, "s3://bucket/parts", *words, code=code))
+        self.assertEqual(sorted(os.listdir(bucket / "parts")), ["part-00000-of-00002.parquet", "part-00001-of-00002.parquet"])
+
+    def test_the_uri_of_a_local_folder_is_that_folder(self):
+        path, place = self.parquet("a.parquet", table(10)), f"file://{self.folder}"
+        self.run_it("shard", path, 3, f"{place}/parts")
+        self.run_it("shard", path, 2, f"{place}/parts", "--overwrite")
+        self.assertEqual(sorted(os.listdir(self.folder / "parts")), ["part-00000-of-00002.parquet", "part-00001-of-00002.parquet"])
+        self.assertIn("already exists", self.run_it("convert", path, f"{place}/a.parquet", code=1))
+
+    def test_whole_numbers_of_csv_that_would_lose_digits_are_refused(self):
+        path, goal = self.folder / "a.csv", self.folder / "b.parquet"
+        path.write_text(f"id,x,y\n{2**53 - 1},{2**53 + 1},0\n{1 - 2**53},3,1\n")
+        said = self.run_it("convert", path, goal, code=1)
+        self.assertRegex(said, r"a\.csv, .*: column 'x' has whole numbers from 2\^53 on, which .* would lose digits")
+        self.assertFalse(goal.exists())
+        self.run_it("convert", path, goal, "--exclude", "x")
+        self.assertEqual(pq.read_table(goal)["id"].to_pylist(), [2**53 - 1, 1 - 2**53])
+
     def test_a_full_disk_is_said_with_the_name_of_the_file(self):
         path = self.parquet("a.parquet", table(5000), 1000)
         (self.folder / "out").mkdir()
@@ -276,6 +322,12 @@ class Commands(unittest.TestCase):
         self.assertIn("format:   libsvm", self.run_it("inspect", self.folder / "a.svm", program=("-c", script)))
         path = self.parquet("a.parquet", table().drop_columns("word"))
         self.assertIn("1,000 rows", self.run_it("inspect", path, program=("-c", script)))
+
+    def test_the_value_of_an_option_is_not_taken_for_a_file(self):
+        (self.folder / "a.csv").write_text("x,y\n1,0\n")
+        for words in (("--most", 5, self.folder / "a.csv"), ("--most=5", self.folder / "a.csv"), (self.folder / "a.csv", "--most", 5)):
+            self.assertIn("1 rows in 1 files: no problems found", self.run_it("validate", *words))
+        self.run_it("convert", "--overwrite", self.folder / "a.csv", self.folder / "b.parquet")
 
     def test_bad_usage_is_said_in_a_line(self):
         path = self.parquet("a.parquet", table())

@@ -24,7 +24,7 @@ from warren_testing import BIN
 os.environ.setdefault("WARREN_NATIVE", str(BIN.parent))
 
 from warren import data  # noqa: E402
-from warren.data import _load, _text  # noqa: E402
+from warren.data import _files, _load, _text  # noqa: E402
 
 HEART = "/usr/share/doc/liblinear-tools/examples/heart_scale"
 
@@ -143,8 +143,23 @@ class Read(unittest.TestCase):
 
     def test_workers_agree_on_the_columns(self):
         path = self.write("1 3:1\n")
-        rows = data.read(path, allreduce_max=lambda values: np.maximum(values, np.array([9] + 7 * [0], "uint64")))
+        rows = data.read(path, allreduce_max=lambda values: np.maximum(values, np.array([9] + (len(values) - 1) * [0], "uint64")))
         self.assertEqual(rows.columns, 9)
+
+    def test_workers_that_find_different_files_fail(self):
+        words = []
+
+        def keep(values):
+            words.append(values.copy())
+            return values
+        path = self.write("1 3:1\n")
+        data.read(path, 0, 2, allreduce_max=keep)
+        data.read(path, 1, 2, allreduce_max=lambda values: np.maximum(values, words[0]))
+        self.write("1 3:1\n0 3:1\n")
+        with self.assertRaisesRegex(ValueError, r"a\.txt: the workers have found different files, or files of different sizes"):
+            data.read(path, 1, 2, allreduce_max=lambda values: np.maximum(values, words[0]))
+        # A worker that reads a whole data set of its own is not compared.
+        self.assertEqual(len(data.read(path, 0, 1, allreduce_max=lambda values: np.maximum(values, words[0])).labels), 2)
 
     def test_what_the_agreement_raises_comes_out(self):
         def bad(_):
@@ -221,6 +236,7 @@ class StoreInMemory:
                     store.opened[self.uri] -= 1
 
         self.Ranges = Ranges
+        self.in_full = _files.in_full
 
     def find(self, uri, *, storage_options=None):
         self.options.append(storage_options)
@@ -373,7 +389,7 @@ class Remote(unittest.TestCase):
 
         def greatest(values):
             callers.append(threading.get_ident())
-            return np.maximum(values, np.array([9] + 7 * [0], "uint64"))
+            return np.maximum(values, np.array([9] + (len(values) - 1) * [0], "uint64"))
 
         def bad(_):
             raise KeyError("bad")

@@ -13,6 +13,7 @@ import random
 import resource
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -307,12 +308,26 @@ class Local(Folder):
         with self.assertRaisesRegex(OSError, "which would never end"):
             find(self.folder / "top")
 
+    def test_links_to_nothing_are_named_unless_they_are_hidden(self):
+        self.write("a")
+        for name in (".hidden", "_lock"):  # as an editor's lock on an open file is
+            (self.folder / name).symlink_to("user@host.1234")
+        self.assertEqual(names(find(self.folder)), [f"{self.folder}/a"])
+        (self.folder / "b").symlink_to(self.folder / "nothing")
+        for uri in (self.folder, f"{self.folder}/*"):
+            with self.assertRaisesRegex(OSError, f"^{self.folder}/b: it is a symbolic link to a file that does not exist"):
+                find(uri)
+
     def test_pipes_are_refused_and_not_waited_for(self):
         os.mkfifo(self.folder / "pipe")
         with self.assertRaisesRegex(OSError, "not a regular file"):
             find(self.folder / "pipe")
         with self.assertRaisesRegex(OSError, "not a regular file"):
             Ranges(File(str(self.folder / "pipe"), 0, ""))
+        with self.assertRaisesRegex(ValueError, "pipe: it is a device, a pipe or a socket, which a file would replace"):
+            with open_output(self.folder / "pipe"):
+                self.fail("opened")
+        self.assertTrue(stat.S_ISFIFO(os.stat(self.folder / "pipe").st_mode))
 
     def test_ranges_are_exactly_the_bytes_asked_for_from_many_threads(self):
         data = random.Random(1).randbytes(1 << 20)
@@ -764,6 +779,13 @@ class S3(Folder):
         listing.Retry = lambda: QUICK
         with self.assertRaisesRegex(OSError, "s3://bucket/x: failed, 3 attempts in .*127.0.0.1:1 "):
             find("s3://bucket/x")
+
+    def test_another_region_is_another_store(self):
+        found = []
+        for region in ("us-east-1", "eu-central-1"):
+            self.set_environment({"AWS_REGION": region})
+            found.append(stores.locate("s3://bucket/x", None)[0].fs.region)
+        self.assertEqual(found, ["us-east-1", "eu-central-1"])
 
     def test_options_may_be_in_the_uri_and_others_are_refused(self):
         self.write("bucket/x.bin")

@@ -14,11 +14,11 @@ EPOCHS, ROWS = 3, 40
 class Elastic(unittest.TestCase):
     ENVIRONMENT, setUp, submit, warm = (getattr(horovod_test.Horovod, name) for name in ("ENVIRONMENT", "setUp", "submit", "warm"))
 
-    def job(self, workers, *events, options=(), code=0):
+    def job(self, workers, *events, options=(), code=0, **more):
         """Runs a job, after removing the files of earlier jobs. Returns its output."""
         for path in self.folder.glob("*-*"):
             path.unlink()
-        found, text = self.submit(workers, WORKER, str(EPOCHS), *events, python=[*options, *self.warm])
+        found, text = self.submit(workers, WORKER, str(EPOCHS), *events, python=[*options, *self.warm], **more)
         self.assertEqual(found, code, text)
         return text
 
@@ -57,6 +57,19 @@ class Elastic(unittest.TestCase):
         self.assertIn("resets [1, 2]", text)
         for epoch in range(EPOCHS):
             self.assertEqual(set(self.times_seen(epoch)), set(range(ROWS)))
+
+    def test_a_worker_that_is_lost_while_the_ranks_meet_is_replaced(self):
+        text = self.job("1:2", "joining", "0", "1")
+        self.assertIn("generation 2 begins with 2 workers", text)
+        self.assertEqual(len(self.models(text)), 2, text)
+        self.assertEqual(len(set(self.models(text))), 1, text)
+
+    def test_an_optimizer_created_by_a_worker_alone_reduces_gradients_once_another_one_has_come(self):
+        text = self.job("1:2", "joining", "0", "1", "late", "3", "1", options=["--replace-within", "0"], NUM_GROUPS="2")
+        self.assertRegex(text, r"generation 2 begins with 1 worker\b")
+        self.assertIn("generation 3 begins with 2 workers", text)
+        self.assertEqual(len(self.models(text)), 2, text)
+        self.assertEqual(len(set(self.models(text))), 1, text)
 
     def test_a_worker_that_is_asked_to_end_leaves_at_a_commit(self):
         text = self.job("1:2", "term", "4", "0")

@@ -3,8 +3,9 @@
     horovod_elastic_worker.py EPOCHS [EVENT BATCH TASK ...]
 
 The worker with task id TASK acts at this BATCH (counted over all epochs) in its first attempt: `kill` kills it, `term` sends it SIGTERM, `wrong`
-raises an error. `late` makes its later processes wait, before they join, until BATCH batches are done. With BATCH 0, `early` kills its first
-process before it joins, and `after` kills it after the training, in any attempt. The file seen-EPOCH lists the rows of all committed batches."""
+raises an error. `late` makes its later processes wait, before they join, until BATCH batches are done. With BATCH 0, `early` kills its
+first process before it joins, `joining` kills it in hvd.init after it has joined, and `after` kills it after the training, in any attempt.
+The file seen-EPOCH lists the rows of all committed batches."""
 import hashlib
 import os
 import pathlib
@@ -15,6 +16,7 @@ import time
 import torch
 
 import warren.horovod.torch as hvd
+from warren.horovod import _job
 
 BATCH, ROWS = 4, 40
 TASK, ATTEMPT = os.environ["DMLC_TASK_ID"], os.environ["DMLC_NUM_ATTEMPT"]
@@ -27,13 +29,15 @@ if ("early", 0) in EVENTS and ATTEMPT == "0":
 for what, number in EVENTS:
     while what == "late" and ATTEMPT != "0" and not pathlib.Path(f"batch-{number}").exists():
         time.sleep(.01)
+if ("joining", 0) in EVENTS and ATTEMPT == "0":
+    _job.Job.add = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 torch.set_num_threads(1)
 hvd.init()
 torch.manual_seed(1)  # the same model on all ranks; each rank computes the gradients of all rows
 model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1))
 features = torch.arange(3 * ROWS, dtype=torch.float32).reshape(ROWS, 3).sin()
 optimizer = torch.optim.SGD(model.parameters(), lr=.125, momentum=.5)
-optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
+optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters(), num_groups=int(os.environ.get("NUM_GROUPS", "0")))
 sampler = hvd.elastic.ElasticSampler(range(ROWS))
 
 

@@ -20,12 +20,12 @@ if WHY_NOT:
 
 @unittest.skipIf(WHY_NOT, WHY_NOT)
 class HorovodTensorFlow(unittest.TestCase):
-    def expect_well(self, size, *words, **more):
+    def expect_well(self, size, *words, options=(), **more):
         with tempfile.TemporaryDirectory() as meeting:
             environment = {**os.environ, "WARREN_NATIVE": str(BIN.parent), "MEETING": meeting, "TF_CPP_MIN_LOG_LEVEL": "3",
                            "PYTHONPATH": str(SOURCE / "python/src"), **more}
-            done = subprocess.run([BIN / "dmlc-submit", "--cluster", "local", "--port", "0", "--num-workers", str(size), PYTHON,
-                                   *words],
+            done = subprocess.run([BIN / "dmlc-submit", "--cluster", "local", "--port", "0", "--num-workers", str(size), *options,
+                                   PYTHON, *words],
                                   env=environment, text=True, timeout=LIMIT_S, check=False, stdout=subprocess.PIPE,
                                   stderr=subprocess.STDOUT)
         self.assertEqual(done.returncode, 0, done.stdout)
@@ -37,7 +37,7 @@ class HorovodTensorFlow(unittest.TestCase):
         self.expect_well(1, WORKER, "gradients", "tapes", "fit")
 
     def test_training_gives_the_model_of_one_process(self):
-        self.expect_well(2, WORKER, "tapes", "fit")
+        self.expect_well(2, WORKER, "tapes", "local_variables", "fit")
 
     def test_what_is_wrong_is_said_as_tensorflow_says_it(self):
         self.expect_well(2, WORKER, "errors")
@@ -47,6 +47,10 @@ class HorovodTensorFlow(unittest.TestCase):
         text = self.expect_well("1:2", WORKER, "elastic", KILL="1")
         self.assertEqual((set(re.findall("model (.*) resets", text)), len(undisturbed)), (undisturbed, 1), text)
         self.assertIn("resets [2]", text)
+
+    def test_a_graph_that_outlives_a_change_of_ranks_has_the_new_ranks_and_sizes(self):
+        text = self.expect_well("1:2", WORKER, "graph_of_several_generations", options=["--replace-within", "0"])
+        self.assertEqual(text.count("sizes [2, 1, 2]"), 2, text)
 
     def test_a_script_for_horovod_runs_as_it_is(self):
         with tempfile.TemporaryDirectory() as folder:

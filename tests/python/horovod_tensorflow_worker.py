@@ -144,6 +144,25 @@ def tapes():
             assert np.allclose(one, other, atol=tolerance), (more, one, other)
 
 
+def local_variables():
+    """The gradients of local variables are not reduced, but divided by the number of ranks, unless `scale_local_gradients` is false."""
+    rank, size = hvd.rank(), hvd.size()
+    for scales, divisor in ((True, size), (False, 1)):
+        local, common = tf.Variable([1.0]), tf.Variable([1.0])
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(local + common) * (rank + 1.0)
+        tape = hvd.DistributedGradientTape(tape, scale_local_gradients=scales)
+        tape.register_local_source(local)
+        of_local, of_common = tape.gradient(loss, [local, common])
+        same(of_local, [(rank + 1) / divisor])
+        same(of_common, [(size + 1) / 2])
+        optimizer = hvd.DistributedOptimizer(keras.optimizers.SGD(1.0), scale_local_gradients=scales)
+        optimizer.register_local_var(local)
+        optimizer.apply([tf.constant([rank + 1.0]), tf.constant([rank + 1.0])], [local, common])
+        same(local, [1 - (rank + 1) / divisor])
+        same(common, [1 - (size + 1) / 2])
+
+
 def fit():
     """Keras: training learns the same as one process on all rows, and models that differ at first become equal."""
     rank, size = hvd.rank(), hvd.size()
@@ -230,6 +249,37 @@ def elastic():
     train(state)
     print("model", [round(float(one.sum()), 9) for one in model.get_weights()], state.epoch, "resets", resets, flush=True)
 
+
+def graph_of_several_generations():
+    """Runs one graph in generations of 2 workers, of 1, and of 2 again. Rank 0 of the first generation kills itself."""
+
+    @tf.function
+    def numbers():
+        slices = tf.convert_to_tensor(hvd.allreduce(tf.IndexedSlices(tf.ones([1, 2]), [0], [1, 2])))
+        source = tf.ones([2])
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch(source)
+            gathered = hvd.allgather(source)
+            scattered = tf.reduce_sum(hvd.reducescatter(source, op=hvd.Sum))
+            weighted = tf.reduce_sum(gathered * tf.cast(tf.range(tf.size(gathered)), tf.float32))
+        exchanged, _ = hvd.alltoall(tf.repeat(hvd.rank_op(), hvd.size_op()), tf.ones([hvd.size_op()], tf.int32))
+        return slices, tape.gradient(weighted, source), tape.gradient(scattered, source), exchanged
+
+    @hvd.elastic.run
+    def train(state):
+        while state.sizes[-2:] != [1, 2]:
+            rank, size = hvd.rank(), hvd.size()
+            for got, expected in zip(numbers(), ([[1, 1]], [2 * rank, 2 * rank + 1], [size, size], range(size))):
+                same(got, expected)
+            if size not in state.sizes[-1:]:
+                state.sizes = [*state.sizes, size]
+            state.commit()
+            if (rank, state.sizes) == (0, [2]):
+                os.kill(os.getpid(), 9)
+
+    state = hvd.elastic.TensorFlowState([], sizes=[])
+    train(state)
+    print("sizes", state.sizes, flush=True)
 
 
 if __name__ == "__main__":

@@ -84,7 +84,7 @@ class Horovod(unittest.TestCase):
         self.expect_well(2, "goes_on")
 
     def test_training_gives_the_model_of_one_process(self):
-        self.expect_well(3, "optimizer", "gradients_of_some", "state", "batch_norm")
+        self.expect_well(3, "optimizer", "groups", "closures", "gradients_of_some", "state", "batch_norm")
 
     def test_adasum_is_that_of_its_definition(self):
         for size in (1, 2, 4):
@@ -107,7 +107,7 @@ class Horovod(unittest.TestCase):
         self.expect_well(2, "ranks_that_differ", "refused", "optimizer_errors")
 
     def test_it_can_be_ended_and_begun_again(self):
-        self.expect_well(2, "again", "every_operation")
+        self.expect_well(2, "ended_after_an_error", "again", "every_operation")
 
     def test_a_rank_that_dies_is_named_to_the_others(self):
         for more in ({}, {"WARREN_SHARED_MEMORY": "off"}):

@@ -10,7 +10,9 @@ import warnings
 import torch
 
 import warren.horovod.torch as hvd
+from warren.horovod import _arrays
 from warren.horovod import run as horovod_run
+from warren.horovod.torch import _ops
 
 torch.set_num_threads(1)
 BEFORE = {name: value for name, value in os.environ.items() if name.startswith("HOROVOD_") and ("RANK" in name or "SIZE" in name)}
@@ -62,6 +64,10 @@ def every_operation():
         same(gathered, torch.arange(1, size + 1).repeat_interleave(2)[:, None].repeat(1, 3))
         same(hvd.broadcast(mine, size - 1), torch.full((2, 3), size))
         same(hvd.allreduce(mine, op=hvd.Sum, prescale_factor=2.0, postscale_factor=3.0), torch.full((2, 3), 6 * total).to(dtype))
+    # The average of a type that cannot hold the number of ranks.
+    some = torch.tensor([127, 0, -128], dtype=torch.int8)
+    same(torch.from_numpy(_arrays._divided(some.numpy(), 128)), [0, 0, -1])
+    same(_ops._Scaling(hvd.Average, 1.0, 1.0, 128).finish(some), [0, 0, -1])
     same(hvd.allreduce(torch.tensor([2 * size, -3]), postscale_factor=0.5), [size, -1])
     same(hvd.broadcast(torch.tensor([rank == 0, True]), 0), [True, True])
 
@@ -223,6 +229,42 @@ def optimizer():
     assert all(digest == digests[0] for digest in digests)
 
 
+def groups():
+    """Ranks with different orders of the parameters form the same groups, and need no message from another rank for this."""
+    rank, size = hvd.rank(), hvd.size()
+    model = make_model()
+    named = list(model.named_parameters())[::-1 if rank % 2 else 1]
+    if rank == 0:  # the other ranks create their optimizers only when this rank has its own
+        wrapped = hvd.DistributedOptimizer(torch.optim.SGD(dict(named).values(), lr=1.0), named, num_groups=2)
+    meet("rank 0 has its optimizer")
+    if rank != 0:
+        wrapped = hvd.DistributedOptimizer(torch.optim.SGD(dict(named).values(), lr=1.0), named, num_groups=2)
+    before = model[2].bias.detach().clone()
+    (model(torch.ones(1, 10)).sum() * (rank + 1)).backward()
+    wrapped.step()
+    same(model[2].bias.detach(), before - (size + 1) / 2)
+
+
+def closures():
+    """The gradients that a closure computes are those of all ranks before the step uses them."""
+    rank, size = hvd.rank(), hvd.size()
+    model = torch.nn.Linear(1, 1)
+    hvd.broadcast_parameters(model.state_dict(), root_rank=0)
+    sgd = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=1.0), model.named_parameters())
+
+    def closure():
+        sgd.zero_grad()
+        loss = model(torch.ones(1, 1)).sum() * (rank + 1)
+        loss.backward()
+        return loss
+
+    for _ in range(2):
+        before, loss = model.bias.detach().clone(), model(torch.ones(1, 1)).item() * (rank + 1)
+        assert abs(sgd.step(closure).item() - loss) < 1e-5
+        same(model.bias.detach(), before - (size + 1) / 2)
+        sgd.zero_grad()  # would fail if a gradient were still being reduced
+
+
 def gradients_of_some():
     """Parameters that some ranks do not use, sparse gradients, and clipping."""
     rank, size = hvd.rank(), hvd.size()
@@ -279,6 +321,7 @@ def optimizer_errors():
     refuses(ValueError, "predivide", wrapped, gradient_predivide_factor=2.0, op=hvd.Sum)
     refuses(ValueError, "at least 1", wrapped, backward_passes_per_step=0)
     refuses(ValueError, "in only one of them", wrapped, groups=[list(model.parameters())] * 2)
+    refuses(ValueError, "torch.optim.LBFGS", hvd.DistributedOptimizer, torch.optim.LBFGS(model.parameters()))
     # A deleted optimizer does nothing.
     del sgd
     for _ in range(2):
@@ -556,6 +599,26 @@ def again():
         hvd.shutdown()
     hvd.init(process_sets=[hvd.ProcessSet([0])] if size > 1 else None)
     assert (hvd.rank(), hvd.size()) == (rank, size)
+    same(hvd.allreduce(torch.ones(1), op=hvd.Sum), [float(size)])
+
+
+def ended_after_an_error():
+    """If the end of one process set fails, the others end all the same."""
+    size = hvd.size()
+    own = hvd.add_process_set(list(range(size - 1)))
+    if own.included():
+        close = own._named.close
+
+        def fails():
+            close()
+            raise RuntimeError("a rank is lost")
+
+        own._named.close = fails
+        refuses(RuntimeError, "a rank is lost", hvd.shutdown)
+    else:
+        hvd.shutdown()
+    assert own.process_set_id is None and hvd.global_process_set.process_set_id is None
+    hvd.init()
     same(hvd.allreduce(torch.ones(1), op=hvd.Sum), [float(size)])
 
 

@@ -184,6 +184,17 @@ class TrainJob(unittest.TestCase):
                 self.assertIn(said, output)
                 self.assertEqual((controller.statuses, controller.refused), ([], 0))
 
+    def test_a_token_that_is_not_one_word_is_refused_and_not_printed(self):
+        def change(environment):
+            file = pathlib.Path(environment["KUBEFLOW_TRAINER_SERVER_TOKEN"])
+            file.write_text("Secret\nWord\n", encoding="utf-8")
+            return environment
+
+        controller, output = self.run_program(OWN_LOOP, workers=2, change=change)
+        self.assertRegex(output, r"the token in .* \(KUBEFLOW_TRAINER_SERVER_TOKEN\) is not a single word of ASCII characters")
+        self.assertNotIn("Secret", output)
+        self.assertEqual((controller.statuses, controller.refused), ([], 0))
+
     def test_a_fork_does_not_wait_for_a_report_and_a_server_does_not_command_the_terminal(self):
         program = "import os, time, warren; warren.progress(1, 10); begin = time.time()\nif os.fork() == 0: raise SystemExit\n" \
                   "os.wait(); print('the fork took', time.time() - begin < 2)"

@@ -266,8 +266,11 @@ class KVStore(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "well\n", ""))
         status, said = submit(2, PYTHON, "-c", code)
         self.assertEqual((status, said.count("] well")), (0, 2), said)
-        self.assertEqual(said.count("the key-value store 'local' is local to this process: the 2 workers of the job train "
-                                    "separately"), 2, said)
+        warning = "the key-value store 'local' is local to this process: the 2 workers of the job train separately"
+        self.assertEqual(said.count(warning), 2, said)
+        of_mpirun = {**ENVIRONMENT, "OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2"}
+        done = subprocess.run([PYTHON, "-c", code], env=of_mpirun, capture_output=True, text=True, check=False)
+        self.assertEqual((done.stdout, done.stderr.count(warning)), ("well\n", 1), done.stderr)
 
     def test_methods_that_a_store_does_not_have_are_refused_by_name(self):
         self.expect(1, """
@@ -278,6 +281,8 @@ class KVStore(unittest.TestCase):
             for store in (mpi, sync):
                 for name in ("row_sparse_pull", "set_gradient_compression", "save_optimizer_states", "load_optimizer_states"):
                     refuses(NotImplementedError, f"^the key-value store '{store.type}' has no {name}", getattr(store, name), "w")
+            os.environ["MXNET_KVSTORE_BIGARRAY_BOUND"] = "1e6"
+            refuses(ValueError, "^MXNET_KVSTORE_BIGARRAY_BOUND in the environment is '1e6', expected a number", kvstore.create, "dist")
             refuses(ValueError, "no key-value store 'nccl' here, only local, .*dist_sync_mpi, .*MXNet's", kvstore.create, "nccl")
             refuses(ValueError, "capability", mpi.is_capable, "sparse")
             for role, servers in (("server", "1"), ("scheduler", "1"), ("worker", "2")):

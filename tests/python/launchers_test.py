@@ -78,6 +78,17 @@ try:
 except RuntimeError as error:
     print(f"{error}\\n", end="")
 """
+WITHOUT_A_TRACKER = """
+import os, time
+from warren import rabit
+try:
+    rabit.init([])
+except RuntimeError as error:
+    print(error, flush=True)
+open(os.environ["RANK"], "w").close()
+while not os.path.exists("1"):  # rank 0 serves PyTorch's store
+    time.sleep(0.01)
+"""
 
 
 def has(*modules):
@@ -196,6 +207,17 @@ class Launchers(unittest.TestCase):
             self.assertIn(f"this is rank {rank} of 2 processes that torchrun started (RANK={rank}, WORLD_SIZE=2, MASTER_ADDR=127.0.0.1", output)
             self.assertIn("dmlc-submit --num-workers 2", output)
             self.assertIn("WARREN_BOOTSTRAP=none", output)
+
+    @needs_torch
+    def test_all_ranks_of_torchrun_learn_that_rank_0_cannot_run_a_tracker(self):
+        native = self.folder / "native"  # has no bin/rabit-tracker
+        native.mkdir()
+        (native / "lib").symlink_to(BIN.parent / "lib")
+        for rank, (output, status) in enumerate(self.run_as_torchrun(WITHOUT_A_TRACKER, WARREN_NATIVE=str(native))):
+            self.assertEqual(status, 0, output)
+            self.assertIn(f"this is rank {rank} of 2 processes that torchrun started", output)
+            self.assertIn("rank 0 cannot run their tracker: ", output)
+            self.assertIn("bin/rabit-tracker does not exist", output)
 
     def test_load_outside_of_a_job_is_refused_and_says_what_was_seen(self):
         for seen in ({"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2"}, {"PMI_RANK": "1", "PMI_SIZE": "2"},

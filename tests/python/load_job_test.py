@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 import numpy as np
 import pyarrow as pa
@@ -386,6 +387,175 @@ class Wrong(Job):
             self.assertIn("worker 2", said)
             self.assertIn("signal 9", said)
             self.assertNotIn("model {", said)
+
+
+class Programs(Job):
+    """Small programs, in a job of some workers or, with 0 workers, alone."""
+
+    def run_it(self, code, workers=0):
+        job = [str(BIN / "dmlc-submit"), "--cluster", "local", "--port", "0", "--num-workers", str(workers), "--"] if workers else []
+        env = {**os.environ, "PYTHONPATH": str(SOURCE / "python/src"), "WARREN_NATIVE": str(BIN.parent)}
+        done = subprocess.run([*job, self.python, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=LIMIT_S,
+                              cwd=self.folder, env=env, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        return done.stdout
+
+    def test_xgboost_does_not_train_alone_in_a_job_that_another_library_has_joined(self):
+        said = self.run_it("""
+import numpy as np, xgboost, warren.xgboost
+from warren import collectives
+with collectives.context():
+    x, y = np.ones((4, 2)), np.ones(4)
+    for train in (lambda: warren.xgboost.train({}, xgboost.DMatrix(x, y), 1),
+                  lambda: warren.xgboost.train({}, warren.xgboost.Data(x, label=y), 1),
+                  lambda: warren.xgboost.train_with_checkpoints({}, xgboost.DMatrix(x, y), 1, "c.ubj")):
+        try:
+            train()
+            print("trained alone")
+        except RuntimeError as error:
+            print("refused:", error)
+""", 2)
+        self.assertEqual(len(re.findall("refused: this process is rank [01] of 2 of a job that it has not joined", said)), 6, said)
+        self.assertNotIn("trained alone", said)
+
+    def test_evaluation_sets_have_the_categories_of_the_training_rows_whatever_the_tree_method(self):
+        # Without them, "b" would be the first category of the evaluation set, and have the code of "a".
+        for name, cities in (("train", ["a", "b", "c"] * 20), ("valid", ["b", "c"] * 30)):
+            pq.write_table(pa.table({"city": pa.array(cities).dictionary_encode(), "y": [float(ord(city)) for city in cities]}),
+                           self.folder / f"{name}.parquet")
+        said = self.run_it("""
+import pandas as pd, warren.xgboost
+from warren.xgboost import Data
+train, valid = Data("train.parquet", label="y"), Data("valid.parquet", label="y")
+other = Data(pd.DataFrame({"city": pd.Categorical(["b", "c"])}), label=[98, 99])
+for method in ("hist", "approx"):
+    found, params = {}, {"tree_method": method, "learning_rate": 1, "lambda": 0, "min_child_weight": 0}
+    warren.xgboost.train(params, train, 4, evals=[(valid, "v")], evals_result=found, verbose_eval=False)
+    print(method, found["v"]["rmse"][-1] < .01)
+    try:
+        warren.xgboost.train(params, train, 4, evals=[(other, "v")], verbose_eval=False)
+    except ValueError as error:
+        print(method, error)
+""")
+        for method in ("hist", "approx"):
+            self.assertIn(f"{method} True\n", said)
+            self.assertIn(f"{method} column 'city' has the categories ['b', 'c'], and the training rows have ['a', 'b', 'c']", said)
+
+    def test_lightgbms_validation_sets_have_the_columns_of_the_training_rows_in_their_order(self):
+        a, b = np.arange(200.0), np.random.default_rng(0).random(200)
+        for name, columns in (("train", {"a": a, "b": b, "y": a}), ("valid", {"b": b, "y": a, "more": b, "a": a}),
+                              ("other", {"c": b, "a": a, "y": a})):
+            pq.write_table(pa.table(columns), self.folder / f"{name}.parquet")
+        said = self.run_it("""
+import lightgbm, warren.lightgbm
+from warren.lightgbm import Data
+def error(valid, **options):
+    found, train, valid = {}, Data("train.parquet", label="y", feature_name=["A", "B"]), Data(valid, label="y", **options)
+    warren.lightgbm.train({"verbose": -1, "learning_rate": 1}, train, 9, [valid], callbacks=[lightgbm.record_evaluation(found)])
+    return found["valid_0"]["l2"][-1]
+print("same", error("valid.parquet") == error("train.parquet"))
+for given in ({"valid": "other.parquet"}, {"valid": "valid.parquet", "features": ["b", "a"]}):
+    try:
+        print("not refused", error(**given))
+    except ValueError as words:
+        print("refused", words)
+""")
+        self.assertIn("same True\n", said)
+        self.assertRegex(said, "refused .*other.parquet.*'b'")
+        self.assertIn("refused a validation set has other columns than the training rows, or has them in another order", said)
+
+    def test_estimators_in_elastic_jobs_take_evaluation_sets_without_the_weights_of_the_training_rows(self):
+        x = np.arange(200.0)
+        for name, columns in (("train", {"a": x, "w": x % 3 + 1}), ("plain", {"a": x}), ("weighed", {"w": x, "a": x})):
+            pq.write_table(pa.table({**columns, "y": x}), self.folder / f"{name}.parquet")
+        said = self.run_it("""
+import warren.xgboost
+model = warren.xgboost.XGBRegressor(n_estimators=2, num_workers=(1, 1))
+model.fit("train.parquet", "y", sample_weight="w", eval_set=[("plain.parquet", "y"), ("weighed.parquet", "y")], verbose=False)
+found = model.evals_result()
+print("same", found["validation_0"] == found["validation_1"], model.get_booster().feature_names)
+""")
+        self.assertIn("same True ['a']\n", said)
+
+    def test_lightgbms_validation_sets_in_elastic_jobs_are_refused_if_their_columns_are_others(self):
+        a = np.arange(200.0)
+        for name, columns in (("train", {"a": a, "b": a, "y": a}), ("valid", {"b": a, "a": a, "y": a})):
+            pq.write_table(pa.table(columns), self.folder / f"{name}.parquet")
+        said = self.run_it("""
+import warren.lightgbm
+from warren.lightgbm import Data
+with warren.lightgbm.communicator():
+    for given in ({}, {"features": ["a", "b"]}):
+        try:
+            train, valid = Data("train.parquet", label="y"), Data("valid.parquet", label="y", **given)
+            warren.lightgbm.train({"verbose": -1}, train, 1, [valid], elastic=True)
+            print("trained", given)
+        except ValueError as error:
+            print("refused", given, error)
+""", "1:1")
+        self.assertIn("refused {} a validation set has other columns than the training rows, or has them in another order", said)
+        self.assertIn("trained {'features': ['a', 'b']}\n", said)
+
+    def test_lightgbms_estimators_keep_the_number_of_threads_under_each_of_its_names(self):
+        said = self.run_it("""
+import numpy as np, warren.lightgbm
+x = np.arange(200.0).reshape(100, 2)
+for name in ("num_threads", "n_jobs"):
+    model = warren.lightgbm.LGBMRegressor(n_estimators=1, num_workers=1, verbose=-1, **{name: 3}).fit(x, x[:, 0])
+    print(name, "[num_threads: 3]" in model.booster_.model_to_string())
+""")
+        self.assertRegex(said, "num_threads True\n(.*\n)*n_jobs True\n")
+
+    def test_sparse_rows_of_many_columns_are_no_more_batches_than_their_entries_need(self):
+        import scipy.sparse
+        from warren._xgboost.elastic import rows
+        from warren.data._table import Table
+        table = Table(scipy.sparse.random(100, 500, .01, "csr", np.float32, random_state=1), None, None, np.ones(100), None, None, None, {})
+        with unittest.mock.patch.object(rows, "_BATCH_VALUES", 500):  # the number of entries
+            made = rows._matrix_of(table, {"max_bin": 4, "nthread": 1}, self.fail)
+        self.assertEqual((made.num_row(), made.num_col()), (100, 500))
+
+    def test_frames_whose_columns_have_numbers_for_names_get_the_categories_of_the_training_rows(self):
+        import pandas as pd
+        from warren._xgboost.on_workers import _renumbered
+        train, valid = (pd.DataFrame({0: [1.0, 2.0], 1: pd.Categorical(["b", "c"], categories=list(of))}) for of in ("abc", "cb"))
+        found = _renumbered(valid, train)
+        self.assertEqual((list(found[1].cat.categories), found[1].cat.codes.tolist()), (["a", "b", "c"], [1, 2]))
+        self.assertEqual(list(valid[1].cat.categories), ["c", "b"])
+
+    def test_checkpoints_are_in_the_home_folder_where_the_tilde_is_and_come_every_round_at_least(self):
+        said = self.run_it("""
+import os, numpy as np, xgboost, warren.xgboost
+os.environ["HOME"] = os.getcwd()
+os.makedirs("kept")
+class Look(xgboost.callback.TrainingCallback):
+    def before_iteration(self, model, epoch, evals_log):
+        print(epoch, [name for name in os.listdir("kept") if not name.startswith(".")])
+matrix = xgboost.DMatrix(np.ones((4, 2)), np.ones(4))
+warren.xgboost.train_with_checkpoints({}, matrix, 2, "~/kept/c.ubj", callbacks=[Look()])
+with open("x.svm", "w") as file:
+    file.write("1 0:1\\n0 0:2\\n")
+warren.xgboost.train({}, warren.xgboost.Data("x.svm"), 2, elastic=True, checkpoint="~/kept/of elastic", verbose_eval=False)
+print(os.listdir("kept"), os.path.exists("~"))
+for every in (0, -1, 1.5, True):
+    try:
+        warren.xgboost.train_with_checkpoints({}, matrix, 2, "kept/c.ubj", every=every)
+    except (TypeError, ValueError) as error:
+        print("refused", error)
+""")
+        self.assertIn("0 []\n1 ['c.ubj']\n['of elastic'] False\n", said)
+        for every in (0, -1, 1.5, True):
+            self.assertIn(f"refused every={every}: expected a ", said)
+
+    def test_metrics_of_workers_whose_rows_weigh_nothing_do_not_count(self):
+        said = self.run_it("""
+from warren import rabit
+from warren._lightgbm.hooks import _mean_over_workers
+with rabit.context():
+    rank = rabit.get_rank()
+    print("mean", _mean_over_workers("valid", [("valid", "l2", [float("nan"), .25][rank], False)], [0.0, 10.0][rank]))
+""", 2)
+        self.assertEqual(said.count("mean [('valid', 'l2', 0.25, False)]"), 2, said)
 
 
 if __name__ == "__main__":

@@ -26,9 +26,11 @@ os.environ.setdefault("WARREN_NATIVE", str(BIN.parent))
 from warren import data  # noqa: E402
 from warren.data import _files, _load, _peers, _progress  # noqa: E402
 from warren.data._columnar import columns as _columns  # noqa: E402
+from warren.data._columnar import converter as _converter  # noqa: E402
 from warren.data._columnar import formats  # noqa: E402
 from warren.data._columnar import source as _source  # noqa: E402
 from warren.data._columnar.pieces import Piece  # noqa: E402
+from warren.data._exchange import predictions as _predictions  # noqa: E402
 
 COLUMNS = ("a", "b", "c", "t", "d")
 CATEGORIES = {"c": ["x", "yy", "z"]}
@@ -288,6 +290,16 @@ class SharesOfFiles(Folder):
 
 
 class Other(Folder):
+    def test_columns_of_arrow_files_are_read_a_few_at_a_time_though_their_rows_are_not_counted(self):
+        from warren._xgboost.same_model import cuts as _cuts
+        pa.feather.write_feather(pa.table({f"x{k}": np.random.default_rng(k).random(10000) for k in range(8)}), self.folder / "a.feather")
+        with contextlib.closing(_load.Wanted(self.folder / "a.feather").source(_peers.Alone())) as source:
+            self.assertEqual([piece.rows for piece in source.pieces], [-1])
+            with unittest.mock.patch.object(_cuts, "BLOCK_BYTES", 100_000):
+                blocks = list(_cuts._blocks_of_files(_converter.Converter(source, None)))
+        self.assertEqual(sum(len(block.types) for block in blocks), 8)
+        self.assertGreater(len(blocks), 2)
+
     def test_only_the_columns_that_are_used_are_read_from_arrow_files(self):
         whole = pa.table({f"c{i}": np.full(50000, i, "float64") for i in range(20)})
         path = self.folder / "a.feather"
@@ -338,10 +350,11 @@ class Other(Folder):
     def test_home_is_where_the_tilde_is(self):
         self.parquet("a.parquet", table(10))
         (self.folder / "a.svm").write_text("1 0:1\n")
-        before = os.environ.get("HOME", "")
-        self.addCleanup(os.environ.__setitem__, "HOME", before)
-        os.environ["HOME"] = str(self.folder)
+        self.enterContext(unittest.mock.patch.dict(os.environ, HOME=str(self.folder)))
         self.assertEqual([len(data.load(name)) for name in ("~/a.parquet", "~/a.svm", ["~/a.parquet"])], [10, 1, 10])
+        with contextlib.chdir(self.enterContext(tempfile.TemporaryDirectory())):
+            _predictions.write("~/out.npy", lambda: np.arange(3), whole=True, overwrite=False, form=None, storage_options=None)
+            self.assertEqual((np.load(self.folder / "out.npy").tolist(), os.listdir()), ([0, 1, 2], []))
 
 
 class Pandas(Folder):
@@ -820,6 +833,16 @@ class Checked(Folder):
             _load.bar(Source(), True)
         self.assertNotIn("hush", made.call_args[0][0])
 
+        class Two(_peers.Alone):
+            world = 2
+
+            def allgather(self, value, **_):
+                return [value, {**value, "the data set": "another"}]
+        for one in (uri, [uri]):
+            with self.assertRaisesRegex(ValueError, r"rank 0 has the data set=.*s3://me:\*\*\*@b/x.*, and rank 1 the") as caught:
+                _source.Source(one, _source._columns.Request(), Two(), _source.Options())
+            self.assertNotIn("hush", str(caught.exception))
+
 
 class TextOrColumns(Folder):
     def test_names_of_columns_are_no_text_whatever_is_behind_them(self):
@@ -895,16 +918,34 @@ class Arguments(Folder):
                              ({"weight": ["w"]}, r"weight=\['w'\]: expected the name of a column"),
                              ({"qid": 3}, "qid=3: expected the name"), ({"weight": ""}, "weight='': expected the name"),
                              ({"categories": ["c"]}, r"categories=\['c'\]: expected"),
+                             ({"categories": {"c": {"x", "yy", "z"}}}, r"categories\['c'\] is a set, expected a list of values"),
+                             ({"categories": {"c": "xyz"}}, r"categories\['c'\] is a str, expected a list of values"),
                              ({"rank": "0", "world": 2}, "rank='0': expected a whole number"),
                              ({"rank": 0, "world": 2.0}, "world=2.0: expected a whole number")):
             with self.subTest(named=named):
                 self.refused(words, path, kind=TypeError, **named)
         for given in ("", ";;", "\n", "\u00e4", 1, b","):
             self.refused("delimiter=.*: expected one character", path, delimiter=given)
+        (self.folder / "a.svm").write_text("1 0:1\n")
+        self.refused("a.svm: delimiter=';' is for CSV with named columns", self.folder / "a.svm", delimiter=";")
         self.refused("rank and world are 1 and None", path, rank=1)
         self.refused("rank 2 of 2: expected a rank from 0 to 1", path, rank=2, world=2)
         with self.assertRaisesRegex(TypeError, "batch_rows='a': expected a whole number"):
             data.batches(path, "a")
+
+    def test_sets_of_the_same_values_are_the_same_on_all_workers(self):
+        code = """
+from warren.data import _peers
+class Two(_peers.Alone):
+    world = 2
+    def allgather(self, value, **_):
+        print(value)
+        return [value, value]
+_peers.same_on_all(Two(), {"filters": [[("city", "in", {"Bonn", "Rom", "Ulm", "Wien"})], [("day", "in", (1, frozenset("abcd")))]]})
+"""
+        said = {subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,
+                               env={**os.environ, "PYTHONHASHSEED": seed}).stdout for seed in ("1", "2", "3")}
+        self.assertEqual(len(said), 1, said)
 
     def test_seeds_of_numpy_are_whole_numbers(self):
         path = self.parquet("a.parquet", table(500))
@@ -1019,6 +1060,48 @@ class OpenFiles(Folder):
         for kind, uri, begin, said in ((formats.Parquet, "no.parquet", 0, "row group 3"), (formats.Arrow, "no.arrow", 0, "record batch 3"),
                                        (formats.Csv, "no.csv", 10, "bytes 10 to 17"), (formats.Csv, "no.CSV.gz", 0, "the file")):
             self.assertEqual(kind.place(_files.File(uri, 100, ""), Piece(0, 3, -1, 7, begin)), said)
+
+
+class ElasticFiles(Folder):
+    """The files of a data set for elastic training, which a worker that joins later lists again."""
+
+    def files(self, uri, **wanted):
+        from warren._elastic.rows import Files
+        return Files(_load.Wanted(uri, **wanted), False, 4)
+
+    def test_patterns_of_text_are_the_files_that_match(self):
+        for name in ("part-1.svm", "part-2.svm", "part#3.svm"):
+            (self.folder / name).write_text("1 0:1\n")
+        for uri, names in ((f"{self.folder}/part-?.svm?format=libsvm&indexing_mode=1", ["part-1.svm", "part-2.svm"]),
+                           (f"{self.folder}/part-?.svm", ["part-1.svm", "part-2.svm"]),
+                           (f"{self.folder}/part-1.svm;{self.folder}/part-2.svm?indexing_mode=0", ["part-1.svm", "part-2.svm"]),
+                           (self.folder / "part#3.svm", ["part#3.svm"])):
+            with self.subTest(uri=uri):
+                self.assertEqual([os.path.basename(name) for name, _, _ in self.files(uri).files()], names)
+
+    def test_missing_values_that_the_cuts_would_not_know_are_refused(self):
+        import warren.xgboost
+        path = self.parquet("a.parquet", table(10))
+        for missing in (0.0, -999):
+            with self.assertRaisesRegex(ValueError, f"missing={missing} is not known when the cuts are computed"):
+                warren.xgboost.Data(path, label="y", missing=missing).of_files()
+        warren.xgboost.Data(path, label="y", missing=np.nan).of_files()
+
+    def test_files_that_come_or_go_during_a_training_are_refused(self):
+        self.parquet("a.parquet", table(10))
+        path, listed = self.parquet("b.parquet", table(10)), self.files(self.folder, label="y")
+        listed.open_alone(CATEGORIES)
+        before = listed.files()
+        path.rename(self.folder / "c.parquet")
+        self.parquet("d.parquet", table(10))
+        for change, said in ((lambda: None, "b.parquet was added or removed"),
+                             (lambda: path.with_name("c.parquet").rename(path), "d.parquet was added"),
+                             (lambda: path.with_name("d.parquet").unlink(), "")):
+            change()
+            later = self.files(self.folder, label="y")
+            later.open_alone(CATEGORIES)
+            with self.assertRaisesRegex(ValueError, f"{said}.* since the training began") if said else contextlib.nullcontext():
+                later.require_unchanged(before, of_this_host=True)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,9 @@
 """MLflow's autologging in jobs, with the real package of the Python that WARREN_MLFLOW_PYTHON names (mlflow-skinny, sqlalchemy, alembic,
 XGBoost, LightGBM, scikit-learn, skops, cloudpickle): each training is one run, with parameters, the metrics of all rounds, and one model."""
+import contextlib
 import importlib
+import importlib.util
+import io
 import json
 import os
 import pathlib
@@ -8,7 +11,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import types
 import unittest
+from unittest import mock
 
 from warren._rounds import mlflow_runs
 from warren_testing import BIN, at_night
@@ -151,6 +156,16 @@ class WithoutMLflow(unittest.TestCase):
         self.assertNotIn("mlflow", sys.modules)
         self.assertIsNone(mlflow_runs.of_driver(True, False, {}))
 
+    def test_only_a_store_on_this_machine_is_reported_to_programs_whose_jobs_run_elsewhere(self):
+        logging = types.SimpleNamespace(autologging_is_disabled=lambda _: False, get_autologging_config=lambda *_: None)
+        for place, is_here in (("databricks", False), ("databricks://team", False), ("https://host", False), ("file:///runs", True),
+                               ("sqlite:///runs.db", True), ("/runs", True)):
+            stand_in = types.SimpleNamespace(active_run=lambda: None, get_tracking_uri=lambda place=place: place)
+            with mock.patch.dict(sys.modules, {"mlflow": stand_in, mlflow_runs._AUTOLOGGING: logging}), \
+                    contextlib.redirect_stderr(io.StringIO()) as written:
+                self.assertEqual(mlflow_runs.of_driver(False, False, {})["variables"], {"MLFLOW_TRACKING_URI": place})
+            self.assertEqual("is a place on this machine" in written.getvalue(), is_here, place)
+
     def test_a_function_is_called_once_its_module_has_been_imported(self):
         seen = []
         with tempfile.TemporaryDirectory() as folder:
@@ -159,6 +174,7 @@ class WithoutMLflow(unittest.TestCase):
             sys.meta_path.insert(0, finder)
             sys.path.insert(0, folder)
             try:
+                self.assertIsNotNone(importlib.util.find_spec("imported_later"))  # a search is not an import
                 self.assertEqual(seen, [])
                 importlib.import_module("imported_later")
             finally:

@@ -217,6 +217,12 @@ class OfOtherJobs(OneJob):
         self.hold(f"20261127T010205Z-{nobody}", "locked")
         self.assertIn(f"pid {nobody} is not its dmlc-submit here", self.warren("cancel", nobody, code=1))
 
+    def test_cancel_with_an_empty_name_ends_no_job(self):
+        holder, file = self.hold("20261127T010203Z-1", "locked")
+        file.write_text(file.read_text().replace('"pid": 1,', f'"pid": {holder.pid},'))
+        self.assertIn("the name of the job is empty; `warren jobs` lists the jobs", self.warren("cancel", "", code=1))
+        self.assertIsNone(holder.poll())
+
     def test_cancel_finds_the_launcher_by_its_open_record(self):
         for second, lock in enumerate(("locked", "not locked")):
             holder, file = self.hold(f"20261127T01020{second}Z-1", lock, locked=lock == "locked")

@@ -228,6 +228,23 @@ class Jobs(unittest.TestCase):
         self.assertIn("starting it again", output)
         self.assertIn("called 0", output)
 
+    def test_a_call_in_a_prepare_function_is_refused_where_ranks_can_be_lost_even_if_it_has_a_prepare_function_itself(self):
+        job(2, """
+            with rabit.context():
+                rabit.load_checkpoint()
+                errors = []
+                def prepare(_):
+                    for inner in (lambda _: None, None):
+                        try:
+                            rabit.allreduce(np.zeros(1), rabit.SUM, inner)
+                            errors.append("no error")
+                        except RuntimeError as error:
+                            errors.append(str(error))
+                rabit.allreduce(np.zeros(1), rabit.SUM, prepare)
+                assert len(errors) == 2, errors
+                assert all("it was called from the prepare function of an allreduce" in error for error in errors), errors
+        """)
+
     def test_an_exception_is_no_end_of_work(self):
         output = job(2, """
             with rabit.context():

@@ -155,6 +155,14 @@ class Started(InFolder):
         self.assertTrue((self.folder / "logs/job.log").exists())
 
 
+    def test_the_record_of_an_earlier_process_with_the_same_pid_is_another_jobs(self):
+        first, second = ((job, job.result())[0] for job in
+                         (warren.start(task, num_workers=1, port=0, log_dir=self.folder / "logs") for _ in range(2)))
+        self.assertRegex(second._record()["id"], f"-{second.pid}$")
+        with mock.patch.object(warren.Job, "pid", first.pid):
+            self.assertEqual(second._record(), {})
+
+
 class Terminal:
     """A program that runs on its own terminal."""
 

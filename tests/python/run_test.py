@@ -242,6 +242,7 @@ class Failures(InFolder):
 
     def test_options_that_dmlc_submit_does_not_know_and_those_of_no_use(self):
         for options, said in (({"prot": 1}, "ValueError.*unknown option '--prot'; did you mean --port"), ({"dry_run": True}, "ValueError.*dry_run"),
+                              ({"job": "x.yaml"}, "ValueError.*job: a job that is started from Python .*: a job file names a command"),
                               ({"num_workers": 0}, "ValueError.*num_workers is 0"), ({"num_workers": (3, 2)}, "ValueError.*MIN is greater than MAX"),
                               ({"files": [object()]}, "TypeError.*files is <object"), ({"env": ["NEVER_SET"]}, "ValueError.*NEVER_SET is not set"),
                               ({"cluster": "mars"}, "ValueError.*mars"), ({"worker_cores": "many"}, "ValueError.*worker-cores.*many"),

@@ -1,8 +1,11 @@
 """warren.data: which rows belong to which worker, in thousands of random cases; available memory; progress output. Reads no data files."""
+import gc
 import io
 import os
 import random
 import unittest
+import unittest.mock
+import weakref
 
 import numpy as np
 
@@ -10,8 +13,9 @@ from warren_testing import BIN
 
 os.environ.setdefault("WARREN_NATIVE", str(BIN.parent))
 
+from warren._elastic import session as _session  # noqa: E402
 from warren._elastic import shares as _elastic  # noqa: E402
-from warren.data import _check, _memory, _progress  # noqa: E402
+from warren.data import _check, _memory, _peers, _progress  # noqa: E402
 from warren.data._columnar import pieces as _pieces  # noqa: E402
 from warren.data._columnar.pieces import Cut, Piece  # noqa: E402
 
@@ -142,6 +146,15 @@ class Memory(unittest.TestCase):
         self.assertEqual(chosen(1_000_000, 1 << 30, True), "matrix")
         self.assertEqual(chosen(10_000_000, 1 << 30), "external")
 
+    def test_slurm_says_how_many_tasks_of_a_step_a_node_has(self):
+        for tasks, node, workers in (("4(x2),3", "0", 4), ("4(x2),3", "1", 4), ("4(x2),3", "2", 3), ("4(x2),3", "3", 1), ("8", "0", 8),
+                                     ("8", "", 1), ("", "0", 1), ("0", "0", 1), ("many", "0", 1)):
+            variables = {"SLURM_STEP_TASKS_PER_NODE": tasks, "SLURM_NODEID": node}
+            with self.subTest(**variables), unittest.mock.patch.dict(os.environ, variables):
+                self.assertEqual(_memory.workers_here(), workers)
+        with unittest.mock.patch.dict(os.environ, {"SLURM_STEP_TASKS_PER_NODE": "4", "SLURM_NODEID": "0", "LOCAL_WORLD_SIZE": "2"}):
+            self.assertEqual(_memory.workers_here(), 2)
+
     def test_this_process_has_a_limit(self):
         self.assertGreater(_memory.limit(), 1 << 20)
 
@@ -231,6 +244,41 @@ class ElasticShares(unittest.TestCase):
 
     def test_neighbouring_shares_are_read_as_one_range(self):
         self.assertEqual(_elastic.ranges_of([5, 1, 2, 8, 0]), [(0, 3), (5, 6), (8, 9)])
+
+
+class ElasticReading(unittest.TestCase):
+    """Reading that is given up because another worker is waiting."""
+
+    def setUp(self):
+        self.session = object.__new__(_session.Session)  # without a job
+        self.session._interruptions, self.session._wants_change = 0, lambda: True
+        self.rows = None
+
+    def read(self, check):
+        rows = np.ones(3)
+        self.rows = weakref.ref(rows)
+        try:
+            check()
+        except _session.Change as error:
+            kept = error  # refers to this frame, which refers to it
+            raise kept
+
+    def test_it_is_given_up_only_so_many_times_between_two_rounds_whichever_worker_does(self):
+        class Another(_peers.Alone):
+            def greatest(self, values):
+                return np.ones_like(values)
+        for peers, read in ((_peers.Alone(), self.read), (Another(), lambda check: None)):
+            for _ in range(_session._MOST_INTERRUPTIONS):
+                self.assertRaises(_session.Change, self.session.read_rows, peers, read)
+            self.session.read_rows(_peers.Alone(), self.read)
+            self.session.has_progressed()
+        self.assertRaises(_session.Change, self.session.read_rows, _peers.Alone(), self.read)
+
+    def test_the_rows_that_were_read_are_freed(self):
+        gc.disable()
+        self.addCleanup(gc.enable)
+        self.assertRaises(_session.Change, self.session.read_rows, _peers.Alone(), self.read)
+        self.assertIsNone(self.rows())
 
 
 if __name__ == "__main__":

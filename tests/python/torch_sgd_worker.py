@@ -307,6 +307,9 @@ def schedule():
     assert seen == [[0.0] * 2] * 4 + [[-6.0] * 2], seen
     downpour.close()
     refuses("expected one from 1 on", warren.torch.EASGD, module, update_frequency=0)
+    late = warren.torch.EASGD(module, init_delay=3)
+    refuses("EASGD.update: step 5 is the first one, but the servers are created at step 3", late.update, 5)
+    late.close()
     refuses("either a learning rate", warren.torch.Downpour, module)
 
 

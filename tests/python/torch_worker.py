@@ -734,6 +734,10 @@ def refused():
     refuses("does not support BAND of torch.float32", dist.all_reduce, torch.ones(1), dist.ReduceOp.BAND)
     refuses("in the list", dist.all_gather, [torch.ones(1)] * (size + 1), torch.ones(1))
     refuses("all_to_all: 5 rows cannot be divided equally", dist.all_to_all_single, torch.ones(5), torch.ones(5))
+    # torch.distributed itself may check the types of these calls, so the backend is called directly.
+    world, ints, floats = dist.group.WORLD, torch.ones(size, dtype=torch.int32), torch.ones(size)
+    refuses("all_to_all: tensors of torch.int32 and of torch.float32", world.alltoall_base, floats, ints, [], [])
+    refuses("all_to_all: tensors of torch.float32 and of torch.int32", world.alltoall, list(floats.split(1)), list(ints.split(1)))
     if hasattr(torch, "float8_e4m3fn"):
         refuses("float8", dist.all_reduce, torch.ones(1).to(torch.float8_e4m3fn))
     refuses("meta", dist.all_reduce, torch.ones(1, device="meta"))

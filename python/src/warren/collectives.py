@@ -12,7 +12,8 @@
 Start it with `dmlc-submit --num-workers 4 python train.py`. Without a launcher there is one rank, and every call works.
 
 All ranks of a communicator make the same calls in the same order, with arrays of the same type and, unless stated otherwise, the same
-shape. A mismatch raises an error. Errors of the engine (a dead rank, mismatched calls) are RuntimeErrors that name the rank; after one, the
+shape. A mismatch of calls, roots or sizes raises an error. So does a mismatch of types in a reduction with an Op; other calls compare only
+numbers of bytes or of elements. Errors of the engine (a dead rank, mismatched calls) are RuntimeErrors that name the rank; after one, the
 communicator can no longer be used. By default, floating-point numbers are added in a fixed order that depends only on the ranks. All ranks
 get the same bits.
 
@@ -182,8 +183,8 @@ class Communicator:
                     autotune: Optional[bool] = None, stall_warning: Optional[float] = None,
                     stall_error: Optional[float] = None) -> "Coordinator":
         """Returns a coordinator for operations that are matched by name and that each rank may submit in a different order. Collective.
-        Times are in seconds. Rank 0's arguments apply to all ranks; for exceptions and defaults, see WarrenCoordinatorOptions in
-        warren/c_api.h."""
+        Times are in seconds. Rank 0's arguments apply to all ranks, with exceptions. WarrenCoordinatorOptions in warren/c_api.h describes
+        these and the defaults."""
         cycle_us = -1 if cycle_time is None else round(cycle_time * 1e6)
         if fusion_bytes is not None and not 0 <= fusion_bytes < 1 << 63:
             raise ValueError(f"fusion_bytes is {fusion_bytes}; expected at least 0")

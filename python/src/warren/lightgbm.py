@@ -27,6 +27,7 @@ from warren._lightgbm.elastic import communicator as _elastic_communicator
 from warren._lightgbm.elastic import parameters as _elastic_parameters
 from warren._lightgbm.elastic import rows as _elastic_rows
 from warren._lightgbm.elastic import training as _elastic
+from warren.data._columnar.source import shown_uri
 
 #: A stateful callback for elastic training (`train(..., elastic=True)`): `save()` returns the state as a picklable object, and
 #: `restore(state)` sets it on a worker that continues from another worker's state. A subclass defines `__call__(env)`, as LightGBM's
@@ -130,8 +131,8 @@ def load_dataset(uri: Any, *, label: Any = None, weight: Optional[str] = None, q
         # The highest rank without rows, plus 1; 0 if all ranks have rows.
         without = int(rabit.allreduce(np.array([0 if len(table) else rank + 1], "int64"), rabit.MAX)[0])
         if without:
-            raise ValueError(f"{uri}: rank {without - 1} of {size} has no rows, and LightGBM cannot train without any: use fewer "
-                             "workers")
+            raise ValueError(f"{shown_uri(uri)}: rank {without - 1} of {size} has no rows, and LightGBM cannot train without any: use "
+                             "fewer workers")
     dataset = _datasets.of_table(_datasets.as_lightgbm_reads(table, asked), options, parameters())
     dataset.warren_is_share = not whole
     return dataset
@@ -211,13 +212,19 @@ def _train_elastic(params: Dict[str, Any], rows: Any, num_boost_round: int, vali
 
 
 def _train(params: Dict[str, Any], rows: Any, num_boost_round: int, valid_sets: List[Any], options: Dict[str, Any]) -> "lightgbm.Booster":
+    from warren._jobs import fitting as _fitting  # pylint: disable=import-outside-toplevel
+
     _check_joined("train")
     own = parameters(_elastic_parameters.tree_learner(params))
     loaded = {id(rows): rows.load() if isinstance(rows, Data) else rows}
     categories = getattr(loaded[id(rows)], "warren_categories", None) or None
+    # LightGBM finds features by their positions, so a validation set has the columns of the training rows, in their order.
+    columns = loaded[id(rows)].warren_columns if isinstance(rows, Data) else None
     for one in valid_sets:
         if id(one) not in loaded:
-            loaded[id(one)] = one.load(categories=categories) if isinstance(one, Data) else one
+            loaded[id(one)] = one.load(categories=categories, **_fitting.features_like(columns)) if isinstance(one, Data) else one
+            if isinstance(one, Data) and isinstance(rows, Data) and loaded[id(one)].warren_columns != columns:
+                raise ValueError(_elastic.OTHER_FEATURES)
     model = lightgbm.train({**params, **own}, loaded[id(rows)], num_boost_round,
                            valid_sets=[loaded[id(one)] for one in valid_sets] or None, **options)
     model.warren_categories = categories or {}

@@ -192,6 +192,7 @@ def load_dmatrix(uri: Any, *, label: Any = None, weight: Optional[str] = None, q
     matrix = _matrices.load(asked, peers, quantile=quantile, external_memory=external_memory, cache_dir=cache_dir, check=check,
                             progress=progress, reproducible=reproducible, options=options)
     if peers.world > 1:
+        _versions.warn_unless_joined()
         _matrices.warn_of_workers_without_rows(uri, matrix.num_row(), len(matrix.get_weight()))
     return matrix
 
@@ -305,6 +306,7 @@ def _train(params: Mapping[str, Any], data: Any, num_boost_round: int,  # pylint
            evals: Sequence[Tuple[Any, str]], reproducible: Union[bool, str],  # pylint: disable=redefined-outer-name
            options: Dict[str, Any]) -> "xgb.Booster":
     """Trains with a fixed set of workers."""
+    _versions.require_joined()
     bins = {"max_bin": int(params["max_bin"])} if params.get("max_bin") is not None else {}
     matrix = data
     is_hist = params.get("tree_method") in (None, "auto", "hist") and params.get("booster") != "gblinear"
@@ -312,7 +314,16 @@ def _train(params: Mapping[str, Any], data: Any, num_boost_round: int,  # pylint
     if isinstance(data, Data):
         matrix = data.load(**how)
     cuts = {"ref": matrix} if is_hist else {}
-    loaded = [(matrix if one is data else one.load(**how, **cuts) if isinstance(one, Data) else one, name) for one, name in evals]
+    categories = getattr(matrix, "warren_categories", None) or None
+
+    def of_eval(one: Any) -> Any:
+        if one is data or not isinstance(one, Data):
+            return matrix if one is data else one
+        found = one.load(**how, **cuts, **({"categories": categories} if one.is_of_files and not is_hist else {}))
+        _matrices.require_same_categories(found.warren_categories, matrix)
+        return found
+
+    loaded = [(of_eval(one), name) for one, name in evals]
     if reproducible:
         return _same_model.train(params, matrix, num_boost_round, loaded, reproducible == "exact", options)
     return xgb.train(params, matrix, num_boost_round, evals=loaded, **options)
@@ -367,9 +378,9 @@ def train_with_checkpoints(params: Dict[str, Any], dtrain: "xgb.DMatrix", num_bo
     than an uninterrupted one. lambdarank_unbiased keeps state outside the model, so a restart changes bits in every version. `options` are
     passed to `xgboost.train`; early stopping counts from the restart.
 
-    Raises ValueError if the file at `path` is not a checkpoint, RuntimeError if another running training uses it (detected by a lock on
-    `.NAME.lock` in the same folder; if the file system has no locks, a line on standard error says so; stores have none), and OSError if
-    its folder is not writable."""
+    Raises ValueError if the file at `path` is not a checkpoint, or if `every` is less than 1, RuntimeError if another running training uses
+    the file (detected by a lock on `.NAME.lock` in the same folder; if the file system has no locks, a line on standard error says so;
+    stores have none), and OSError if its folder is not writable."""
     return _training.train_with_checkpoints(params, dtrain, num_boost_round, path, every, callbacks or (), storage_options, options)
 
 
@@ -385,9 +396,9 @@ def predict_to(path: Union[str, "os.PathLike[str]"], booster: "xgb.Booster", mat
     `storage_options` for it.
 
     The files appear complete once all workers have written theirs, or not at all. If files of another run exist (with `whole`: the file),
-    raises FileExistsError, unless `overwrite` is true: it then replaces them, and removes leftover parts. An error of one worker is raised
-    on all workers with the same text: OSError (a full disk), ValueError for a format or shape that cannot be written, ImportError without
-    pyarrow."""
+    raises FileExistsError, unless `overwrite` is true: it then replaces them, and removes parts that are left over from a run with another
+    number of workers; in a store, where it cannot remove parts, it raises FileExistsError. An error of one worker is raised on all workers
+    with the same text: OSError (a full disk), ValueError for a format or shape that cannot be written, ImportError without pyarrow."""
     _predictions.write(path, lambda: booster.predict(matrix, **options), whole=whole, overwrite=overwrite, form=format,
                        storage_options=storage_options)
 

@@ -27,7 +27,12 @@ import xgboost  # noqa: E402
 
 import cases  # noqa: E402
 import files  # noqa: E402
+import warren._xgboost.elastic.rows  # noqa: E402
 import warren.xgboost  # noqa: E402
+
+if "WARREN_ELASTIC" in os.environ and SEEDS[0] % 2:
+    # Matrices are made from several batches, as with a large data set.
+    warren._xgboost.elastic.rows._BATCH_VALUES = 500
 
 
 def begin(phase):

@@ -2,7 +2,8 @@
 import contextlib
 import dataclasses
 import os
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+import re
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from warren._elastic.shares import Range
 from warren._launch.membership import is_elastic, most_workers
@@ -12,9 +13,11 @@ from warren.data._columnar.source import Source
 from warren.data._peers import Peers
 from warren.data._table import Table
 
-#: The number of shares of a data set for each of the job's maximum number of workers. With several shares, a lost worker's rows can be
+#: The number of shares of a data set per worker, for the job's maximum number of workers. With several shares, a lost worker's rows can be
 #: distributed evenly.
 _SHARES_PER_WORKER = 16
+#: Matches the start of the options of a text data set; any other "?" is a wildcard (see warren.data._text).
+_OPTIONS = re.compile(r"\?[a-z_]+=")
 
 
 def number_of_shares() -> int:
@@ -48,18 +51,23 @@ class Files:
         if self._source is not None:
             found = self._source.files
         else:
-            wanted = self._wanted
-            names = [wanted.uri] if isinstance(wanted.uri, str) else wanted.uri
-            found = _files.find([name.partition("#")[0].partition("?")[0] for of_one in names for name in of_one.split(";")],
-                                storage_options=wanted.options.storage_options)
+            uri = self._wanted.uri
+            found = _files.find(_OPTIONS.split(uri.partition("#")[0], maxsplit=1)[0] if isinstance(uri, str) else uri,
+                                storage_options=self._wanted.options.storage_options)
         return [(one.uri, one.size, _changed(one.uri)) for one in found]
 
     def require_unchanged(self, files: Sequence[Tuple[str, int, int]], of_this_host: bool) -> None:
         """Raises ValueError if the files have changed since `files` was listed, since old and new rows would be mixed. `of_this_host`:
         whether `files` was listed on this host; otherwise, modification times are not compared."""
-        for (name, size, changed), (_, other_size, other_changed) in zip(self.files(), files):
+        now = self.files()
+        different = {name for name, _, _ in now} ^ {name for name, _, _ in files}
+        if different:
+            raise ValueError(f"{_files.shown(min(different))} was added or removed since the training began, and a worker was to read the "
+                             "rows anew: start the job again")
+        for (name, size, changed), (_, other_size, other_changed) in zip(now, files):
             if size != other_size or (of_this_host and changed != other_changed):
-                raise ValueError(f"{name} has changed since the training began, and a worker was to read it anew: start the job again")
+                raise ValueError(f"{_files.shown(name)} has changed since the training began, and a worker was to read it anew: start the "
+                                 "job again")
 
     @property
     def is_open(self) -> bool:
@@ -71,19 +79,32 @@ class Files:
         """The values of categorical features."""
         return dict(self._converter.categories.values) if self._converter is not None else {}
 
-    def tables(self, ranges: Sequence[Range]) -> List[Table]:
-        """The rows of each range, read without the other workers."""
+    def tables(self, ranges: Sequence[Range], check: Callable[[], None] = lambda: None) -> List[Table]:
+        """The rows of each range, read without the other workers. `check` is called often, and may raise an exception to end the reading."""
         if self._source is None:
-            return [joined([self._wanted.text(_peers.of(share, self._count)) for share in range(*one)]) for one in ranges]
+            return [joined([self._text(share, check) for share in range(*one)]) for one in ranges]
         assert self._converter is not None
         found = []
         for one in ranges:
             self._source.slices = self._source.between(*one, self._count)
             self._converter.start()
             with contextlib.closing(_load.bar(self._source, self._progress)) as shown:
-                found.append(_converter.filled(self._converter, shown))
+                found.append(_converter.filled(self._converter, _checking(shown, check)))
             self._converter.check_own_queries()
         return found
+
+    def _text(self, share: int, check: Callable[[], None]) -> Table:
+        check()
+        return self._wanted.text(_peers.of(share, self._count))
+
+
+def _checking(progress: Callable[[int, int], None], check: Callable[[], None]) -> Callable[[int, int], None]:
+    """Returns a function that calls `check`, and then `progress` with its own arguments."""
+    def call(rows: int, size: int) -> None:
+        check()
+        progress(rows, size)
+
+    return call
 
 
 def _changed(name: str) -> int:

@@ -1,5 +1,6 @@
 """This process in an elastic job: its generations, and the results of the job's completed training runs."""
 import contextlib
+import gc
 import re
 import sys
 from typing import Any, Callable, Iterator, List, NamedTuple, Optional, Tuple, Type
@@ -8,7 +9,7 @@ import numpy as np
 
 from warren._launch.membership import Generation, JobIsOver, Membership
 from warren._launch.preemption import EndRequest
-from warren.data._peers import Peers
+from warren.data._peers import Peers, together
 
 #: The time to wait for the tracker's report that another worker was lost: after a failed collective call, and after another error.
 _PATIENCE_S, _SHORT_PATIENCE_S = 5.0, 0.5
@@ -19,6 +20,9 @@ _OF_LINKS = re.compile(r"loop\.cc|channel|Encountered EOF|[Ss]ocket|Connection (
                        "has ended|(was|is) lost|lost rank|gave up|has waited|(has|does) not answer|own communication failed")
 #: The number of broken connections without progress after which the next one is an error: the network does not work.
 _MOST_BROKEN_LINKS = 5
+#: The number of times between two rounds that reading rows is given up because another worker is waiting. A worker that is started again and
+#: again must not keep the others from training.
+_MOST_INTERRUPTIONS = 3
 
 
 class Library(NamedTuple):
@@ -53,6 +57,7 @@ class Session:
         self._end = EndRequest()
         self._end.may_wait = True
         self._broken_links = 0  # the number of broken connections since the last round
+        self._interruptions = 0  # the number of interruptions of reading since the last round
         self._end.begin()
         self._membership = Membership(library.package)
         #: The results of the job's training runs, as far as this process has them: tuples returned by `run` (see `trained`).
@@ -125,15 +130,38 @@ class Session:
     def at_boundary(self, peers: Peers, stops: bool) -> bool:
         """A collective call between two rounds. Returns whether any member stops the training. If none does, raises Change on all members
         if another worker is waiting, or if a member was lost or has been requested to end."""
-        wants = self._membership.wants_change() or self._end.is_there
-        one_wants, one_stops = peers.greatest(np.array([wants, stops], np.uint64))
+        one_wants, one_stops = peers.greatest(np.array([self._wants_change(), stops], np.uint64))
         if one_wants and not one_stops:
             raise Change
         return bool(one_stops)
 
+    def _wants_change(self) -> bool:
+        return self._membership.wants_change() or self._end.is_there
+
+    def read_rows(self, peers: Peers, read: Callable[[Callable[[], None]], None]) -> None:
+        """Calls `read`, which reads rows and meanwhile calls its argument often. A collective call. If another worker is waiting, or a member
+        has been requested to end, that argument raises Change, and then this method does on all members: with another worker there are other
+        rows to read. Raises the errors of `read`, the same on all members."""
+        def check() -> None:
+            if self._interruptions < _MOST_INTERRUPTIONS and self._wants_change():
+                raise Change
+
+        def is_interrupted() -> bool:
+            try:
+                read(check)
+                return False
+            except Change:
+                pass
+            gc.collect()  # the frames of the exception, which may refer to it, hold the rows that were read
+            return True
+
+        if peers.greatest(np.array([together(peers, is_interrupted)], np.uint64))[0]:
+            self._interruptions += 1  # on all members, so that they do not interrupt one after the other
+            raise Change
+
     def has_progressed(self) -> None:
         """To be called at the end of each round."""
-        self._broken_links = 0
+        self._broken_links = self._interruptions = 0
 
     def _recovering(self, work: Callable[[], Any]) -> Any:
         """Returns the result of `work`, which is called again in the next generation after a loss or a change. Other errors are raised. If

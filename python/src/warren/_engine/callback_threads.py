@@ -12,7 +12,7 @@ from typing import Callable, Deque
 
 #: A thread that has been idle for this long ends.
 _IDLE_S = 5.0
-#: The time that the process waits at exit for running functions.
+#: The maximum time that the process waits at exit for pending and running functions.
 _AT_EXIT_S = 5.0
 _LOOK_AGAIN_S = 0.01
 

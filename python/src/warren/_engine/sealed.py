@@ -5,8 +5,8 @@ pickle carries an HMAC-SHA-256, with a key derived from the token, over the mess
 body. The HMAC is verified first. Without a token (Dask, Spark, a third-party tracker), a call with `objects` sends pickles and trusts every
 peer of the communicator; a call without `objects` sends only plain data, as JSON.
 
-The key is derived as in wire/job_token.h, with its own purpose string. A message consists of one byte for its kind (pickle, JSON or
-refusal, with or without a seal), the seal (32 bytes, if there is a token), and the body."""
+The key is derived as in wire/job_token.h, with its own purpose string. A message consists of one byte for its kind (JSON, or a pickle or
+refusal with or without a seal), the seal (32 bytes, if there is a token), and the body."""
 import base64
 import hashlib
 import hmac

@@ -17,7 +17,7 @@ _MOST_ROWS = 64
 #: The maximum number of labels examined. They suffice to tell data sets apart only if more than _FEW_LABELS of them are distinct.
 _MOST_LABELS = 4096
 _FEW_LABELS = 16
-#: Packages whose frames are not part of the user's program.
+#: Whether this process has already warned.
 _has_warned = False
 
 

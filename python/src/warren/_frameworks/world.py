@@ -13,7 +13,7 @@ _num_left = 0
 
 def communicator_or_world(communicator: Optional[Communicator], what: str) -> Communicator:
     """Returns the communicator or, if None is given, the world. If the process has not called `collectives.init`, this joins the job; the
-    process then leaves it when it exits without an error."""
+    process then leaves it when it exits, unless an uncaught exception other than SystemExit ended it."""
     global _num_left  # pylint: disable=global-statement
     if communicator is None:
         if not _worlds or _num_left != collectives.num_left:

@@ -108,6 +108,7 @@ class Job:
         self._lock = threading.Lock()
         self._logs = _logs.Folder(options.get("log_dir"), _closed_in_forks)
         self._folder = self._logs.path
+        self._earlier = set((self._folder / "jobs").glob("*.json"))
         with contextlib.ExitStack() as undone:
             undone.callback(self._logs.close)
             self._driver = _driver.Driver(call, secret, is_local, _driver.ports_of(options, is_local), serve)
@@ -286,7 +287,8 @@ class Job:
 
     def _record(self) -> Dict[str, Any]:
         """Returns dmlc-submit's record of the job; {} if none exists."""
-        for path in (self._folder / "jobs").glob(f"*-{self.pid}.json"):
+        # In a log_dir that an earlier job has used, another dmlc-submit may have had the same pid.
+        for path in sorted(set((self._folder / "jobs").glob(f"*-{self.pid}.json")) - self._earlier, reverse=True):
             try:
                 record = json.loads(path.read_text(encoding="utf-8"))
             except (OSError, ValueError):

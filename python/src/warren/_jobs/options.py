@@ -9,6 +9,7 @@ _REFUSED = {
     "num_servers": "parameter servers run no function",
     "mode": "it is for parameter servers",
     "until_stdin_closes": "the job ends with this process anyway",
+    "job": "a job file names a command, whose place the function takes; give its options as arguments",
     "log_format": "the output is for people; job.logs() returns it",
     **dict.fromkeys(("dry_run", "show_hosts", "help", "help_markdown", "help_environment", "help_man", "help_schema", "completion",
                      "version", "kube_manifest", "detach", "save"), "it starts no job that this process could wait for"),
@@ -35,7 +36,7 @@ def words_of(num_workers: Any, options: Mapping[str, Any]) -> Tuple[List[str], D
             for one in value:
                 words += [option, _text(name, one)]
         else:
-            # As a separate word, a value that begins with a dash would be taken for an option.
+            # Options whose value is optional take it only after "=".
             words += [f"{option}={_text(name, value)}"]
     return words, environment
 

@@ -17,7 +17,7 @@ from warren._rounds import mlflow_runs as _mlflow_runs
 
 #: "[HOST]:PORT" of the driver; without a host, the tracker's. The driver sets it.
 VARIABLE = "WARREN_DRIVER"
-#: The time for which a process tries to reach the driver.
+#: The timeout of a connection attempt, and the time for which attempts are repeated if the driver closes the connection.
 _CONNECT_S = 60.0
 _PAUSE_S = 0.2
 #: The libraries that train separately in each process that has not joined its job.

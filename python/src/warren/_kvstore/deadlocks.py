@@ -24,8 +24,8 @@ class Waiting:
 
     def __init__(self, communicator: Communicator) -> None:
         self._communicator = communicator
-        # Without stall warnings: an exchange may take long, since a worker answers only when it is stuck itself.
-        self._exchange = communicator.coordinator(stall_warning=1e9)
+        # Without stall warnings and errors: an exchange may take long, since a worker answers only when it is stuck itself.
+        self._exchange = communicator.coordinator(stall_warning=1e9, stall_error=0)
         self._lock = threading.Lock()
         self._calls: Dict[int, Sequence[str]] = {}  # the names in each thread's current call, by thread id
         self._users: Set[threading.Thread] = set()

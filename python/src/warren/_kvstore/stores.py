@@ -13,11 +13,12 @@ from warren._frameworks.world import communicator_or_world
 from warren._kvstore.deadlocks import Waiting
 from warren._kvstore.optimizers import OptimizerUpdater, Updater, numpy_optimizer
 from warren._kvstore.values import Key, pairs, read, shared, summed, write
+from warren._launch.launched import launched
 from warren._parameter_server.sharded_array import Handle, ShardedArray, check_alike, slice_of
 from warren._parameter_server.shards import Array, RoundShard, Shard, UpdateShard, check_numbers, place
 from warren.collectives import Communicator, Op
 
-_BIG_ARRAY_BOUND = 1_000_000
+_BOUND, _BIG_ARRAY_BOUND = "MXNET_KVSTORE_BIGARRAY_BOUND", 1_000_000
 
 
 def _refused(name: str, instead: str) -> Callable[..., NoReturn]:
@@ -232,7 +233,8 @@ class LocalStore(_KeyedStore):
             raise ValueError(f"the key-value store '{kind}' is for one process, not for {communicator.size} ranks; use 'dist_sync'")
         super().__init__(kind, None)
         self._lock = threading.Lock()
-        workers = os.environ.get("DMLC_NUM_WORKER", "")
+        found = launched()
+        workers = os.environ.get("DMLC_NUM_WORKER", "") if found is None else str(found.size)
         if workers not in ("", "0", "1"):
             warnings.warn(f"the key-value store '{kind}' is local to this process: the {workers} workers of the job train separately. "
                           "Take 'dist_sync' to train together", stacklevel=3)
@@ -276,6 +278,17 @@ class _Value:
             push.wait()
 
 
+def _big_array_bound() -> int:
+    """The number of elements that an array must have to be spread over all servers. Raises ValueError if MXNet's variable for it is not a
+    number."""
+    text = os.environ.get(_BOUND, "")
+    try:
+        return int(text) if text else _BIG_ARRAY_BOUND
+    except ValueError:
+        raise ValueError(f"{_BOUND} in the environment is {text!r}, expected a number of elements such as {_BIG_ARRAY_BOUND}, the "
+                         "default") from None
+
+
 class ServerStore(_KeyedStore):
     """"dist_sync" and "dist_async": the values are kept by servers, one in each worker's process."""
 
@@ -283,7 +296,7 @@ class ServerStore(_KeyedStore):
         self._communicator = communicator_or_world(communicator, "a key-value store")
         super().__init__(kind, self._communicator)
         self._is_sync = "async" not in kind
-        self._bound = int(os.environ.get("MXNET_KVSTORE_BIGARRAY_BOUND", _BIG_ARRAY_BOUND))
+        self._bound = _big_array_bound()
         self._updater_lock = threading.Lock()  # keys are updated by the server's thread and by this worker's thread
 
     def _made(self, key: Key, array: Array) -> _Value:

@@ -24,7 +24,7 @@ def number(name: str) -> Optional[int]:
 
 
 def _of_torch() -> Optional[Launched]:
-    """Detects torchrun, or anything that sets all of its variables. WORLD_SIZE alone is no evidence: other programs set it, too."""
+    """Detects torchrun, or any program that sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT. WORLD_SIZE alone is no evidence."""
     rank, size = number("RANK"), number("WORLD_SIZE")
     address, port = os.environ.get("MASTER_ADDR"), number("MASTER_PORT")
     # dmlc-submit sets the same variables, even if it runs no tracker.

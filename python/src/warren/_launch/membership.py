@@ -124,8 +124,8 @@ class Membership:
     If the tracker is lost, the thread searches for one that takes over the job (rabit-tracker --state), and reports this worker's state to
     it: waiting, a member of its generation as before, or done. In the meantime, the generation continues training.
 
-    All methods are for one thread. They raise RuntimeError if the job has failed, or if they need the tracker and none has taken over in
-    time."""
+    All methods are for one thread. `next_generation` and `is_known_to_end` raise RuntimeError if the job has failed, or if the tracker was
+    lost and none has taken over in time."""
 
     def __init__(self, package: str = "") -> None:
         """Connects to the tracker as a waiting worker; does not wait for the first generation. `package`: the Python package of the library
@@ -211,8 +211,12 @@ class Membership:
             time.sleep(_SEARCH_PAUSE_S)
             try:
                 found = _Connection()
-                with self._changed:
-                    self._return_over(found)
+                try:
+                    with self._changed:
+                        self._return_over(found)
+                except RuntimeError:
+                    found.close()
+                    raise
             except RuntimeError as error:
                 if not is_shown:
                     sys.stderr.write(f"warren: {loss}; this worker goes on until it needs the tracker, and looks for one that takes over ({error})\n")

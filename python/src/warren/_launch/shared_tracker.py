@@ -72,7 +72,7 @@ def share_tracker(found: Launched, exchange: Exchange) -> None:
             tracker.start()
             told = {name: str(value) for name, value in tracker.worker_envs().items()}
             _kept.append(tracker)
-        except ValueError as error:
+        except (OSError, ValueError) as error:
             told = {"error": str(error)}
     told = json.loads(exchange.from_rank_zero(json.dumps(told)))
     if "error" in told:

@@ -32,4 +32,5 @@ def of_table(table: Table, options: Mapping[str, Any], params: Mapping[str, Any]
         found["reference"], all_params = reference, dict(reference.params)
     dataset = lightgbm.Dataset(table.features, **{**found, **options, "params": all_params})
     dataset.warren_categories, dataset.warren_is_share = table.categories, True
+    dataset.warren_columns = table.names  # the caller may have given the features other names
     return dataset

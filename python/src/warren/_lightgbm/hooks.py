@@ -52,7 +52,7 @@ def _mean_over_workers(data_name: str, found: List[Any], weight: float) -> List[
     over rows, the result is its value over the rows of all workers. All workers get the same bits. Raises LightGBMError if the workers
     evaluate different metrics."""
     names = [data_name, *(one[1] for one in found)]
-    *values, total, number = _summed([one[2] * weight for one in found] + [weight, _number_of(names)])
+    *values, total, number = _summed([one[2] * weight if weight else 0.0 for one in found] + [weight, _number_of(names)])
     if number != rabit.get_world_size() * _number_of(names):
         raise lightgbm.basic.LightGBMError(f"rank {rabit.get_rank()} evaluates {', '.join(names[1:])} of {data_name}, and other workers "
                                            "evaluate different ones: all need the same validation sets, names and metrics, in the same "

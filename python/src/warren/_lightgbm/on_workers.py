@@ -12,6 +12,7 @@ from typing import Any, Callable, ContextManager, Dict, Iterator, List, Mapping,
 import lightgbm
 import lightgbm.sklearn
 import numpy as np
+from lightgbm.basic import _ConfigAliases
 from numpy.typing import NDArray
 
 from warren._frameworks.replacing import replaced
@@ -192,7 +193,8 @@ class _Fit(_fitting.Fitting):
     def train(self, params: Dict[str, Any], train_set: _Dataset, valid_sets: Optional[Sequence[_Dataset]] = None,
               callbacks: Optional[List[Any]] = None, **options: Any) -> "lightgbm.Booster":
         """Replaces lightgbm.train."""
-        if self._estimator.n_jobs is None:
+        if self._estimator.n_jobs is None and not any(self._estimator.get_params().get(name) is not None
+                                                      for name in _ConfigAliases.get("num_threads") - {"n_jobs"}):
             params = {name: value for name, value in params.items() if name != "num_threads"}  # each worker has its share of the cores
         estimator = self._estimator
         is_of_files = isinstance(train_set, _Files)

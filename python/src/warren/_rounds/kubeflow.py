@@ -22,7 +22,7 @@ _URL, _CA_FILE, _TOKEN_FILE = "KUBEFLOW_TRAINER_SERVER_URL", "KUBEFLOW_TRAINER_S
 _INTERVAL_S = 5.0
 #: The time limit for a request.
 _TIMEOUT_S = 5.0
-#: The time that a process waits at exit for the last status to be sent.
+#: The maximum time that a process waits at exit for the last status to be sent.
 _LAST_S = 3.0
 #: The limits of the controller (pkg/apis/trainer/v1alpha1/trainjob_types.go): metrics, and characters of a name or a value.
 _MOST_METRICS, _MOST_CHARACTERS = 256, 64
@@ -92,6 +92,8 @@ class Poster:
                 raise ValueError("its address is not https, and the token would be readable on the way")
             with open(self._token_file, encoding="utf-8") as file:  # Kubernetes replaces it from time to time
                 token = file.read().strip()
+            if not token.isascii() or not token.isprintable() or " " in token:  # the header's own error would contain the token
+                raise ValueError(f"the token in {self._token_file} ({_TOKEN_FILE}) is not a single word of ASCII characters")
             request = urllib.request.Request(self._url, json.dumps(body).encode(), method="POST",
                                              headers={"Authorization": f"Bearer {token}", "Content-Type": "application/json"})
             context = ssl.create_default_context(cafile=self._ca_file or None)

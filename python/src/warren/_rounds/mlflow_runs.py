@@ -53,7 +53,8 @@ def of_driver(is_local: bool, is_fit: bool, given: Mapping[str, str]) -> Optiona
     except Exception as error:  # pylint: disable=broad-except  # the job can run without MLflow
         say(f"the processes of the job are not told of this program's MLflow: {error}")
         return None
-    if not is_local and (run is not None or settings) and place.partition("://")[0] in ("file", "sqlite", place):
+    is_here = place.partition("://")[0] in ("file", "sqlite", place) and place != "databricks"
+    if not is_local and (run is not None or settings) and is_here:
         say(f"MLflow's tracking URI {place} is a place on this machine, and the job's processes on other hosts do not log there: use a tracking "
             "server (MLFLOW_TRACKING_URI)")
     return {"variables": {name: value for name, value in variables.items() if name not in given}, "settings": settings,
@@ -87,21 +88,26 @@ class _AfterImport(importlib.abc.MetaPathFinder):
     """Calls a function after a module has been imported."""
 
     def __init__(self, module: str, function: Callable[[], None]) -> None:
-        self._module, self._function = module, function
+        self._module, self._function, self._is_searching = module, function, False
 
     def find_spec(self, fullname: str, path: Optional[Sequence[str]], target: Any = None) -> Any:
         """Finds the module by means of the other finders, and makes its loader call the function."""
         del path, target
-        if fullname != self._module or self not in sys.meta_path:
+        if fullname != self._module or self._is_searching:
             return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(fullname)
+        self._is_searching = True
+        try:
+            spec = importlib.util.find_spec(fullname)
+        finally:
+            self._is_searching = False
         if spec is not None and spec.loader is not None:
             load = spec.loader.exec_module
 
             def load_and_call(module: Any) -> None:
                 load(module)
-                self._function()
+                if self in (sys.meta_path or ()):  # a search without an import leaves the finder in place
+                    sys.meta_path.remove(self)
+                    self._function()
             setattr(spec.loader, "exec_module", load_and_call)
         return spec
 

@@ -12,7 +12,7 @@ class About(NamedTuple):
     params: Mapping[str, Any]
     rounds: Optional[int]  #: the total number of rounds; None if unknown
     begun: int  #: the number of rounds that were finished before this training run began
-    number: int  #: the number of earlier training runs in this process; the same on all ranks
+    number: int  #: the number of earlier training runs in this process
     world: int = 1
 
 

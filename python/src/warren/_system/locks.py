@@ -145,8 +145,7 @@ class LockedFolder:
             self._close(self._lock)
 
     def _locked(self) -> int:
-        """Returns the descriptor of the folder's lock file, or -1 if another process removed the folder as a leftover before it was
-        locked."""
+        """Creates and locks the folder's lock file. Returns its descriptor, or -1 if the file was removed before it was locked."""
         name = os.path.join(self.path, _LOCK)
         file = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:

@@ -266,6 +266,8 @@ def find(jobs: Sequence[Job], words: str) -> Job:
     """Returns the job with the ID `words`, or else the only job whose ID begins with `words` or whose dmlc-submit had that pid. If there is
     none, returns the only running job with that name or, if no such job is running, the newest one with that name (`jobs` begins with the
     newest). Raises ValueError if there is no such job, or more than one."""
+    if not words:
+        raise ValueError("the name of the job is empty; `warren jobs` lists the jobs")
     found = [job for job in jobs if job.id.startswith(words) or job.id.endswith(f"-{words}")]
     if not found:
         named = [job for job in jobs if name_of(job) == words]

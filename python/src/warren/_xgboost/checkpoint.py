@@ -74,7 +74,7 @@ class Checkpoint:
     def __init__(self, path: Any, peers: Peers, *, storage_options: Optional[Mapping[str, Any]] = None, is_everywhere: bool = False) -> None:
         """`is_everywhere`: whether all ranks read the file, because another rank may have saved it on its own host's disk. Raises
         ValueError for a name that does not end in .json or .ubj."""
-        self._shown, self._peers, self._options = os.fspath(path), peers, storage_options
+        self._shown, self._peers, self._options = _files.in_full(os.fspath(path)), peers, storage_options
         place = _files.on_disk(self._shown)
         self._is_in_store = place is None
         # Another path to the same file, through a symbolic link, is the same checkpoint.

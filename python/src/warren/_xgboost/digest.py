@@ -187,7 +187,10 @@ def _of_words(words: _Words, groups: Any, field: Callable[[str], Any]) -> int:
 def _hash(*pieces: Any) -> int:
     digest = hashlib.blake2b(digest_size=8)
     for piece in pieces:
-        digest.update(np.ascontiguousarray(piece).data.cast("B") if isinstance(piece, np.ndarray) and piece.size else repr(piece).encode())
+        if isinstance(piece, np.ndarray) and piece.nbytes:
+            digest.update(np.ascontiguousarray(piece).view(np.uint8).data)  # an array of times itself has no buffer
+        else:
+            digest.update(repr(piece).encode())
     return int.from_bytes(digest.digest(), "little")
 
 
@@ -301,7 +304,7 @@ class _Plain:
         if depth >= _DEEPEST:
             return f"{type(value).__module__}.{type(value).__qualname__}"
         if isinstance(value, np.ndarray):
-            content = _hash(value) if value.dtype != object else _hash(self.of(value.ravel().tolist(), depth + 1))
+            content = _hash(value) if not value.dtype.hasobject else _hash(self.of(value.ravel().tolist(), depth + 1))
             return f"array {value.dtype} {value.shape} {content:016x}"
         if isinstance(value, (dict, list, tuple, set, frozenset)):
             return self._of_container(value, depth)

@@ -6,6 +6,7 @@ is Warren's if it can be used. The ranks agree on one engine: if any rank cannot
 import contextlib
 import ctypes
 import functools
+import math
 import os
 import sys
 import threading
@@ -93,7 +94,7 @@ def begin(timeout: Any = None) -> bool:
     if not why_not:
         why = ctypes.create_string_buffer(_WHY_BYTES)
         try:
-            code = _library().WarrenXGBoostBegin(_in_xgboost(), int(timeout or 0), why, _WHY_BYTES)
+            code = _library().WarrenXGBoostBegin(_in_xgboost(), math.ceil(timeout or 0), why, _WHY_BYTES)
             _thread.serves = code > 0
         except BaseException:  # such as KeyboardInterrupt; ends the engine, so that the other ranks do not wait
             _library().WarrenXGBoostEnd(1, why, _WHY_BYTES)

@@ -52,6 +52,18 @@ def of_table(kind: Callable[..., Any], table: _table.Table, given: Dict[str, Any
     return matrix
 
 
+#: The options that QuantileDMatrix has if it is made of batches.
+OPTIONS_OF_BATCHES = frozenset(("enable_categorical", "max_bin", "max_quantile_batches", "missing", "nthread", "ref"))
+
+
+def of_batches(tables: Callable[[], Iterator[_table.Table]], options: Dict[str, Any]) -> Any:
+    """Makes a QuantileDMatrix of tables that are not empty and do not divide queries, with some of OPTIONS_OF_BATCHES. `tables` begins a pass
+    over them, and is called several times. Raises the errors of `tables`."""
+    types = next(tables()).types
+    categorical = {"enable_categorical": True} if types and "c" in types else {}
+    return xgb.QuantileDMatrix(_iterator(tables), **{**categorical, **options})
+
+
 def require_known(kind: Any, options: Mapping[str, Any], more: Sequence[str] = ()) -> None:
     """Raises TypeError for an option that is neither an argument of the matrix nor one of `more`."""
     known = {*inspect.signature(kind.__init__).parameters, *more}
@@ -100,11 +112,11 @@ class Pages:
         yield from ahead(lambda: _table.resized(map(self.converter.table, batches), self.rows, False, by_query), 1)
 
 
-def _iterator(pages: Pages, **how: Any) -> Any:
-    """Returns an xgboost.DataIter over `pages`."""
+def _iterator(tables: Callable[[], Iterator[_table.Table]], **how: Any) -> Any:
+    """Returns an xgboost.DataIter over tables. `tables` begins a pass over them; it is a generator function."""
 
     class Batches(xgb.DataIter):  # type: ignore[misc]
-        """Iterates over `pages`."""
+        """Iterates over the tables."""
 
         def __init__(self) -> None:
             self._tables: Optional[Iterator[_table.Table]] = None
@@ -113,7 +125,7 @@ def _iterator(pages: Pages, **how: Any) -> Any:
         def next(self, input_data: Any) -> int:
             """Passes the next batch to XGBoost."""
             if self._tables is None:
-                self._tables = pages.tables()
+                self._tables = tables()
             table = next(self._tables, None)
             if table is None:
                 return 0
@@ -138,7 +150,7 @@ def load(asked: _load.Wanted, peers: Peers, *, quantile: bool, external_memory: 
          progress: bool, reproducible: bool, options: Dict[str, Any]) -> Any:
     """See warren.xgboost.load_dmatrix."""
     if reproducible:
-        _require_cuts_of_all(options)
+        require_cuts_of_all(options)
     matrix = _loaded(asked, peers, quantile or reproducible, external_memory, cache_dir, check, progress, reproducible, options)
     matrix.warren_is_reproducible = reproducible
     return matrix
@@ -198,7 +210,7 @@ def of_rows(table: _table.Table, peers: Peers, options: Dict[str, Any]) -> Any:
     given = dict(options)
     reproducible = bool(given.pop("reproducible", False))
     if reproducible:
-        _require_cuts_of_all(given)
+        require_cuts_of_all(given)
     kind = xgb.QuantileDMatrix if given.pop("quantile", False) or reproducible else xgb.DMatrix
     if kind is xgb.DMatrix:
         given = {name: value for name, value in given.items() if name not in _OF_BINS}
@@ -207,7 +219,7 @@ def of_rows(table: _table.Table, peers: Peers, options: Dict[str, Any]) -> Any:
                         **{name: getattr(table, name) is not None for name in _table.OF_ROWS}, "reproducible": reproducible,
                         **{name: given.get(name) is not None for name in ("ref", "feature_weights", "label_lower_bound")},
                         "max_bin": given.get("max_bin")})
-    _require_same_categories(table, given.get("ref"))
+    require_same_categories(table.categories, given.get("ref"))
     how = _how(given, int(given.get("nthread") or 0), peers) if reproducible else None
     matrix = of_table(kind, table, arguments(table, _with_cuts_of_shares(given, table, peers, how)))
     matrix.warren_is_reproducible, matrix.warren_categories = reproducible, table.categories
@@ -215,7 +227,7 @@ def of_rows(table: _table.Table, peers: Peers, options: Dict[str, Any]) -> Any:
     return matrix
 
 
-def _require_cuts_of_all(options: Dict[str, Any]) -> None:
+def require_cuts_of_all(options: Dict[str, Any]) -> None:
     """Raises ValueError for options of a reproducible matrix whose cuts would depend on the number of workers."""
     ref, missing = options.get("ref"), options.get("missing")
     if ref is not None and not getattr(ref, "warren_is_reproducible", False):
@@ -225,10 +237,10 @@ def _require_cuts_of_all(options: Dict[str, Any]) -> None:
                          "ones or as NaN")
 
 
-def _require_same_categories(table: _table.Table, ref: Any) -> None:
-    """Raises ValueError if a column of rows in memory has other categories than the same column of `ref`, the matrix whose cuts are used."""
+def require_same_categories(categories: Mapping[str, Any], ref: Any) -> None:
+    """Raises ValueError if a column has other categories than the same column of `ref`, the matrix of the training rows."""
     known = getattr(ref, "warren_categories", None) or {}
-    for name, values in table.categories.items():
+    for name, values in categories.items():
         if name in known and list(known[name]) != list(values):
             raise ValueError(f"column {name!r} has the categories {list(values)[:8]!r}, and the training rows have {list(known[name])[:8]!r}: "
                              "give both the same, as with pandas.CategoricalDtype")
@@ -321,14 +333,14 @@ def _from_pages(source: Source, converter: _converter.Converter, how: str, cache
     categorical = {"enable_categorical": True} if "c" in converter.layout.types() else {}
     if how == "quantile":
         pages = Pages(source, converter, _batch_rows(source, _BATCH_BYTES))
-        return _made(pages, lambda: xgb.QuantileDMatrix(_iterator(pages), **{**categorical, **options}))
+        return _made(pages, lambda: xgb.QuantileDMatrix(_iterator(pages.tables), **{**categorical, **options}))
     if VERSION < (3, 0) and source.peers.world > 1:
         raise ValueError(f"XGBoost {xgb.__version__} supports external memory only outside of jobs: external_memory needs 3.0 or later in "
                          "a job")
     folder = together(source.peers, lambda: _folder(cache_dir))
     rows = _batch_rows(source, max(_BATCH_BYTES, _memory.limit() // _PAGES_IN_MEMORY // 4))
     pages = Pages(source, converter, rows)
-    batches = _iterator(pages, cache_prefix=os.path.join(folder.path, f"rank-{source.peers.rank}"))
+    batches = _iterator(pages.tables, cache_prefix=os.path.join(folder.path, f"rank-{source.peers.rank}"))
     kind = xgb.ExtMemQuantileDMatrix if hasattr(xgb, "ExtMemQuantileDMatrix") else xgb.DMatrix
     matrix = _made(pages, lambda: kind(batches, **{**categorical, **options}))
     matrix.warren_folder = folder
@@ -373,6 +385,8 @@ def _show_of_pages(source: Source, converter: _converter.Converter) -> None:
 def warn_of_workers_without_rows(uri: Any, rows: int, weights: int) -> None:
     """Warns on rank 0 if there are workers without rows. A collective call of all ranks of XGBoost's communicator."""
     module = collective()
+    if int(module.get_world_size()) == 1:
+        return
     without, weighted = (int(count) for count in module.allreduce(np.array([rows == 0, weights > 0], np.int32), module.Op.SUM))
     if without == 0 or int(module.get_rank()) != 0:
         return
@@ -381,4 +395,5 @@ def warn_of_workers_without_rows(uri: Any, rows: int, weights: int) -> None:
     if VERSION < (2, 0):
         consequence = (f"; with tree_method=hist the workers of XGBoost {xgb.__version__} then wait for each other forever: start fewer "
                        "of them, or use approx")
-    warnings.warn(f"{without} of {int(module.get_world_size())} workers have no rows of {uri}{consequence}", stacklevel=_callers.stacklevel())
+    warnings.warn(f"{without} of {int(module.get_world_size())} workers have no rows of {shown_uri(uri)}{consequence}",
+                  stacklevel=_callers.stacklevel())

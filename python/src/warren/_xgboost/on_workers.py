@@ -48,7 +48,8 @@ class _Matrix:
         """Returns a worker's share as a matrix. A collective call."""
         how = {"reproducible": reproducible, "quantile": quantile, **({"ref": ref} if ref is not None and quantile else {})}
         if self.rows is None:
-            return self.data(ours, **how, **_fitting.features_like(getattr(ref, "feature_names", None))).load()
+            like = {} if ref is None or quantile else {"categories": getattr(ref, "warren_categories", None) or None}
+            return self.data(ours, **how, **like, **_fitting.features_like(getattr(ref, "feature_names", None))).load()
         peers = _peers.current()
         return _matrices.of_rows(self.rows.share(peers.rank, peers.world, channel), peers, {**self.options, **how})
 
@@ -86,8 +87,9 @@ def trained(training: _Training, ours: Ours) -> Any:
 
     with _vouch.joining_quietly(), ours.communicator():
         if training.is_elastic and training.reproducible and not any(one.rows for one in training.sets):
-            used = training.sets[0].columns.values()
-            files = [one.data(ours, exclude=[name for name in used if name not in one.columns.values()]).of_files() for one in training.sets]
+            files = [one.data(ours).of_files() for one in training.sets]
+            for one in files:  # the labels and weights of the training rows are no features of the evaluation sets
+                one.wanted.request = one.wanted.request._replace(without=tuple(training.sets[0].columns.values()))
             model = _elastic.train(_elastic.Task(
                 params, files[0], training.num_boost_round, [(files[place], name) for place, name in training.evals],
                 training.reproducible == "exact", None, {**options, "evals_result": evals_result},
@@ -201,7 +203,11 @@ def _renumbered(rows: Any, like: Any) -> Any:
             known = like[name].cat.categories
             if list(rows[name].cat.categories) != list(known) and set(rows[name].cat.categories) <= set(known):
                 changed[name] = rows[name].cat.set_categories(known)
-    return rows.assign(**changed) if changed else rows
+    if changed:
+        rows = rows.copy(deep=False)
+        for name, column in changed.items():  # names may be numbers, which `assign` does not take
+            rows[name] = column
+    return rows
 
 
 def _frame_with(model: "xgb.Booster", categories: Mapping[str, Sequence[Any]]) -> Any:

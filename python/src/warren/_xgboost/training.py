@@ -8,6 +8,7 @@ from warren._xgboost import digest as _digest
 from warren._xgboost.checkpoint import Checkpoint
 from warren._xgboost.hooks import PLACE, Progress
 from warren._xgboost.versions import VERSION, collective, peers_of_job
+from warren.data._load import whole_number
 
 #: The first version that draws all random numbers from one generator, which a new seed restarts; pairs for ranking are drawn from it only
 #: from 3.4 on.
@@ -45,6 +46,8 @@ def train_with_checkpoints(params: Dict[str, Any], dtrain: "xgb.DMatrix", num_bo
     """See warren.xgboost.train_with_checkpoints."""
     if "xgb_model" in options:
         raise TypeError("train_with_checkpoints chooses xgb_model itself")
+    if whole_number("every", every, "after how many rounds to save") < 1:
+        raise ValueError(f"every={every!r}: expected a number of rounds, at least 1")
     return _rounds.reported("xgboost", params, num_boost_round, PLACE,
                             lambda: _train(params, dtrain, num_boost_round, path, every, callbacks, storage_options, options))
 

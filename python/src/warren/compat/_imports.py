@@ -51,14 +51,17 @@ class _WhenImported(importlib.abc.MetaPathFinder):
     """Calls a function once, when a package has been imported."""
 
     def __init__(self, name: str, function: Callable[[], None]) -> None:
-        self._name, self._function = name, function
+        self._name, self._function, self._is_searching = name, function, False
 
     def find_spec(self, fullname: str, path: Optional[Sequence[Any]],  # pylint: disable=unused-argument
                   target: Optional[types.ModuleType] = None) -> Optional[importlib.machinery.ModuleSpec]:
-        if fullname != self._name:
+        if fullname != self._name or self._is_searching:
             return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(fullname)
+        self._is_searching = True
+        try:
+            spec = importlib.util.find_spec(fullname)
+        finally:
+            self._is_searching = False
         if spec is not None and spec.loader is not None:
             self._follow(spec.loader)
         return spec
@@ -68,7 +71,9 @@ class _WhenImported(importlib.abc.MetaPathFinder):
 
         def exec_module(module: types.ModuleType) -> None:
             execute(module)
-            self._function()
+            if self in sys.meta_path:  # a search without an import leaves the finder in place
+                sys.meta_path.remove(self)
+                self._function()
 
         loader.exec_module = exec_module
 

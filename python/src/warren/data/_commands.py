@@ -1,8 +1,10 @@
 """warren data inspect|validate|convert|shard: extends the commands of rabit-data, which handle text, to Parquet, Arrow and CSV."""
 import argparse
 import contextlib
+import dataclasses
 import itertools
 import os
+import posixpath
 import re
 import sys
 import time
@@ -64,7 +66,10 @@ def _wanted(given: argparse.Namespace, uri: str) -> _load.Wanted:
 def is_columns(words: Sequence[str]) -> bool:
     """Whether this module runs a command with these arguments: it is for files with named columns, or its arguments are invalid. Otherwise
     the native program runs it. May list the data set's files and read the first bytes of one."""
-    paths = [word for word in words[1:] if not word.startswith("-")]
+    # All options except these flags take a value, which may be the next word.
+    flags = ("--overwrite", "-h", "--help")
+    paths = [word for before, word in zip(words, words[1:]) if not word.startswith("-")
+             and (not before.startswith("--") or "=" in before or before in flags)]
     if any(word.split("=")[0] in ("--label", "--format", "--features", "--exclude") for word in words):
         return True
     if words[:1] == ["convert"] and len(paths) > 1 and _formats.by_name(paths[1]):
@@ -91,8 +96,8 @@ def run(words: Sequence[str]) -> int:
         return _validate(given, wanted)
     if given.command == "convert":
         kind = _kind_of_output(given.words[1], given.to)
-        if os.path.exists(given.words[1]) and not given.overwrite:
-            raise FileExistsError(f"{given.words[1]}: already exists: --overwrite replaces it")
+        if not given.overwrite and _exists(given.words[1]):
+            raise FileExistsError(f"{_files.shown(given.words[1])}: already exists: --overwrite replaces it")
         _written(given.words[1], kind, _rows(wanted, _peers.Alone(), kind))
         return 0
     if not given.words[1].isdigit() or int(given.words[1]) < 1:
@@ -231,11 +236,30 @@ def _looked_through(source: Source, note: Callable[[Exception], None]) -> int:
     return rows
 
 
-def _rows(wanted: _load.Wanted, peers: _peers.Peers, kind: str) -> Iterator[Any]:
+class _Numbering:
+    """Numbers the queries of several shares one after the other. A share's tables number theirs from 0, and a query that ends a file would
+    go on in the next file if that began with the same number."""
+
+    def __init__(self) -> None:
+        self._count = 0  # the number of queries of the shares so far
+
+    def of_share(self, tables: Iterator[_table.Table]) -> Iterator[_table.Table]:
+        """Yields the tables of the next share, with their queries numbered after those of the shares before it."""
+        first = self._count
+        for table in tables:
+            if table.qid is not None and len(table):
+                qid = table.qid + first
+                table, self._count = dataclasses.replace(table, qid=qid), int(qid[-1]) + 1
+            yield table
+
+
+def _rows(wanted: _load.Wanted, peers: _peers.Peers, kind: str, numbering: Optional[_Numbering] = None) -> Iterator[Any]:
     """Yields a share as tables to be written to a file of this kind: Tables for LibSVM text, else pyarrow tables, whose columns keep their
-    stored types unless the data set is text. Yields at least one table, which is empty if the share has no rows."""
+    stored types unless the data set is text. Yields at least one table, which is empty if the share has no rows. `numbering` numbers the
+    queries of LibSVM text, and of the rows of text; other tables keep their stored queries."""
     if kind == "libsvm" or wanted.is_text:
         tables, empty = _tables(wanted, peers)
+        tables = (numbering or _Numbering()).of_share(tables)
         first = next(tables, None)
         for table in itertools.chain([empty() if first is None else first], tables):
             yield table if kind == "libsvm" else _arrow(table)
@@ -286,25 +310,44 @@ def _shard(given: argparse.Namespace, wanted: _load.Wanted, parts: int, output: 
     if not wanted.is_text and kind == "libsvm":
         with contextlib.closing(wanted.source(_peers.Alone())) as source:
             wanted.categories = _converter.Converter(source, None).categories.values or None
-    local, written = "://" not in output, []
-    before = []
-    if local:
+    place, written = _files.on_disk(output), []
+    local = place is not None
+    if place is not None:
+        output = place
         os.makedirs(output, exist_ok=True)
-        before = [name for name in os.listdir(output) if _PART.fullmatch(name)]
-        if before and not given.overwrite:
-            raise FileExistsError(f"{output}: holds parts of another run, such as {min(before)}: --overwrite replaces them")
+    before = [name for name in (os.listdir(output) if local else _names_in(output)) if _PART.fullmatch(name)]
+    if before and not given.overwrite:
+        raise FileExistsError(f"{_files.shown(output)}: holds parts of another run, such as {min(before)}: --overwrite replaces them")
+    stale = [name for name in before if not name.endswith(f"-of-{parts:05d}.{ending}")]
+    if stale and not local:
+        raise FileExistsError(f"{_files.shown(output)}: holds parts of another run that this one would not replace, such as {min(stale)}: "
+                              "remove them first")
+    numbering = _Numbering()
     try:
         for part in range(parts):
             written.append(f"part-{part:05d}-of-{parts:05d}.{ending}")
-            _written(f"{output.rstrip('/')}/{written[-1]}", kind, _rows(wanted, _peers.of(part, parts), kind))
+            _written(f"{output.rstrip('/')}/{written[-1]}", kind, _rows(wanted, _peers.of(part, parts), kind, numbering))
     except BaseException:
         for name in set(written) - set(before) if local else ():
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(os.path.join(output, name))
         raise
-    for name in set(before) - set(written):
+    for name in set(before) - set(written) if local else ():
         os.unlink(os.path.join(output, name))
     return 0
+
+
+def _exists(path: str) -> bool:
+    place = _files.on_disk(path)
+    return bool(_names_in(path)) if place is None else os.path.lexists(place)
+
+
+def _names_in(path: str) -> List[str]:
+    """The names of the files at `path`, a file or a folder; empty if there is neither."""
+    try:
+        return [posixpath.basename(file.uri) for file in _files.find([path])]
+    except FileNotFoundError:
+        return []
 
 
 def _kind_of_output(path: str, given: Optional[str]) -> str:

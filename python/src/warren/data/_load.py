@@ -31,18 +31,14 @@ def _paths(uri: Any) -> Union[str, List[str]]:
     """Returns a str for a str, and a list of names for a Path, a list or a tuple. A leading ~ is expanded, unless a file has that name.
     Raises TypeError for anything else."""
     if isinstance(uri, str):
-        return _in_full(uri)
+        return _files.in_full(uri)
     if isinstance(uri, os.PathLike):
-        return [_in_full(os.fsdecode(uri))]
+        return [_files.in_full(os.fsdecode(uri))]
     if not isinstance(uri, (list, tuple)) or not all(isinstance(one, (str, os.PathLike)) for one in uri):
         raise TypeError(f"found a {type(uri).__name__} for a data set, expected the name of a file, a folder or a pattern, or a list of "
                         "them; for rows in memory use xgboost.DMatrix or lightgbm.Dataset, after warren.data.scatter if one worker has "
                         "them all")
-    return [_in_full(os.fsdecode(one)) for one in uri]
-
-
-def _in_full(name: str) -> str:
-    return name if not name.startswith("~") or os.path.lexists(name) else os.path.expanduser(name)
+    return [_files.in_full(os.fsdecode(one)) for one in uri]
 
 
 class Wanted:
@@ -66,6 +62,10 @@ class Wanted:
                 raise TypeError(f"{what}={name!r}: expected the name of a column")
         if categories is not None and not isinstance(categories, Mapping):
             raise TypeError(f"categories={categories!r}: expected {{name of a column: its values}}")
+        for name, values in (categories or {}).items():
+            if isinstance(values, (str, set, frozenset)):  # a set has another order, and so other codes, in each process
+                raise TypeError(f"categories[{name!r}] is a {type(values).__name__}, expected a list of values, in the same order on all "
+                                "workers")
         if shuffle is not None:
             shuffle = whole_number("shuffle", shuffle, "a seed")
         if delimiter is not None and not (isinstance(delimiter, str) and len(delimiter) == 1 and delimiter.isascii() and
@@ -123,6 +123,9 @@ class Wanted:
         if self.request != Request() or self.options.filters is not None or self.categories is not None:
             raise ValueError(f"{shown_uri(self.uri)}: LibSVM and libfm text contains its labels, weights and queries, and its features "
                              "have numbers: leave label, weight, qid, features, filters and categories out")
+        if self.options.delimiter:
+            raise ValueError(f"{shown_uri(self.uri)}: delimiter={self.options.delimiter!r} is for CSV with named columns (format='csv'); "
+                             "for CSV text, write it into the name: 'FILE?format=csv&delimiter=...'")
         more = [] if self.options.format in (None, "libsvm") else [f"format={self.options.format}"]
         more += [] if self.options.shuffle is None else [f"shuffle={self.options.shuffle}"]
         how: Dict[str, Any] = {"options": "&".join(more), "threads": self.nthread, "storage_options": self.options.storage_options}

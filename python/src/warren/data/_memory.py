@@ -1,6 +1,7 @@
 """The memory that a worker may use, and the form of a data set that fits into it."""
 import os
 import pathlib
+import re
 from typing import Dict, List, Mapping, NamedTuple, Optional
 
 #: A cgroup's limit of at least this many bytes means that there is no limit.
@@ -27,8 +28,8 @@ class Need(NamedTuple):
 
 
 def choice(need: Need, limit: int, quantile: bool) -> str:
-    """Returns the form that fits into `limit` bytes: "matrix" (made from all rows in memory), "quantile" (a QuantileDMatrix made from batches)
-    or else "external" (pages on disk). `quantile`: whether a "matrix" would be a QuantileDMatrix, too."""
+    """Returns the form that fits into SHARE_FOR_DATA of `limit` bytes: "matrix" (made from all rows in memory), "quantile" (a QuantileDMatrix
+    made from batches) or else "external" (pages on disk). `quantile`: whether a "matrix" would be a QuantileDMatrix, too."""
     room = int(limit * SHARE_FOR_DATA)
     whole = need.matrix if not quantile else need.matrix * 5 // 13  # without the 8-byte entries of a DMatrix, 5 of 13 bytes for each value
     return "matrix" if whole <= room else "quantile" if need.quantile <= room else "external"
@@ -78,7 +79,16 @@ def workers_here() -> int:
     for name in ("LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"):
         if os.environ.get(name, "").isdigit() and int(os.environ[name]) > 0:
             return int(os.environ[name])
-    return 1
+    return _tasks_of_slurm(os.environ.get("SLURM_STEP_TASKS_PER_NODE", ""), os.environ.get("SLURM_NODEID", ""))
+
+
+def _tasks_of_slurm(tasks: str, node: str) -> int:
+    """The number of tasks of a node of a Slurm step; `tasks` is a list such as "4(x2),3". 1 if it does not say so. A pure function."""
+    if not node.isdigit():
+        return 1
+    counts = [int(found[1]) for word in tasks.split(",") for found in [re.fullmatch(r"(\d+)(?:\(x(\d+)\))?", word)] if found
+              for _ in range(int(found[2] or 1))]
+    return max(1, counts[int(node)]) if int(node) < len(counts) else 1
 
 
 def limit() -> int:

@@ -304,6 +304,11 @@ def _of_torch() -> Optional[Peers]:
     return _Torch(module) if module.get_world_size() > 1 else None
 
 
+def of_other_libraries() -> Optional[Peers]:
+    """The ranks of the job that this process has joined through Warren or torch.distributed, if there are several; else None."""
+    return _of_warren() or _of_torch()
+
+
 def current() -> Peers:
     """Returns the ranks of this process's job: of XGBoost's communicator, else of Warren's, else of torch.distributed's default group; else
     Alone. Only libraries that have been imported are considered. Raises RuntimeError if this process has left its job, and also if it is
@@ -392,12 +397,21 @@ def with_greatest(peers: Peers, work: Callable[[Greatest], T]) -> T:
         raise
 
 
+def _text_of(value: Any) -> str:
+    """Like repr, but the elements of sets are sorted: their order differs between processes."""
+    if isinstance(value, (set, frozenset)):
+        return f"{{{', '.join(sorted(map(_text_of, value)))}}}"
+    if isinstance(value, (list, tuple)):
+        return f"{'[' if isinstance(value, list) else '('}{', '.join(map(_text_of, value))}{']' if isinstance(value, list) else ')'}"
+    return repr(value)
+
+
 def same_on_all(peers: Peers, arguments: Mapping[str, Any]) -> None:
     """Raises ValueError on all ranks if the arguments of a rank differ from those of rank 0, naming both values. Without this check,
     a rank could read different rows than the others expect, or wait for the others forever. A collective call."""
     if peers.world == 1 or not peers.connected:
         return
-    said = peers.allgather({name: repr(value) for name, value in arguments.items()})
+    said = peers.allgather({name: _text_of(value) for name, value in arguments.items()})
     for rank, theirs in enumerate(said):
         for name in dict.fromkeys([*said[0], *theirs]):
             if theirs.get(name) != said[0].get(name):

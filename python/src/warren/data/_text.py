@@ -64,7 +64,7 @@ class _Queries(ctypes.Structure):
 
 _TAKE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(_Queries))
 #: The number of values that `shape` returns.
-_SHAPE_WORDS = 8
+_SHAPE_WORDS = 10
 
 
 class Rows(NamedTuple):

@@ -28,8 +28,9 @@ def _finished(array: Array, op: int, factor: float, size: int) -> Array:
 
 def _divided(array: Array, size: int) -> Array:
     """Divides integers, rounding towards zero."""
-    quotient, rest = np.divmod(array, np.asarray(size, array.dtype))
-    divided: Array = quotient + ((quotient < 0) & (rest != 0)).astype(array.dtype)
+    wide = array if size <= np.iinfo(array.dtype).max else array.astype(np.int64)
+    quotient, rest = np.divmod(wide, np.asarray(size, wide.dtype))
+    divided: Array = (quotient + ((quotient < 0) & (rest != 0)).astype(wide.dtype)).astype(array.dtype, copy=False)
     return divided
 
 

@@ -100,8 +100,8 @@ def _next_generation(ours: Session) -> None:
 
 def run_fn(func: Callable[..., T], reset: Optional[Callable[[], Any]] = None) -> Callable[..., T]:
     """Returns a function of a State and other arguments. It calls `func` in each generation of workers, until `func` has returned on all ranks;
-    in a job with a fixed number of workers, it calls `func` once. It raises a HorovodInternalError that no change of the workers explains.
-    `reset` is ignored; Horovod's modules pass it."""
+    in a job with a fixed number of workers, it calls `func` once. A HorovodInternalError propagates unless a worker was lost or another
+    one is waiting. `reset` is ignored; Horovod's modules pass it."""
     del reset
 
     @functools.wraps(func)

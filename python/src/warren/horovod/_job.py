@@ -53,6 +53,10 @@ class ProcessSet:
             self.named(what)
         return bool(self.included()) and (self.size() or 0) > 1
 
+    def may_have_others(self, what: str) -> bool:
+        """Like `has_others`, but also true in an elastic job, in which other ranks may join later."""
+        return self.has_others(what) or (session() is not None and bool(self.included()))
+
     def named(self, what: str) -> Named:
         """Returns the operations of the set. Raises ValueError before `hvd.init`, if the set is not part of the job, or if this rank does
         not belong to the set."""
@@ -134,12 +138,21 @@ class Job:
         process_set._end()  # pylint: disable=protected-access
 
     def end(self) -> None:
-        for process_set in reversed(list(self.sets.values())):
-            self.remove(process_set)
-        self.world.free()
+        with contextlib.ExitStack() as stack:  # ends all sets, even if ending one of them fails because a rank was lost
+            stack.callback(self.world.free)
+            for process_set in self.sets.values():
+                stack.callback(self.remove, process_set)
 
 
 _job: Optional[Job] = None
+
+
+def _made(world: Communicator, order: int) -> Job:
+    """Returns a job that has the set of all ranks."""
+    job = Job(world, order)
+    global_process_set.ranks = list(range(job.world.size))
+    job.add(global_process_set)
+    return job
 
 
 def _place(communicator: Communicator) -> Tuple[int, int]:
@@ -201,17 +214,15 @@ def init(comm: Optional[Sequence[int]] = None, process_sets: Union[None, str, Se
     _leave_at_exit()
     elastic = session()
     if elastic is not None and not elastic.is_in_generation:
-        job = elastic.join(Job, Job.rank)
+        job = elastic.join(_made, Job.rank)
     else:
         if elastic is None:
             collectives.init([])
         # A launcher that sets HOROVOD_RANK may number the ranks differently from the engine.
-        job = Job(collectives.world(), int(_number("HOROVOD_RANK") or 0))
-    everybody = list(range(job.world.size))
-    if comm is not None and (not isinstance(comm, Sequence) or sorted(comm) not in ([], everybody)):
+        job = _made(collectives.world(), int(_number("HOROVOD_RANK") or 0))
+    if comm is not None and (not isinstance(comm, Sequence) or sorted(comm) not in ([], global_process_set.ranks)):
+        job.end()
         raise ValueError("hvd.init: the ranks of a job are those that were started together; for some of them use a ProcessSet")
-    global_process_set.ranks = everybody
-    job.add(global_process_set)
     _job = job
     for process_set in process_sets if process_sets is not None and not isinstance(process_sets, str) else ():
         add_process_set(process_set)

@@ -12,7 +12,8 @@ from warren.collectives import Communicator
 
 T = TypeVar("T")
 
-#: The time, in seconds, for which a worker whose operation has failed waits for the tracker to report that another worker was lost.
+#: The time, in seconds, for which a worker whose operation has failed waits for the tracker to report that another worker was lost or is
+#: waiting to join.
 _PATIENCE_S = 5.0
 
 

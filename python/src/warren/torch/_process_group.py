@@ -328,6 +328,8 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
                       opts: Any = None) -> C10dWork:
         check(output, "all_to_all")
         check(source, "all_to_all")
+        if output.dtype != source.dtype:
+            raise ValueError(f"all_to_all: tensors of {source.dtype} and of {output.dtype}")
         staging = Staging()
         data, made = staging.source(source), staging.target(output)
         part = num_bytes(source) // self._size
@@ -341,7 +343,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
 
     def alltoall(self, outputs: List[Tensor], sources: List[Tensor], opts: Any = None) -> C10dWork:
         for parts in (outputs, sources):
-            self._check_list(parts, parts[0] if parts else None, "all_to_all")
+            self._check_list(parts, sources[0] if sources else None, "all_to_all")
         staging = Staging()
         source, kept_source = staging.sources(sources)
         target, kept_target = staging.targets(outputs)

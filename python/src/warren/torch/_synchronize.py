@@ -96,7 +96,8 @@ class GradientsInFlight:
         self._coordinator.close()
 
     def detach(self) -> None:
-        """Removes the hooks from the module. The other ranks need not do the same; they get an error if they still wait for this rank's gradients."""
+        """Removes the hooks from the module. The other ranks need not do the same; if they still wait for this rank's gradients, they get
+        an error once this object is freed."""
         for _, hook in self._hooks:
             hook.remove()
         self._hooks = []

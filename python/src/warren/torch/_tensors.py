@@ -118,7 +118,7 @@ def is_async(opts: Any) -> bool:
 
 
 def seconds_of(timeout: Optional[datetime.timedelta]) -> Optional[float]:
-    """The timeout in seconds; None, for no or a zero timeout, means the group's timeout."""
+    """The timeout in seconds; None, which stands for the group's timeout, unless the timeout is positive."""
     return timeout.total_seconds() if timeout is not None and timeout.total_seconds() > 0 else None
 
 

@@ -111,12 +111,18 @@ class Update:
         self._frequency, self._init_delay, self._prefetch = update_frequency, init_delay, prefetch
         self._servers = servers
         self._rows: List[_Row] = []
+        self._has_begun = False
 
     def update(self, step: int) -> None:
-        """To be called after backward and before the optimizer's step; `step` counts up from 0."""
+        """To be called after backward and before the optimizer's step; `step` counts up from 0. Raises ValueError if the first call comes
+        after step `init_delay`, since there would be no servers."""
         if step < self._init_delay:
             return
+        if not self._has_begun and step > self._init_delay:
+            raise ValueError(f"{type(self).__name__}.update: step {step} is the first one, but the servers are created at step "
+                             f"{self._init_delay} (init_delay): count the steps of each run from 0, or give init_delay={step}")
         if step == self._init_delay:
+            self._has_begun = True
             self._rows = [_Row(group, self._communicator, self._servers) for group in by_type(self._parameters)]
         since = step - self._init_delay
         for row in self._rows:

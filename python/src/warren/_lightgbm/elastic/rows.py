@@ -1,6 +1,6 @@
 """A data set of an elastic training run, of which this worker holds some shares."""
 import inspect
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 import lightgbm
 import numpy as np
@@ -59,14 +59,19 @@ class Rows(Files):
         """Whether every worker holds all rows."""
         return self._asked.is_whole
 
-    def read(self, shares: List[int]) -> None:
-        """Makes this worker hold these shares: reads the missing ones, without the other workers. The Dataset must then be made again. Raises
-        the errors of reading."""
+    def read(self, shares: List[int], check: Callable[[], None]) -> None:
+        """Makes this worker hold these shares: reads the missing ones, without the other workers. The Dataset must then be made again. `check`
+        is called often, and may raise an exception: this worker then holds the same shares as before. Raises the errors of reading."""
         kept = [(place, table) for place, table in self._pieces if set(range(*place)) <= set(shares)]
         missing = ranges_of(sorted(set(shares).difference(*(range(*place) for place, _ in kept))))
-        read = [_datasets.as_lightgbm_reads(table, self._asked.wanted) for table in self.tables(missing)]
+        read = [_datasets.as_lightgbm_reads(table, self._asked.wanted) for table in self.tables(missing, check)]
         self._pieces = sorted([*kept, *zip(missing, read)], key=lambda piece: piece[0])
         self.held, self.dataset = list(shares), None
+
+    @property
+    def names(self) -> Optional[List[str]]:
+        """The names of the features, in order; None if they are numbered or unknown."""
+        return self._pieces[0][1].names if self._pieces else None
 
     @property
     def has_margin(self) -> bool:

@@ -33,6 +33,9 @@ from warren.data._peers import Peers, together
 _OF_EVALUATIONS = tuple(found for found in (getattr(lightgbm.callback, f"_{name}Callback", None) for name in ("EarlyStopping", "RecordEvaluation"))
                         if found is not None)
 
+#: The error message for a validation set whose features are not those of the training rows.
+OTHER_FEATURES = ("a validation set has other columns than the training rows, or has them in another order, and LightGBM finds features by "
+                  "their positions: give both the same features=[...]")
 #: The results of one round's evaluation.
 _Evaluations = List[Any]
 
@@ -143,7 +146,7 @@ class _Training:
         a worker is lost."""
         self._know_what_is_common(peers)
         params = {**self._given.params, **self._task.parameters(self._given.tree_learner)}
-        self._hold_shares(params, peers)
+        self._hold_shares(params, peers, session)
         self._take_newest_state(peers)
         model, params = self._made(params, peers)
         self._call_again(model)
@@ -194,22 +197,23 @@ class _Training:
             if self._bins is None:
                 self._bins = _bins.from_bytes(content, params)
 
-    def _hold_shares(self, params: Mapping[str, Any], peers: Peers) -> None:
-        """Reads the shares that are now assigned to this worker, unless it already holds exactly these, and makes its Datasets."""
+    def _hold_shares(self, params: Mapping[str, Any], peers: Peers, session: Session) -> None:
+        """Reads the shares that are now assigned to this worker, unless it already holds exactly these, and makes its Datasets. Raises Change as
+        Session.read_rows does."""
         assert self._common is not None
         common = self._common
         places = _shares.dealt(peers.allgather(self._rows.held), self._count)
 
-        def read() -> None:
+        def read(check: Callable[[], None]) -> None:
             for rows, files in zip(self._all_rows, common.files):
                 mine = list(range(self._count)) if rows.is_whole else places[peers.rank]
                 if rows.held != mine:
                     if not rows.is_open:
                         rows.open_alone(common.categories)
                     rows.require_unchanged([(one[0], one[1], one[2]) for one in files], common.host == socket.gethostname())
-                    rows.read(mine)
+                    rows.read(mine, check)
 
-        together(peers, read)
+        session.read_rows(peers, read)
         self._require_rows(peers)
         if self._bins is None:
             self._rows.make(params, None)
@@ -225,6 +229,9 @@ class _Training:
             if found:
                 raise ValueError(f"rank {rank} of {peers.world} has no rows of {'the training rows' if found[0] == 0 else 'a validation set'}, and "
                                  "LightGBM cannot train without any: use fewer workers")
+        for rows in self._all_rows[1:]:
+            if rows.names != self._rows.names:
+                raise ValueError(OTHER_FEATURES)
 
     # --- rounds -------------------------------------------------------------------------------------------------------------------------
 

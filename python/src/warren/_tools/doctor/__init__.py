@@ -162,7 +162,7 @@ def table(found: Sequence[model.Finding], width: int) -> str:
 
 
 def run(words: Sequence[str]) -> int:
-    """Runs `warren doctor ...`; returns the exit code: 1 if there is a problem, 2 for a mistake in the options."""
+    """Runs `warren doctor ...`; returns the exit code: 1 if there is a problem, 2 if the options or the host file are invalid."""
     options = parser().parse_args(words)
     try:
         hosts = hosts_of(options.host_file, options.hosts)

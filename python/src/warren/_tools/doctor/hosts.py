@@ -15,7 +15,8 @@ from typing import Any, List, Optional, Sequence
 from warren._engine import native as _native
 
 PROBE = pathlib.Path(__file__).with_name("probe.py")
-#: The same options as dmlc-submit's (submit/cluster/ssh.cc), so that a host reachable here is reachable there.
+#: dmlc-submit's options for ssh (submit/cluster/ssh.cc), without those for keep-alive messages and for --ssh-host-keys, so that
+#: dmlc-submit can reach each host that is reachable here.
 _SSH = ("-T", "-o", "BatchMode=yes", "-o", "LogLevel=ERROR", "-o", "ConnectTimeout=10", "-o", "RemoteCommand=none", "-o",
         "ControlMaster=no", "-o", "ClearAllForwardings=yes")
 _PATIENCE_S = 60.0

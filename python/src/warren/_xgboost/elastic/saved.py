@@ -46,7 +46,7 @@ def checked(given: Any) -> Optional[Checkpoints]:
         raise ValueError(f"checkpoint: every is {found.every!r}, expected a number of rounds")
     if found is not None and not os.fspath(found.folder):
         raise ValueError("checkpoint is empty, expected a folder")
-    return found
+    return found if found is None else found._replace(folder=_files.in_full(os.fspath(found.folder)))
 
 
 @contextlib.contextmanager

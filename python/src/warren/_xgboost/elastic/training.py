@@ -171,7 +171,7 @@ class _Training:
         """Trains with the workers of this generation. `session`: None outside an elastic job. Raises Change when Session.at_boundary does,
         and the error of a collective call when a worker is lost."""
         self._know_what_is_common(peers)
-        self._hold_shares(peers)
+        self._hold_shares(peers, session)
         self._know_params(peers)
         task = self._task
         evals = [(rows.matrix, name) for rows, name in self._evals]
@@ -221,23 +221,27 @@ class _Training:
                                                  [rows.files() for rows in self._all_rows], socket.gethostname(), None, None), 0,
                                                 objects=True))
 
-    def _hold_shares(self, peers: Peers) -> None:
-        """Reads the shares that are now assigned to this worker, unless it already holds exactly these."""
+    def _hold_shares(self, peers: Peers, session: Optional[Session]) -> None:
+        """Reads the shares that are now assigned to this worker, unless it already holds exactly these. Raises Change as Session.read_rows
+        does."""
         assert self._common is not None
         common = self._common
         held = peers.allgather(self._rows.held if all(rows.matrix is not None for rows in self._all_rows) else [])
         mine = _shares.dealt(held, self._count)[peers.rank]
         cuts = _cuts.Values(np.asarray(common.ends), np.asarray(common.values))
 
-        def load() -> None:
+        def load(check: Callable[[], None]) -> None:
             for rows, files in zip(self._all_rows, common.files):
                 if rows.matrix is None or rows.held != mine:
                     if not rows.is_open:
                         rows.open_alone(common.categories)
                     rows.require_unchanged([(one[0], one[1], one[2]) for one in files], common.host == socket.gethostname())
-                    rows.hold(mine, cuts, self._how, self._task.checkpoints is not None and common.run is None)
+                    rows.hold(mine, cuts, self._how, self._task.checkpoints is not None and common.run is None, check)
 
-        together(peers, load)
+        if session is None:
+            load(lambda: None)
+        else:
+            session.read_rows(peers, load)
 
     def _know_params(self, peers: Peers) -> None:
         """Adds the parameters that depend on the labels of all workers."""

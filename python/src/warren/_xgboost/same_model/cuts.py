@@ -17,8 +17,11 @@ from warren.data._columnar.converter import Converter
 from warren.data._exchange import gather
 from warren.data._peers import Peers, together
 
-#: The maximum size of a block in bytes, except that a block has at least one column.
+#: The maximum size of a block in bytes, unless _PART_OF_OWN_ROWS allows more; but a block has at least one column.
 BLOCK_BYTES = 64 << 20
+#: A block of files may take as much memory as a worker's own rows, which are read later, divided by this number. XGBoost takes some time for each
+#: row of a block, however many columns the block has.
+_PART_OF_OWN_ROWS = 4
 #: A block of files that would take more than a worker's memory divided by this number is read again in each of XGBoost's passes.
 _PART_OF_MEMORY = 8
 
@@ -206,10 +209,13 @@ def _blocks_of_files(converter: Converter) -> Iterator[Block]:
     """Yields the blocks of this worker's columns."""
     peers, columns = converter.source.peers, converter.layout.features
     first, last = owned([column.width for column in columns], peers.rank, peers.world)
-    rows = sum(abs(piece.rows) for piece in converter.source.pieces)
+    # The size of a piece whose row count is unknown is about that of its values as float32.
+    width = max(1, len(converter.layout.names()))
+    rows = sum(piece.rows if piece.rows >= 0 else max(1, piece.size // (4 * width)) for piece in converter.source.pieces)
+    allowed = max(BLOCK_BYTES, min(4 * rows * width // peers.world // _PART_OF_OWN_ROWS, _memory.limit() // _PART_OF_MEMORY))
     while first < last:
         end, size = first + 1, 4 * rows * columns[first].width
-        while end < last and size + 4 * rows * columns[end].width <= BLOCK_BYTES:
+        while end < last and size + 4 * rows * columns[end].width <= allowed:
             size += 4 * rows * columns[end].width
             end += 1
         mine = columns[first:end]

@@ -29,6 +29,7 @@ class Request(NamedTuple):
     exclude: Tuple[str, ...] = ()
     categorical: Tuple[str, ...] = ()  #: columns of strings or numbers to be used as categories; dictionary columns need not be named
     given: Tuple[str, ...] = ()  #: categorical columns whose values the caller passes; their type may differ between files
+    without: Tuple[str, ...] = ()  #: columns that are no features; unlike those of `exclude`, they may be missing
     as_stored: bool = False  #: whether columns of any type are accepted, for callers that take them unchanged
 
     def others(self) -> List[str]:
@@ -170,7 +171,7 @@ def _chosen(fields: Mapping[str, Any], request: Request, index: Sequence[str]) -
             if name not in fields:
                 raise absent(what, name, list(fields))
     matching(request.categorical, "categorical")
-    excluded = set(matching(request.exclude, "exclude"))
+    excluded = {*matching(request.exclude, "exclude"), *request.without}
     wanted = [name for name in fields if name not in index] if request.features is None else matching(request.features, "features")
     return [name for name in wanted if name not in others and name not in excluded]
 

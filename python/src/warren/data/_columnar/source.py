@@ -102,7 +102,7 @@ class Source:
                  files: Optional[Sequence[_files.File]] = None, of_all: Optional[Sequence[_files.File]] = None) -> None:
         self.uri, self.peers, self.options = uri, peers, options
         given = [uri] if isinstance(uri, os.PathLike) else uri
-        same_on_all(peers, {"the data set": given if isinstance(given, str) else [*map(os.fsdecode, given)],
+        same_on_all(peers, {"the data set": shown_uri(given) if isinstance(given, str) else [shown_uri(one) for one in given],
                             **request._asdict(), **options._asdict(), "storage_options": None})
         self._request = request
         self._filter_columns = _columns_of(options.filters)
@@ -286,7 +286,8 @@ class Source:
             if kind == "any":
                 types[field.name] = field.type if not pa.types.is_integer(field.type) else pa.float64()
             elif kind in ("number", "integer"):
-                types[field.name] = pa.float32()
+                # As float32, 0.7 would be less than 0.7, and great whole numbers could not be compared.
+                types[field.name] = pa.float64() if field.name in self._filter_columns else pa.float32()
             elif field.name in (*self._request.label, self._request.weight, *self._request.base_margin):
                 types[field.name] = pa.float64()
             elif kind or field.name == self._request.qid or field.name in self._filter_columns:
@@ -399,8 +400,20 @@ class Source:
             table = table.select(list(columns))
             if self._request.as_stored:
                 with _about(file, self._format.place(file, one.piece)):
+                    self._require_exact(table)
                     table = table.cast(self.stored_schema(columns))
             yield Batch(table, one, row)
+
+    def _require_exact(self, table: Any) -> None:
+        """Raises ValueError for a whole number of CSV that float64, as which such a column is read, cannot represent."""
+        if self._format is _formats.Csv:
+            for name in table.column_names:
+                if name in self.schema.names and "int" in str(self.schema.field(name).type) and name in self._reading.types:
+                    for chunk in table.column(name).chunks:
+                        size = np.abs(_columns.numbers(chunk)) if str(chunk.type) == "double" else np.empty(0)
+                        if ((size >= 2**53) & (size < 2**64)).any():  # from 2^64 on, it is not one of 64 bits
+                            raise ValueError(f"column {name!r} has whole numbers from 2^53 on, which are read as float64 and would lose "
+                                             "digits: leave it out with exclude=[...], or write it as words (with a letter)")
 
     def _stored_tables(self, piece: Piece, needed: Sequence[str]) -> Iterator[Tuple[int, Any]]:
         """Yields a piece's batches as they are stored: for each, the index of its first row within the piece, and a table with the needed

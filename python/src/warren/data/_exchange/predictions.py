@@ -190,7 +190,7 @@ def write(path: Path, predict: Callable[[], Any], *, whole: bool, overwrite: boo
     peers = _peers.current()
     # Each step may fail on some ranks, so all ranks agree on its outcome before the next step.
     step = Transfer(peers, piece_bytes)
-    place = os.fspath(path).rstrip("/") or "/"
+    place = _files.in_full(os.fspath(path)).rstrip("/") or "/"
     suffix = step.attempt(format_of, place, form)
     step.agree()
     said = peers.allgather((place, suffix, whole, overwrite))

@@ -23,6 +23,11 @@ class File:
     partition: Tuple[Tuple[str, str], ...] = ()  #: keys and values of the folders named key=value below the given folder, URL-decoded
 
 
+def in_full(name: str) -> str:
+    """The name with a leading ~ expanded, unless a file has that name."""
+    return name if not name.startswith("~") or os.path.lexists(name) else os.path.expanduser(name)
+
+
 def find(uri: Union[Path, Sequence[Path]], *, storage_options: Options = None) -> List[File]:
     """Returns the files that a name stands for: a file, a folder (all files below it, except names that begin with "." or "_"), a pattern
     (*, ?, [..] within a segment, ** across segments; a matching folder stands for the files below it), or several of these names separated

@@ -131,6 +131,8 @@ def _local_output(name: str) -> Iterator[IO[bytes]]:
     folder = os.path.dirname(goal)
     if os.path.isdir(goal):
         raise IsADirectoryError(f"{name}: it is a folder; expected the name of a file to write")
+    if os.path.exists(goal) and not os.path.isfile(goal):
+        raise ValueError(f"{name}: it is a device, a pipe or a socket, which a file would replace; expected the name of a file to write")
     if not os.path.isdir(folder):
         raise FileNotFoundError(f"{name}: there is no folder {folder}; create it first")
     _remove_leftovers(goal)

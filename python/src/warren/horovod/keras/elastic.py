@@ -37,8 +37,10 @@ class CommitStateCallback(keras.callbacks.Callback):  # type: ignore[misc]
 
 
 class UpdateBatchStateCallback(keras.callbacks.Callback):  # type: ignore[misc]
-    """Stores the number of the last batch in `state.batch`, and 0 at the end of an epoch. If Keras has the number of steps, the first epoch
-    after a change of ranks is shortened by `state.batch` batches."""
+    """Stores the number of the last batch in `state.batch`, and 0 at the end of an epoch. In the first epoch after a change of ranks, the
+    number of steps that callbacks find in `params` is smaller by `state.batch`. Keras 3 does not use this number, so `fit` runs the whole
+    epoch again. To train only the rest of it, call `fit(..., steps_per_epoch=total - state.batch, epochs=1)` for this epoch, with a data
+    set that begins at that batch, and then `fit` for the remaining epochs."""
 
     def __init__(self, state: Any) -> None:
         super().__init__()
@@ -50,7 +52,7 @@ class UpdateBatchStateCallback(keras.callbacks.Callback):  # type: ignore[misc]
         self.steps_per_epoch = None
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:  # pylint: disable=unused-argument
-        """Sets the number of remaining steps."""
+        """Sets the number of remaining steps in `params`."""
         if self.params.get("steps"):
             if self.steps_per_epoch is None:
                 self.steps_per_epoch = self.params["steps"]

@@ -6,13 +6,14 @@ import tensorflow as tf
 from warren.horovod._job import ProcessSet, global_process_set
 from warren.horovod._named import ReduceOp
 from warren.horovod.tensorflow._compression import Compression
-from warren.horovod.tensorflow._ops import grouped_allreduce
+from warren.horovod.tensorflow._ops import divided_by_size, grouped_allreduce
 
 
 class Reduction:
     """Reduces gradients, which are submitted to the engine together and fused there."""
 
-    def __init__(self, compression: Any, op: int, predivide: float, sparse_as_dense: bool, process_set: ProcessSet) -> None:
+    def __init__(self, compression: Any, op: int, predivide: float, sparse_as_dense: bool, process_set: ProcessSet,
+                 scales_local: bool) -> None:
         self._op = ReduceOp(op)
         if self._op == ReduceOp.Adasum:
             raise NotImplementedError("warren.horovod has Adasum for allreduce and for PyTorch's optimizers, not for the gradients of "
@@ -20,7 +21,7 @@ class Reduction:
         if predivide != 1.0 and self._op != ReduceOp.Average:
             raise ValueError("gradient_predivide_factor is only for op=hvd.Average")
         self._compression, self._predivide, self._sparse_as_dense = compression, predivide, sparse_as_dense
-        self._process_set = process_set
+        self._process_set, self._scales_local = process_set, scales_local
         self._is_local: List[Any] = []
 
     def leave_local(self, variable: Any) -> None:
@@ -28,11 +29,17 @@ class Reduction:
         self._is_local.append(variable)
 
     def __call__(self, gradients: Sequence[Any], variables: Sequence[Any]) -> List[Any]:
-        if not self._process_set.has_others("gradients"):
+        if not self._process_set.may_have_others("gradients"):
             return list(gradients)
         results = list(gradients)
-        wanted = [index for index, gradient in enumerate(gradients) if gradient is not None
-                  and not any(variables[index] is local for local in self._is_local)]
+        wanted = []
+        for index, gradient in enumerate(gradients):
+            if gradient is None:
+                continue
+            if not any(variables[index] is local for local in self._is_local):
+                wanted.append(index)
+            elif self._scales_local:
+                results[index] = divided_by_size(gradient, self._process_set)
         dense = [tf.convert_to_tensor(gradients[index]) if self._sparse_as_dense else gradients[index] for index in wanted]
         if dense:
             reduced = grouped_allreduce(dense, compression=self._compression, op=self._op, prescale_factor=1.0 / self._predivide,
@@ -62,11 +69,12 @@ def DistributedGradientTape(gradtape: Any, device_dense: str = "",
                             compression: Any = Compression.none, sparse_as_dense: bool = False, op: int = ReduceOp.Average,
                             gradient_predivide_factor: float = 1.0, num_groups: int = 0, groups: Any = None,
                             process_set: ProcessSet = global_process_set, scale_local_gradients: bool = True) -> Any:
-    """Returns the tape with a `gradient` method that returns the gradients reduced over all ranks."""
+    """Returns the tape with a `gradient` method that returns the gradients reduced over all ranks. The gradients of local sources are not
+    reduced; as in Horovod 0.28, they are divided by the number of ranks unless `scale_local_gradients` is false."""
     kind: Any = type("DistributedGradientTape", (_DistributedTape, type(gradtape)), {})
     made = kind.__new__(kind)
     made.__dict__.update(vars(gradtape))
-    made._hvd_reduction = Reduction(compression, op, gradient_predivide_factor, sparse_as_dense, process_set)
+    made._hvd_reduction = Reduction(compression, op, gradient_predivide_factor, sparse_as_dense, process_set, scale_local_gradients)
     return made
 
 
@@ -112,7 +120,8 @@ def DistributedOptimizer(optimizer: Any, name: Optional[str] = None,
                          scale_local_gradients: bool = True) -> Any:
     """Returns a new Keras optimizer that has the options of the given one and uses the gradients of all ranks. With
     `backward_passes_per_step`, a step uses the sum of the gradients of that many passes, or their average with
-    `average_aggregated_gradients`."""
+    `average_aggregated_gradients`. The gradients of local variables are not reduced; as in Horovod 0.28, they are divided by the number of
+    ranks unless `scale_local_gradients` is false."""
     if not hasattr(type(optimizer), "apply"):
         raise TypeError(f"DistributedOptimizer takes an optimizer of Keras 3, not {type(optimizer).__name__}; "
                         "for others use hvd.DistributedGradientTape")
@@ -122,6 +131,6 @@ def DistributedOptimizer(optimizer: Any, name: Optional[str] = None,
     if backward_passes_per_step > 1:
         config["gradient_accumulation_steps"] = backward_passes_per_step
     made = kind.from_config(config)
-    made._hvd_reduction = Reduction(compression, op, gradient_predivide_factor, sparse_as_dense, process_set)
+    made._hvd_reduction = Reduction(compression, op, gradient_predivide_factor, sparse_as_dense, process_set, scale_local_gradients)
     made._hvd_factor = 1.0 if average_aggregated_gradients else float(backward_passes_per_step)
     return made

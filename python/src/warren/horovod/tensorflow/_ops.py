@@ -10,6 +10,7 @@ from warren.horovod import _arrays
 from warren.horovod._errors import HorovodInternalError
 from warren.horovod._job import ProcessSet, global_process_set, local_rank, local_size, process_set_of, rank
 from warren.horovod._named import ReduceOp, op_of
+from warren.horovod._session import session
 from warren.horovod.tensorflow._compression import Compression
 
 
@@ -102,6 +103,21 @@ def _tensors(values: Sequence[Any]) -> List[Any]:
     return [tf.convert_to_tensor(value) for value in values]
 
 
+def _now(function: Callable[[], Optional[int]]) -> Any:
+    """Returns the function's result. In a graph of an elastic job, the function is called each time the graph runs, because a change of
+    ranks changes ranks and sizes but keeps the graph."""
+    if session() is None or tf.executing_eagerly():
+        return function() or 0
+    return _scalar(lambda: function() or 0)
+
+
+def divided_by_size(gradient: Any, process_set: ProcessSet) -> Any:
+    """Divides a gradient, dense or tf.IndexedSlices, by the number of ranks."""
+    if isinstance(gradient, tf.IndexedSlices):
+        return tf.IndexedSlices(divided_by_size(gradient.values, process_set), gradient.indices, gradient.dense_shape)
+    return gradient / tf.cast(_now(process_set.size), gradient.dtype)
+
+
 # --- reductions ---
 
 def _allreduce(tensors: Sequence[Any], name: str, op: ReduceOp, before: float, after: float,
@@ -161,7 +177,7 @@ def _allreduce_slices(slices: Any, op: ReduceOp, name: Optional[str], process_se
     values, indices = grouped_allgather([slices.values, slices.indices], f"slices.{name}" if name else None,
                                         process_set=process_set)
     if op == ReduceOp.Average:
-        values = values / tf.cast(process_set.size(), values.dtype)
+        values = divided_by_size(values, process_set)
     return tf.IndexedSlices(values, indices, slices.dense_shape)
 
 
@@ -172,8 +188,9 @@ def _reducescatter(tensors: Sequence[Any], name: str, op: int, before: float, af
                       dtypes_of(sources), [_unknown_rows(source) for source in sources])
 
         def gradient(*gradients: Any) -> List[Any]:
-            factor = before * after * ((process_set.size() or 1) if op == ReduceOp.Sum else 1)
-            return _allgather([one * tf.cast(factor, one.dtype) for one in gradients], f"{name}.gradient", process_set)
+            num_added = _now(process_set.size) if op == ReduceOp.Sum else 1
+            return _allgather([one * tf.cast(before * after, one.dtype) * tf.cast(num_added, one.dtype) for one in gradients],
+                              f"{name}.gradient", process_set)
 
         return outputs, gradient
 
@@ -214,7 +231,7 @@ def _allgather(tensors: Sequence[Any], name: str, process_set: ProcessSet) -> Li
             reduced = _allreduce(gradients, f"{name}.gradient", ReduceOp.Average, 1.0, 1.0, process_set)
             mine = tf.stack([tf.shape(source)[0] for source in sources])
             rows = _allgather([mine[tf.newaxis]], f"{name}.gradient.rows", process_set)[0]
-            begins = tf.reduce_sum(rows[:process_set.rank()], axis=0)
+            begins = tf.reduce_sum(rows[:_now(process_set.rank)], axis=0)
             return [one[begins[i]:begins[i] + mine[i]] for i, one in enumerate(reduced)]
 
         return outputs, gradient
@@ -292,7 +309,7 @@ def alltoall(tensor: Any, splits: Any = None, name: Optional[str] = None,
         output, received = run(
             lambda array, *given: _arrays.alltoall(array, given[0] if given else None, whole, process_set).wait(),
             [source, *counts],
-            [source.dtype, tf.int32], [_unknown_rows(source), tf.TensorShape([process_set.size()])])
+            [source.dtype, tf.int32], [_unknown_rows(source), tf.TensorShape([process_set.size() if session() is None else None])])
 
         def gradient(one: Any, _: Any) -> List[Any]:
             back = alltoall(one, received, f"{name or whole}.gradient", process_set=process_set)[0]

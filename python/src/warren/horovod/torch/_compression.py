@@ -18,7 +18,7 @@ class NoneCompressor:
 
 
 class FP16Compressor:
-    """Converts to 16-bit floating point. The engine sums 16-bit values as float32, and rounds once."""
+    """Converts floating-point tensors to 16 bits. The engine sums 16-bit floats as float32, and rounds once."""
 
     @staticmethod
     def compress(tensor: Tensor) -> Tuple[Tensor, Optional[torch.dtype]]:

@@ -84,7 +84,8 @@ class _Scaling:
             return tensor
         with torch.no_grad():
             if divides and self._after == 1.0:
-                return tensor.copy_(torch.div(tensor, self._size, rounding_mode="trunc"))
+                wide = tensor if self._size <= torch.iinfo(tensor.dtype).max else tensor.to(torch.int64)
+                return tensor.copy_(torch.div(wide, self._size, rounding_mode="trunc"))
             return tensor.copy_(_scaled(tensor, self._after / self._size if divides else self._after))
 
 

@@ -1,6 +1,7 @@
 """DistributedOptimizer: an optimizer whose gradients are reduced over all ranks while they are computed."""
 import collections
 import contextlib
+import re
 import warnings
 import weakref
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
@@ -11,7 +12,6 @@ from torch import Tensor
 from warren.horovod._adasum import check as check_adasum
 from warren.horovod._job import ProcessSet, global_process_set
 from warren.horovod._named import ReduceOp
-from warren.horovod._objects import broadcast_object
 from warren.horovod.torch._compression import Compression
 from warren.horovod.torch._ops import allreduce_async_, grouped_allreduce_async_, sparse_allreduce_async, synchronize
 
@@ -254,9 +254,22 @@ class DistributedMixin:
                 warnings.warn(
                     "optimizer.step() called without optimizer.skip_synchronize() context after optimizer.synchronize(): "
                     "gradients are reduced twice")
-            self.synchronize()
+            if closure is None:
+                self.synchronize()
+            else:
+                closure = self._with_reduction(closure)
         self._hvd_is_synchronized = False
         return super().step(closure)  # type: ignore[misc]
+
+    def _with_reduction(self, closure: Callable[[], Any]) -> Callable[[], Any]:
+        """Returns a closure that also reduces the gradients, which the optimizer reads when the closure returns."""
+        def call() -> Any:
+            loss = closure()
+            self.synchronize()
+            self._hvd_is_synchronized = False
+            return loss
+
+        return call
 
     def zero_grad(self, *args: Any, **options: Any) -> None:
         if self._hvd_reducer is not None and self._hvd_reducer.is_under_way():
@@ -282,21 +295,22 @@ def _check_groups(groups: Groups) -> None:
         raise ValueError(f"groups must be at least 1, not {groups}")
 
 
-def _groups_of(groups: Groups, parameters: Sequence[Tensor], names: Dict[Tensor, str],
-               process_set: ProcessSet) -> List[List[Tensor]]:
-    """Returns `groups` if they are lists. For a number of groups, divides the parameters among them in the first rank's order, so that the
-    groups are the same on all ranks."""
+def _groups_of(groups: Groups, parameters: Sequence[Tensor], names: Dict[Tensor, str]) -> List[List[Tensor]]:
+    """Returns `groups` if they are lists. For a number of groups, divides the parameters among them in the order of their names, so that
+    the groups are the same on all ranks. This is not a collective call: in an elastic job, a rank may create its optimizer alone."""
     if groups is None:
         return []
     if isinstance(groups, list):
         return groups
-    root = (process_set.ranks or [0])[0]
-    order = broadcast_object([names[parameter] for parameter in parameters], root, "groups", process_set)
-    found = {names[parameter]: parameter for parameter in parameters}
-    ordered = [found[name] for name in order if name in found]
+    ordered = sorted(parameters, key=lambda parameter: _order_of(names[parameter]))
     each, more = divmod(len(ordered), groups)
     ends = [each * (index + 1) + min(index + 1, more) for index in range(groups)]
     return [ordered[begin:end] for begin, end in zip([0, *ends], ends) if end > begin]
+
+
+def _order_of(name: str) -> Tuple[List[Tuple[str, int]], str]:
+    """A sort key for names. "layer.10" comes after "layer.9"."""
+    return [(text, int(digits or -1)) for text, digits in re.findall(r"(\D*)(\d*)", name)], name
 
 
 def DistributedOptimizer(optimizer: Any, named_parameters: Optional[Iterable[Tuple[str, Tensor]]] = None,
@@ -317,7 +331,7 @@ def DistributedOptimizer(optimizer: Any, named_parameters: Optional[Iterable[Tup
     groups = groups if groups is not None or num_groups == 0 else num_groups
     _check_groups(groups)
     names = _names_of(optimizer, named_parameters)
-    mixin = AdasumMixin if op == ReduceOp.Adasum and process_set.has_others("DistributedOptimizer") else DistributedMixin
+    mixin = AdasumMixin if op == ReduceOp.Adasum and process_set.may_have_others("DistributedOptimizer") else DistributedMixin
     kind: Any = type(type(optimizer).__name__, (mixin, type(optimizer)), {"__module__": type(optimizer).__module__})
     made = kind.__new__(kind)
     made.__dict__.update(vars(optimizer))
@@ -328,10 +342,13 @@ def DistributedOptimizer(optimizer: Any, named_parameters: Optional[Iterable[Tup
         made._hvd_names, made._hvd_compression, made._hvd_process_set = names, compression, process_set
         return made
     made._hvd_reducer, made._hvd_is_synchronized, made._hvd_synchronizes = None, False, True
-    if process_set.has_others("DistributedOptimizer"):
+    if process_set.may_have_others("DistributedOptimizer"):
+        if isinstance(optimizer, torch.optim.LBFGS):
+            raise ValueError("DistributedOptimizer: torch.optim.LBFGS calls its closure as often as this rank's own loss requires, so that "
+                             "ranks would wait for each other; use another optimizer")
         parameters = [parameter for parameter in _parameters_of(optimizer) if parameter.requires_grad]
         reducer = _Reducer(names, parameters, compression, backward_passes_per_step, op, gradient_predivide_factor,
                            sparse_as_dense, process_set)
-        reducer.form_groups(_groups_of(groups, parameters, names, process_set))
+        reducer.form_groups(_groups_of(groups, parameters, names))
         made._hvd_reducer = reducer
     return made

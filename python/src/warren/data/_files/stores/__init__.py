@@ -13,6 +13,8 @@ from warren.data._files.stores.local import Local
 
 __all__ = ["Entry", "Handle", "Local", "Store", "locate"]
 
+#: The environment variables from which pyarrow takes the settings of an S3 store when it is made.
+_OF_S3 = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_REGION", "AWS_DEFAULT_REGION")
 _stores: Dict[Tuple[Any, ...], Store] = {}
 _lock = threading.Lock()
 if hasattr(os, "register_at_fork"):
@@ -32,7 +34,7 @@ def locate(uri: str, storage_options: Options) -> Tuple[Store, str]:
     if not scheme and storage_options:
         raise ValueError(f"{uri}: storage_options are for stores, but this is a local path; expected scheme://..., or no "
                          "storage_options")
-    endpoint = tuple(os.environ.get(one, "") for one in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")) if scheme == "s3" else ()
+    endpoint = tuple(os.environ.get(one, "") for one in _OF_S3) if scheme == "s3" else ()
     key = (os.getpid(), scheme, authority, options, endpoint, repr(sorted((storage_options or {}).items())))
     with _lock:
         if key not in _stores:

@@ -58,8 +58,16 @@ class Local(Store):
 
     def entries(self, folder: str) -> List[Entry]:
         with os.scandir(folder or ".") as listing:
-            return [self._entry(join(folder, one.name), one.stat()) for one in listing
-                    if one.is_file() or one.is_dir() or one.is_symlink()]
+            return [self._entry(join(folder, one.name), self._status(one)) for one in listing
+                    if one.is_file() or one.is_dir() or (one.is_symlink() and not is_hidden(one.name))]
+
+    @staticmethod
+    def _status(one: "os.DirEntry[str]") -> os.stat_result:
+        try:
+            return one.stat()
+        except FileNotFoundError:  # as "missing", it would seem to be the folder
+            raise Changed(f"{one.path}: it is a symbolic link to a file that does not exist, or was removed while the folder was "
+                          "listed") from None
 
     def walk(self, folder: str) -> List[Entry]:
         found: List[Entry] = []

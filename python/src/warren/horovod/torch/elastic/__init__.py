@@ -14,11 +14,11 @@ __all__ = ["ElasticSampler", "TorchState", "run"]
 
 
 class ElasticSampler(torch.utils.data.Sampler):  # type: ignore[misc]
-    """Distributes a data set's indices among the ranks; after a change of ranks during an epoch, only the indices that have not been processed.
-    All ranks get the same number of indices, for which up to size - 1 repeated indices are added.
+    """Distributes the indices of a data set among the ranks. After a change of ranks during an epoch, it distributes only the indices that
+    have not been processed yet. All ranks get the same number of indices; up to size - 1 indices are repeated for this.
 
-    Make it part of a TorchState. Call `record_batch` after each batch, and `set_epoch` at the end of each epoch. The length of `dataset` must
-    not change, and `seed` must be the same on all ranks."""
+    Make it part of a TorchState. Call `record_batch` after each batch, and `set_epoch` at the end of each epoch. The length of `dataset`
+    must not change, and `seed` must be the same on all ranks."""
 
     def __init__(self, dataset: Sized, shuffle: bool = True, seed: int = 0) -> None:  # pylint: disable=super-init-not-called
         self.dataset, self.shuffle, self.seed = dataset, shuffle, seed

@@ -149,7 +149,10 @@ std::vector<std::string> StacksCommand(pid_t pid) {
 }
 
 std::string PodScript(const PlannedProcess& process, const PodScriptContext& context) {
-  std::string script = fmt::format(
+  // The kernel drops signals that the first process of a container does not handle yet: a pod that is deleted
+  // while its script begins would otherwise run until the end of its grace period.
+  std::string script = "told=\ntrap 'told=stopped' TERM INT HUP\n";
+  script += fmt::format(
       "job={}\nrank={}\nfirst={}\nattempt={}\nrestarts={}\nkilled_only={}\nawaited=\"{}\"\npatience={}\ntracker=\"{}\"\n",
       context.job_mark, context.rank, context.first, context.attempt, context.restarts,
       context.restarts_killed_only ? "1" : "", context.awaited, context.seconds_to_be_known, context.tracker);

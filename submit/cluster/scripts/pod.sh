@@ -4,6 +4,7 @@
 #   first attempt in the first pod), restarts, killed_only (not empty: only a command that a signal has killed is
 #   restarted), awaited (a host name that must resolve before the command starts; empty: none), patience (the maximum
 #   number of seconds to wait for that), tracker (words of a command to run alongside rank 0; empty: none);
+# - the variable told, and a handler of TERM, INT and HUP that sets it to `stopped`;
 # - the functions environment, which exports variables for the command only; place, which exports those that differ
 #   between processes; and place_files.
 
@@ -34,11 +35,24 @@ may_restart() {
   [ -z "$killed_only" ] && [ "$1" -ne 0 ] || { [ "$1" -gt 128 ] && [ "$1" -lt 160 ]; }
 }
 
-pid= told= trackers_pid=
+# Succeeds if the last process that this script has started is still a copy of this script, and not the command yet.
+is_starting() {
+  own=$(cat /proc/$$/cmdline)
+  [ -n "$own" ] && [ "$own" = "$(cat /proc/$!/cmdline)" ]
+}
+
+pid= trackers_pid=
 stop_all() {
   told=stopped
   # If this script is the first process of the container, all others belong to the job; otherwise, some may not.
   if [ $$ = 1 ]; then kill -TERM -1; elif [ -n "$pid" ]; then kill -TERM "$pid"; fi
+  # A process loses a signal that comes before it has reset the handlers that it has inherited from this script.
+  tries=0
+  while [ "$tries" -lt 50 ] && is_starting; do
+    kill -TERM $!
+    sleep 0.1
+    tries=$((tries + 1))
+  done
 } 2>/dev/null
 trap stop_all TERM INT HUP
 
@@ -61,6 +75,7 @@ fi
 
 while [ -z "$told" ]; do
   (
+    [ -z "$told" ] || exit 143 # the signal came before the fork
     export DMLC_TASK_ID="$rank" DMLC_NUM_ATTEMPT="$attempt"
     place
     unset $script_variables

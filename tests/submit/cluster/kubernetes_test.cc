@@ -551,7 +551,7 @@ TEST(KubeManifest, ASecretIsPlainTextOrEncoded) {
     options.environment = {{"KEY", odd}};
     const Json bytes = ManifestOf(options).before.back();
     EXPECT_FALSE(bytes.contains("stringData"));
-    EXPECT_THAT(bytes["data"]["process.sh"].get<std::string>(), StartsWith("am9i"));  // base64 of "job"
+    EXPECT_THAT(bytes["data"]["process.sh"].get<std::string>(), StartsWith("dG9sZD0"));  // base64 of "told="
   }
 }
 

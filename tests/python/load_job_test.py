@@ -401,11 +401,13 @@ class Programs(Job):
         return done.stdout
 
     def test_xgboost_does_not_train_alone_in_a_job_that_another_library_has_joined(self):
+        (self.folder / "one.csv").write_text("y,a\n1,2\n", encoding="ascii")
         said = self.run_it("""
 import numpy as np, xgboost, warren.xgboost
 from warren import collectives
 with collectives.context():
     x, y = np.ones((4, 2)), np.ones(4)
+    warren.xgboost.load_dmatrix("one.csv", label="y")  # one worker has no rows
     for train in (lambda: warren.xgboost.train({}, xgboost.DMatrix(x, y), 1),
                   lambda: warren.xgboost.train({}, warren.xgboost.Data(x, label=y), 1),
                   lambda: warren.xgboost.train_with_checkpoints({}, xgboost.DMatrix(x, y), 1, "c.ubj")):
@@ -417,6 +419,8 @@ with collectives.context():
 """, 2)
         self.assertEqual(len(re.findall("refused: this process is rank [01] of 2 of a job that it has not joined", said)), 6, said)
         self.assertNotIn("trained alone", said)
+        self.assertEqual(len(re.findall("UserWarning: this process is rank [01] of 2 of a job that it has not joined", said)), 2, said)
+        self.assertNotIn("have no rows", said)
 
     def test_evaluation_sets_have_the_categories_of_the_training_rows_whatever_the_tree_method(self):
         # Without them, "b" would be the first category of the evaluation set, and have the code of "a".

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "rabit_engine/base/scratch.h"
 #include "rabit_engine/collective/plans.h"
-#include "rabit_engine/collective/scratch.h"
 #include "rabit_engine/collective/vector_view.h"
 
 namespace warren::collective {

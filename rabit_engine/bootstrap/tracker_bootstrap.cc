@@ -316,9 +316,7 @@ void TrackerBootstrap::AcceptLinks(int count, TrackerConnection& tracker) {
       linked.push_back(rank);
     }
     waits.push_back({tracker.descriptor(), static_cast<short>(noted ? 0 : POLLIN), 0});
-    if (poll(waits.data(), waits.size(), tcp::MillisecondsUntil(next, 1000 * 3600)) < 0 && errno != EINTR) {
-      throw EngineError("poll failed: " + tcp::ErrorText(errno));
-    }
+    tcp::PollUntil(waits, next);
     if (noted) {
       tracker.ThrowIfBroken();
     } else {
@@ -589,8 +587,7 @@ void TrackerBootstrap::MeetRingNeighbors(Clock::time_point deadline) {
     std::vector<pollfd> waits;
     waits.reserve(awaited.size());
     for (const int rank : awaited) waits.push_back({links_.at(rank).fd(), POLLIN, 0});
-    const int ready = poll(waits.data(), waits.size(), tcp::MillisecondsUntil(deadline, 1000 * 3600));
-    if (ready < 0 && errno != EINTR) throw EngineError("poll failed: " + tcp::ErrorText(errno));
+    tcp::PollUntil(waits, deadline);
   }
 }
 
@@ -646,8 +643,7 @@ void TrackerBootstrap::WaitForBytes(int peer, Clock::time_point deadline) const 
         {stream.fd(), static_cast<short>(rank == peer ? POLLIN | posix::kPeerDone : posix::kPeerDone), 0});
     ranks.push_back(rank);
   }
-  const int ready = poll(waits.data(), waits.size(), tcp::MillisecondsUntil(deadline, 1000 * 3600));
-  if (ready < 0 && errno != EINTR) throw EngineError("poll failed: " + tcp::ErrorText(errno));
+  const int ready = tcp::PollUntil(waits, deadline);
   for (std::size_t i = 0; i < waits.size() && ready > 0; ++i) {
     if (ranks[i] != peer && waits[i].revents != 0) ThrowLost(ranks[i], 0);
   }
@@ -660,19 +656,11 @@ void TrackerBootstrap::WaitForBytes(int peer, Clock::time_point deadline) const 
 void TrackerBootstrap::WriteTo(int peer, const std::string& bytes) {
   const auto link = links_.find(peer);
   if (link == links_.end()) throw Misuse("Allgather after TakeLinks");
-  const int fd = link->second.fd();
-  std::size_t done = 0;
-  while (done < bytes.size()) {
-    const ssize_t sent = link->second.Send(bytes.data() + done, bytes.size() - done);
-    if (sent >= 0) {
-      done += static_cast<std::size_t>(sent);
-    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      if (tcp::WaitFor(fd, POLLOUT, Clock::now() + patience_)) continue;
-      throw TimedOut(fmt::format("{}: rank {} does not read its records", Name(), peer));
-    } else if (errno != EINTR) {
-      ThrowLost(peer, errno);
-    }
+  const int error = link->second.SendUntil(bytes, Clock::now() + patience_);
+  if (error == EAGAIN) {
+    throw TimedOut(fmt::format("{}: rank {} does not read its records", Name(), peer));
   }
+  if (error != 0) ThrowLost(peer, error);
 }
 
 std::vector<ConnectedPeer> TrackerBootstrap::TakeLinks() {

@@ -167,24 +167,16 @@ void TrackerConnection::ExchangeMagics() {
 }
 
 void TrackerConnection::Send(const std::string& bytes) {
-  const Clock::time_point deadline = Clock::now() + settings_.connect_timeout;
-  std::size_t done = 0;
-  while (done < bytes.size()) {
-    const ssize_t sent = connection_.Send(bytes.data() + done, bytes.size() - done);
-    if (sent >= 0) {
-      done += static_cast<std::size_t>(sent);
-    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      if (tcp::WaitFor(connection_.fd(), POLLOUT, deadline)) continue;
-      throw TimedOut(fmt::format("the tracker at {} has not read this worker's messages for {} s", tracker_,
-                                 settings_.connect_timeout.count()));
-    } else if (const int error = errno; error != EINTR) {
-      ThrowIfShort("send", error);
-      throw TrackerLost(
-          TrackerLost::When::kTalking,
-          fmt::format("the connection to the tracker at {} broke: {}. See the tracker's output.", tracker_,
-                      connection_.TextOf(error)));
-    }
+  const int error = connection_.SendUntil(bytes, Clock::now() + settings_.connect_timeout);
+  if (error == 0) return;
+  if (error == EAGAIN) {
+    throw TimedOut(fmt::format("the tracker at {} has not read this worker's messages for {} s", tracker_,
+                               settings_.connect_timeout.count()));
   }
+  ThrowIfShort("send", error);
+  throw TrackerLost(TrackerLost::When::kTalking,
+                    fmt::format("the connection to the tracker at {} broke: {}. See the tracker's output.",
+                                tracker_, connection_.TextOf(error)));
 }
 
 void TrackerConnection::ThrowIfShort(const char* call, int error) const {

@@ -185,7 +185,6 @@ void TcpTransport::ReadAnswer(Dial& dial) {
   if (!SendWhole(dial.stream, tcp::LinkProof(key_, dial.hello, *answer))) {
     return TryNextAddress(dial, 0, "the connection broke during the handshake");
   }
-  Watch(dial.stream.fd(), Key(Subject::kLink, static_cast<std::uint64_t>(dial.peer)), kStreamEvents);
   AddLink(dial.peer, std::move(dial.stream));
 }
 

@@ -55,11 +55,11 @@ void TcpTransport::Adopt(int peer, tcp::Stream stream) {
   }
   tcp::PrepareLink(stream.fd(), options_.no_delay, options_.host_timeout);
   tcp::SetUserTimeout(stream.fd(), std::chrono::seconds(0));  // the bootstrap may have set one
-  Watch(stream.fd(), Key(Subject::kLink, static_cast<std::uint64_t>(peer)), kStreamEvents);
   AddLink(peer, std::move(stream));
 }
 
 void TcpTransport::AddLink(int peer, tcp::Stream stream) {
+  Watch(stream.fd(), Key(Subject::kLink, static_cast<std::uint64_t>(peer)), kStreamEvents);
   links_[peer] = std::make_unique<TcpLink>(static_cast<TcpLink::Owner&>(*this), peer, std::move(stream),
                                            options_.packing);
   linked_.push_back(peer);

@@ -182,6 +182,7 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   void TryNextAddress(Dial& dial, int error, const std::string& why);
   [[noreturn]] void ThrowUnreachable(const Dial& dial);
   tcp::Hello MakeHello(tcp::HelloKind kind, int to) const;
+  std::set<int> PeersToAlarm(int lost_rank) const;
   void SendAlarms(int lost_rank, int shortage);
   void Tell(const tcp::Hello& hello);
   void ConnectQuestion(Question question);

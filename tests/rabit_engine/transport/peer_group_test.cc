@@ -15,6 +15,7 @@
 #include "rabit_engine/base/error.h"
 #include "rabit_engine/reduce/reduction.h"
 #include "rabit_engine/transport/tcp/tcp_transport.h"
+#include "tests/rabit_engine/base/on_threads.h"
 
 namespace warren {
 namespace {
@@ -42,9 +43,7 @@ class World {
   }
   TcpTransport& operator[](int rank) { return *ranks_[rank]; }
   void OnAll(const std::function<void(TcpTransport&)>& function) {
-    std::vector<std::thread> threads;
-    for (const auto& rank : ranks_) threads.emplace_back([&] { function(*rank); });
-    for (std::thread& thread : threads) thread.join();
+    OnThreads(static_cast<int>(ranks_.size()), [&](int rank) { function(*ranks_[rank]); });
   }
 
  private:

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,11 +31,6 @@ class PmiBootstrap : public Bootstrap {
     }
     ++round_;
     return records;
-  }
-
-  void Print(const std::string& text) override {
-    std::fwrite(text.data(), 1, text.size(), stdout);
-    std::fflush(stdout);
   }
 
   void Shutdown() override {

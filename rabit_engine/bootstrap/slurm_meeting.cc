@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <poll.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <list>
 #include <optional>
 #include <thread>
@@ -293,10 +291,6 @@ class MeetingHost : public Bootstrap {
     return records;
   }
 
-  void Print(const std::string& text) override {
-    std::fwrite(text.data(), 1, text.size(), stdout);
-    std::fflush(stdout);
-  }
   void Shutdown() override { guests_.clear(); }
 
  private:
@@ -371,10 +365,6 @@ class MeetingGuest : public Bootstrap {
     return records;
   }
 
-  void Print(const std::string& text) override {
-    std::fwrite(text.data(), 1, text.size(), stdout);
-    std::fflush(stdout);
-  }
   void Shutdown() override { host_.Close(); }
 
  private:

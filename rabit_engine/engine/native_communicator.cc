@@ -108,8 +108,7 @@ void NativeCommunicator::Take(Membership membership) {
 void NativeCommunicator::LinkWithNeighbours() {
   std::vector<int> neighbours;
   for (const int rank : {(rank_ + world_size_ - 1) % world_size_, (rank_ + 1) % world_size_}) {
-    const bool is_new = neighbours.empty() || neighbours.front() != rank;
-    if (is_new && !(shm_ && shm_->Reaches(rank))) neighbours.push_back(rank);
+    if (!shm_ || !shm_->Reaches(rank)) neighbours.push_back(rank);
   }
   // All ranks have just sent their addresses, so a rank that does not connect soon never will.
   tcp_->ConnectWithin(neighbours, settings_.connect_timeout);
@@ -552,8 +551,6 @@ void NativeCommunicator::RunMessages(const Operation& operation) {
     }
   }
   if (peers.empty()) return;
-  std::sort(peers.begin(), peers.end());
-  peers.erase(std::unique(peers.begin(), peers.end()), peers.end());
   Counted(BytesOf(operation, rank_), [&] {
     CallTag tag;
     tag.sequence = calls_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <set>
 #include <utility>
 
 #include "rabit_engine/base/error.h"
@@ -35,9 +36,10 @@ tcp::Hello TcpTransport::MakeHello(tcp::HelloKind kind, int to) const {
   return hello;
 }
 
-void TcpTransport::ConnectWithin(std::span<const int> peers, milliseconds limit) {
+void TcpTransport::ConnectWithin(std::span<const int> named, milliseconds limit) {
   const auto linked = [&](int peer) { return links_[peer] != nullptr; };
-  if (std::all_of(peers.begin(), peers.end(), linked)) return;
+  if (std::all_of(named.begin(), named.end(), linked)) return;
+  const std::set<int> peers(named.begin(), named.end());
   const Clock::time_point begin = Clock::now();
   const Clock::time_point deadline = limit.count() == 0 ? kNoDeadline : begin + limit;
   awaited_.assign(peers.begin(), peers.end());

@@ -77,7 +77,7 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   /// Sets TcpOptions::answer_timeout, from the next Connect on.
   void set_answer_timeout(std::chrono::milliseconds timeout) { options_.answer_timeout = timeout; }
   /// Like Connect, but the links must be made within `limit` (0: no limit).
-  void ConnectWithin(std::span<const int> peers, std::chrono::milliseconds limit);
+  void ConnectWithin(std::span<const int> named, std::chrono::milliseconds limit);
   Link& To(int peer) override;
   void Wait(std::span<const Interest> interests, Clock::time_point deadline) override;
   void SetWaitObserver(WaitObserver* observer) override { wait_observer_ = observer; }

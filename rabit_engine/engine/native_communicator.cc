@@ -7,7 +7,6 @@
 #include <bit>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <new>
 #include <string_view>
 #include <utility>
@@ -531,25 +530,17 @@ void NativeCommunicator::RunMessages(const Operation& operation) {
   std::vector<Send> outgoing;
   std::vector<Receive> incoming;
   std::vector<int> peers;
-  std::vector<const Inbound*> from_itself;
   for (const Inbound& in : operation.receives) {
-    if (in.from == rank_) {
-      from_itself.push_back(&in);
-    } else {
-      incoming.push_back({in.from, in.data, in.bytes, {}});
-      peers.push_back(in.from);
-    }
+    if (in.from == rank_) continue;
+    incoming.push_back({in.from, in.data, in.bytes, {}});
+    peers.push_back(in.from);
   }
-  auto own = from_itself.begin();
   for (const Outbound& out : operation.sends) {
-    if (out.to == rank_) {
-      if (out.bytes > 0) std::memmove((*own)->data, out.data, out.bytes);
-      ++own;
-    } else {
-      outgoing.push_back({out.to, out.data, out.bytes});
-      peers.push_back(out.to);
-    }
+    if (out.to == rank_) continue;
+    outgoing.push_back({out.to, out.data, out.bytes});
+    peers.push_back(out.to);
   }
+  CopyOwnSlice(operation, rank_);
   if (peers.empty()) return;
   Counted(BytesOf(operation, rank_), [&] {
     CallTag tag;

@@ -4,13 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <map>
 #include <string>
 #include <vector>
 
 #include "rabit_engine/base/error.h"
 #include "rabit_engine/engine/join.h"
 #include "rabit_engine/mpi/mpi_communicator.h"
+#include "tests/environment.h"
 
 namespace warren {
 namespace {
@@ -19,16 +19,6 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
-
-using Environment = std::map<std::string, std::string>;
-
-wire::LookUp LookUpIn(const Environment& environment) {
-  return [&environment](const char* name) -> std::optional<std::string> {
-    const auto found = environment.find(name);
-    if (found == environment.end()) return std::nullopt;
-    return found->second;
-  };
-}
 
 MpiClues CluesFrom(const Environment& environment) {
   return ReadMpiClues(LookUpIn(environment));

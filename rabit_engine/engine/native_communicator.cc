@@ -162,7 +162,7 @@ std::vector<int> NativeCommunicator::AgreeOnGroup(int color, int key) {
   for (int rank = 0; rank < world_size_; ++rank) {
     if (color >= 0 && wishes[rank].color == color) group.push_back(rank);
   }
-  std::stable_sort(group.begin(), group.end(), [&](int a, int b) { return wishes[a].key < wishes[b].key; });
+  std::ranges::stable_sort(group, {}, [&](int rank) { return wishes[rank].key; });
   return group;
 }
 

@@ -295,8 +295,7 @@ std::vector<std::string> ListenAddresses(int listener, const std::string& first_
     if (host == first_host) return 0;
     return host == "::1" || host.starts_with("127.") ? 2 : 1;
   };
-  std::stable_sort(found.begin(), found.end(),
-                   [&](const Address& a, const Address& b) { return order(a) < order(b); });
+  std::ranges::stable_sort(found, {}, order);
   std::vector<std::string> texts;
   texts.reserve(found.size());
   for (const Address& address : found) texts.push_back(address.ToString());

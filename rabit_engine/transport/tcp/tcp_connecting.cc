@@ -144,8 +144,7 @@ void TcpTransport::TryNextAddress(Dial& dial, int error, const std::string& why)
 }
 
 void TcpTransport::ContinueDial(int peer) {
-  const auto dial =
-      std::find_if(dials_.begin(), dials_.end(), [&](const Dial& entry) { return entry.peer == peer; });
+  const auto dial = std::ranges::find(dials_, peer, &Dial::peer);
   if (dial == dials_.end() || !dial->stream) return;
   if (dial->step == Dial::Step::kConnecting) {
     pollfd writable{dial->stream.fd(), POLLOUT, 0};

@@ -157,7 +157,7 @@ void TcpTransport::ThrowIfHostIsSilent() {
 void TcpTransport::ThrowIfLost(std::span<const Interest> interests) {
   if (alarm_) ThrowLost(alarm_->from, "");
   const auto awaited = [&](int peer) {
-    return std::any_of(interests.begin(), interests.end(), [&](const Interest& i) { return i.peer == peer; });
+    return std::ranges::find(interests, peer, &Interest::peer) != interests.end();
   };
   // Only peers without a link are checked here: the loss of a linked peer shows on its link.
   for (const int peer : absent_) {

@@ -178,9 +178,7 @@ class Door {
   void WaitForNews() {
     std::vector<pollfd> sockets{{listener_.fd(), POLLIN, 0}};
     for (const PendingConnection& connection : pending_) sockets.push_back({connection.fd(), POLLIN, 0});
-    const auto until = pending_.empty() ? deadline_ : std::min(deadline_, Clock::now() + kGreetingTime);
-    poll(sockets.data(), sockets.size(),
-         tcp::MillisecondsUntil(until, static_cast<int>(kLongestPoll.count())));
+    tcp::PollUntil(sockets, std::min(deadline_, Clock::now() + kLongestPoll));
   }
 
   void AcceptAll() {

@@ -101,8 +101,7 @@ bool TcpTransport::HasEnded(int peer) const {
     int error = 0;
     const tcp::Socket socket = tcp::StartConnect(address, error);
     if (socket) {
-      pollfd done{socket.fd(), POLLOUT, 0};
-      if (poll(&done, 1, tcp::MillisecondsUntil(end, static_cast<int>(kProbeLimit.count()))) <= 0) continue;
+      if (!tcp::WaitFor(socket.fd(), POLLOUT, end)) continue;
       error = tcp::ConnectError(socket.fd());
       if (error == 0) return false;
     }
@@ -197,10 +196,7 @@ void TcpTransport::SendAlarms(int lost_rank, int shortage) {
   for (begin(); !alarms.empty() && Clock::now() < end; begin()) {
     waits.clear();
     for (const Alarm& alarm : alarms) waits.push_back({alarm.stream.fd(), POLLOUT, 0});
-    if (poll(waits.data(), waits.size(),
-             tcp::MillisecondsUntil(end, static_cast<int>(kAlarmLimit.count()))) <= 0) {
-      continue;
-    }
+    tcp::PollUntil(waits, end);
     for (std::size_t i = alarms.size(); i-- > 0;) {
       if (waits[i].revents == 0) continue;
       if (tcp::ConnectError(alarms[i].stream.fd()) == 0) {

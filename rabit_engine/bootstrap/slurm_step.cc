@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <cstdint>
-#include <optional>
 
 #include "rabit_engine/base/error.h"
 #include "rabit_engine/base/parse_number.h"

@@ -1,7 +1,5 @@
 #include "rabit_engine/host/host_collectives.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cstring>

@@ -9,7 +9,6 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
-#include <stdexcept>
 #include <utility>
 
 #include "posix/cpu_quota.h"

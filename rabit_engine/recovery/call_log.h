@@ -6,7 +6,6 @@
 // rank knows that all ranks have completed the call, since its copy might be the last one in the job.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <optional>

@@ -1,6 +1,5 @@
 // Communicators made from other communicators, with ranks as threads of one process.
 #include <dirent.h>
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>

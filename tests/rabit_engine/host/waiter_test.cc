@@ -9,7 +9,6 @@
 #include <atomic>
 #include <chrono>
 #include <optional>
-#include <string>
 #include <thread>
 #include <vector>
 

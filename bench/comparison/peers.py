@@ -251,7 +251,7 @@ class Mpi(Peer):
     def start(self, world, place, ranks, mode, arguments):
         environment = self.environment(place, mode)
         if place.addresses:
-            environment["BENCH_NAMESPACES"] = place.prefix
+            environment["BENCH_NAMESPACES"] = place.network.prefix
         command = self.command(place, ranks, mode) + [self.program] + arguments
         world.start(place.enter_middle(command), environment)
 

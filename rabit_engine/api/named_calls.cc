@@ -1,10 +1,8 @@
 #include "rabit_engine/api/named_calls.h"
 
 #include <fmt/format.h>
-#include <pthread.h>
 
 #include <algorithm>
-#include <csignal>
 #include <cstdio>
 #include <span>
 #include <system_error>
@@ -157,20 +155,14 @@ NamedCalls::~NamedCalls() {
 }
 
 void NamedCalls::StartThread() {
-  // Start the thread with all signals blocked: signals are for the program's threads.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  has_thread_ = true;  // until the thread ends, which may happen immediately
+  const posix::SignalsBlocked blocked;  // also in the new thread: signals are for the program's threads
+  has_thread_ = true;                   // until the thread ends, which may happen immediately
   try {
     thread_ = std::thread([self = shared_from_this()] { self->Serve(); });
   } catch (const std::system_error& error) {
     has_thread_ = false;
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
     ThrowShortage("named operations need a thread of this process", "pthread_create", error.code().value());
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void NamedCalls::RequireNoFork(const Call& call) const {

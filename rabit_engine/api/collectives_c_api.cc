@@ -56,11 +56,8 @@ WarrenHandle Begin(const std::shared_ptr<Session>& session, const CallMode& mode
                    std::shared_ptr<WarrenCustomOp> custom) {
   Call call{mode.name};
   std::shared_ptr<CallOptions> options;
+  RequireWhole(*session, call, mode.options, "WARREN_CALL_OPTIONS");
   if (mode.options != nullptr) {
-    if (mode.options->struct_bytes < sizeof(WarrenCallOptions)) {
-      session->Refuse(call,
-                      "struct_bytes of the options is too small; initialise them with WARREN_CALL_OPTIONS");
-    }
     const bool has_name = mode.options->name != nullptr && *mode.options->name != '\0';
     if (has_name || mode.options->timeout_seconds != 0) {
       options = std::make_shared<CallOptions>();
@@ -169,11 +166,7 @@ int WarrenInit(int argc, char** argv) {
 }
 
 int WarrenFinalize() {
-  return Attempt([] {
-    if (!Session::Finalize(Call{"WarrenFinalize"}, Threads::kShare)) {
-      throw warren::EngineError("WarrenFinalize: an earlier error had ended the job for this rank");
-    }
-  });
+  return warren::api::AttemptFinalize(Call{"WarrenFinalize"});
 }
 
 const char* WarrenGetLastError() {

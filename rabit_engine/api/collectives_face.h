@@ -38,6 +38,15 @@ int On(WarrenComm comm, const char* name, Function&& function) {
   });
 }
 
+/// Refuses options, if there are any, whose struct is smaller than this library's. `initializer`: the macro
+/// that initializes them.
+template <typename Options>
+void RequireWhole(const Session& session, const Call& call, const Options* options, const char* initializer) {
+  if (options == nullptr || options->struct_bytes >= sizeof(Options)) return;
+  session.Refuse(
+      call, fmt::format("struct_bytes of the options is too small; initialise them with {}", initializer));
+}
+
 /// Runs the work. On std::bad_alloc, informs the other ranks, which are waiting for this rank, and throws
 /// EngineError.
 template <typename Work>

@@ -27,7 +27,6 @@ using namespace warren::api::face;  // NOLINT(google-build-using-namespace): the
 
 namespace {
 
-using warren::Collective;
 using warren::EqualOffsets;
 using warren::Fnv1a;
 using warren::Misuse;

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <span>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -64,6 +62,11 @@ std::string MessageOf(const std::exception_ptr& error) {
 
 Reduction ReductionOf(const Signature& what) {
   return Reduction::Typed(static_cast<DataType>(what.type), static_cast<ReduceOp>(what.operation));
+}
+
+/// Fills the operation's part of the packing buffer with neutral elements.
+void FillWithNeutral(std::byte* part, const Signature& what) {
+  FillWithIdentity(part, what.count, static_cast<DataType>(what.type), static_cast<ReduceOp>(what.operation));
 }
 
 }  // namespace
@@ -523,8 +526,7 @@ std::uint64_t NamedCalls::Run(const std::vector<Ready>& batch) {
 void NamedCalls::RunWithout(const Signature& what) {
   if (what.kind == Collective::kBarrier) return session_->Run(kCall, Operation::Barrier());
   packed_.resize(std::max<std::size_t>(packed_.size(), what.bytes()));
-  FillWithIdentity(packed_.data(), what.count, static_cast<DataType>(what.type),
-                   static_cast<ReduceOp>(what.operation));
+  FillWithNeutral(packed_.data(), what);
   ReducePacked(what, what.count);
 }
 
@@ -550,8 +552,7 @@ void NamedCalls::RunPacked(const std::vector<Ready>& batch,
     if (taken[i]) {
       CopyBytes(place, taken[i]->work.send, what.bytes());
     } else {
-      FillWithIdentity(place, what.count, static_cast<DataType>(what.type),
-                       static_cast<ReduceOp>(what.operation));
+      FillWithNeutral(place, what);
     }
     place += what.bytes();
   }

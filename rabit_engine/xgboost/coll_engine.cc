@@ -107,13 +107,13 @@ class Probe final : public CallHandler {
     ++num_calls_;
     if (function == CollFunction::kAllreduce) {
       convention_ = ConventionOf(words, allreduce);
-      if (convention_) allreduce.comm = ReadAllreduce(*convention_, words, kAbi, Reading::kSafe).comm;
+      if (convention_) allreduce.comm = ReadAllreduce(*convention_, words, Reading::kSafe).comm;
     } else if (function == CollFunction::kBroadcast && convention_) {
-      const BroadcastCall seen = ReadBroadcast(*convention_, words, kAbi, Reading::kSafe);
+      const BroadcastCall seen = ReadBroadcast(*convention_, words, Reading::kSafe);
       knows_broadcast_ = seen.comm == allreduce.comm && seen.data.data == broadcast.data.data &&
                          seen.data.size == broadcast.data.size && seen.root == broadcast.root;
     } else if (function == CollFunction::kAllgather && convention_) {
-      const AllgatherCall seen = ReadAllgather(*convention_, words, kAbi, Reading::kSafe);
+      const AllgatherCall seen = ReadAllgather(*convention_, words, Reading::kSafe);
       knows_allgather_ = seen.comm == allreduce.comm && seen.data.data == allgather.data.data &&
                          seen.data.size == allgather.data.size;
     }

@@ -7,6 +7,7 @@
 #include <array>
 #include <exception>
 #include <memory>
+#include <new>
 #include <span>
 #include <string>
 #include <utility>
@@ -27,6 +28,7 @@ using namespace warren::api::face;  // NOLINT(google-build-using-namespace): the
 
 namespace {
 
+using warren::EngineError;
 using warren::EqualOffsets;
 using warren::Fnv1a;
 using warren::Misuse;
@@ -50,6 +52,18 @@ struct CallMode {
   const WarrenCallOptions* options = nullptr;
   WarrenHandle* handle = nullptr;
 };
+
+/// Runs the work. On std::bad_alloc, informs the other ranks, which are waiting for this rank, and throws
+/// EngineError.
+template <typename Work>
+void Perform(Session& session, const Call& call, Work&& work) {
+  try {
+    work();
+  } catch (const std::bad_alloc&) {
+    session.GiveUp("out of memory");
+    throw EngineError(fmt::format("{}: out of memory", session.Where(call)));
+  }
+}
 
 WarrenHandle Begin(const std::shared_ptr<Session>& session, const CallMode& mode, const Arguments& arguments,
                    std::shared_ptr<WarrenCustomOp> custom) {

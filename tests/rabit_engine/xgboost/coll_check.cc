@@ -5,6 +5,7 @@
 //     coll_check by_reference|by_value|with_context
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 #include <typeinfo>
 #include <vector>

@@ -52,8 +52,8 @@ def wait_for(condition, seconds=30.0, what="the condition", interval_s=0.01):
 
 
 def processes_with(mark):
-    """Returns the ids of the running processes with `mark` in their environment. The engine's sockets and segments need no check: they have no
-    names, so they disappear with their process."""
+    """Returns the ids of the running processes with `mark` in their environment. The engine's sockets and segments need no check: they have
+    no names, so they disappear with their process."""
     found = []
     for entry in pathlib.Path("/proc").iterdir():
         try:

@@ -51,6 +51,19 @@ def wait_for(condition, seconds=30.0, what="the condition", interval_s=0.01):
     return value
 
 
+def processes_with(mark):
+    """Returns the ids of the running processes with `mark` in their environment. The engine's sockets and segments need no check: they have
+    no names, so they disappear with their process."""
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and mark.encode() in (entry / "environ").read_bytes():
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return found
+
+
 def free_ports(count):
     """Free ports of this host, below those that the kernel assigns, so that no other program is given one of them before it is used."""
     ports = []

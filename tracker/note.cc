@@ -144,4 +144,8 @@ Note DecodeNote(std::string_view line) {
   return note;
 }
 
+void RequirePossible(const Note& note, bool possible) {
+  if (!possible) throw std::invalid_argument(fmt::format("'{}' is not valid at this point", Encode(note)));
+}
+
 }  // namespace warren::tracker

@@ -14,10 +14,8 @@
 #include <cmath>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <exception>
 #include <fstream>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>

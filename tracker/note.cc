@@ -1,7 +1,6 @@
 #include "tracker/note.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <array>
 #include <charconv>

@@ -1,6 +1,5 @@
 #include "wire/membership.h"
 
-#include <algorithm>
 #include <charconv>
 #include <string>
 

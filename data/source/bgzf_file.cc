@@ -11,7 +11,6 @@
 #include <array>
 #include <cstring>
 #include <new>
-#include <string>
 #include <utility>
 
 #include "data/array.h"

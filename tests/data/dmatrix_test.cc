@@ -8,10 +8,8 @@
 #include <xgboost/c_api.h>
 
 #include <cstdint>
-#include <fstream>
 #include <memory>
 #include <random>
-#include <sstream>
 #include <string>
 #include <vector>
 

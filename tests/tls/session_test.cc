@@ -18,7 +18,6 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <memory>
 #include <optional>
 #include <random>
 #include <string>

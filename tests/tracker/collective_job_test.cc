@@ -1,11 +1,9 @@
 // Jobs of XGBoost 2.1 and later, message by message, without sockets or clocks.
 #include "tracker/collective_job.h"
 
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <map>
 #include <optional>
 #include <string>

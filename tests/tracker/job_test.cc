@@ -2,7 +2,6 @@
 // sockets or clocks.
 #include "tracker/job.h"
 
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

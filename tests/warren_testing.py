@@ -3,6 +3,8 @@
 import contextlib
 import hashlib
 import hmac
+import importlib.machinery
+import importlib.util
 import json
 import os
 import pathlib
@@ -12,6 +14,7 @@ import resource
 import socket
 import struct
 import subprocess
+import sys
 import threading
 import time
 import unittest
@@ -39,6 +42,15 @@ def memory_bound(limit_bytes):
     if "thread" in sanitizers:
         return 5 * limit_bytes
     return limit_bytes * 3 // 2 + (256 << 20) if "address" in sanitizers else limit_bytes
+
+
+def load_script(path):
+    """The module in a Python program of this tree whose file name has no suffix."""
+    name = pathlib.Path(path).name
+    loader = importlib.machinery.SourceFileLoader(name, str(SOURCE / path))
+    module = sys.modules[name] = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))
+    loader.exec_module(module)
+    return module
 
 
 def wait_for(condition, seconds=30.0, what="the condition", interval_s=0.01):

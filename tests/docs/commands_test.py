@@ -53,11 +53,8 @@ class Commands(unittest.TestCase):
         self.assertEqual(sorted(BY_DAY + BY_NIGHT), sorted(pages))
 
     def test_the_page_of_the_environment_is_what_dmlc_submit_writes(self):
-        reference = SOURCE / "docs/reference"
-        if "`--help-environment`" not in (reference / "options.md").read_text(encoding="utf-8"):
-            self.skipTest("this dmlc-submit does not write it")
         done = subprocess.run([BIN / "dmlc-submit", "--help-environment"], capture_output=True, text=True, check=True)
-        self.assertEqual((reference / "environment.md").read_text(encoding="utf-8"), done.stdout,
+        self.assertEqual((SOURCE / "docs/reference/environment.md").read_text(encoding="utf-8"), done.stdout,
                          "write it anew: dmlc-submit --help-environment > docs/reference/environment.md")
 
 

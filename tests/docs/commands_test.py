@@ -16,7 +16,8 @@ BY_DAY = ("README.md", "docs/reference/exit-codes.md", "docs/tutorials/laptop.md
           "docs/migration/dmlc-core.md", "docs/migration/horovod.md", "docs/migration/mpirun.md")
 #: The other pages with commands for this machine, which together take another minute.
 BY_NIGHT = ("docs/tutorials/dask-spark.md", "docs/tutorials/pytorch.md", "docs/how-to/data.md", "docs/how-to/frameworks.md",
-            "docs/how-to/elastic.md", "docs/how-to/experiment-trackers.md", "docs/how-to/lightgbm.md", "docs/how-to/xgboost.md", "docs/tutorials/lost-worker.md", "docs/migration/lightgbm.md", "docs/migration/xgboost-tracker.md")
+            "docs/how-to/elastic.md", "docs/how-to/experiment-trackers.md", "docs/how-to/lightgbm.md", "docs/how-to/xgboost.md",
+            "docs/tutorials/lost-worker.md", "docs/migration/lightgbm.md", "docs/migration/xgboost-tracker.md")
 PLACES = ("", running.DEBIAN)
 
 

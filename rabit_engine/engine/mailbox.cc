@@ -7,7 +7,7 @@
 #include <system_error>
 #include <utility>
 
-#include "posix/signals.h"
+#include "posix/thread.h"
 #include "rabit_engine/base/error.h"
 #include "rabit_engine/base/shortage.h"
 
@@ -85,7 +85,7 @@ void Mailbox::Post(PendingTransfer operation) {
 }
 
 void Mailbox::StartThread() {
-  const posix::SignalsBlocked blocked;  // the program's own threads handle them
+  const posix::SignalsBlocked blocked;  // also in the new thread: signals are for the program's threads
   try {
     thread_ = std::thread([this] { Serve(); });
   } catch (const std::system_error& error) {

@@ -14,7 +14,7 @@
 
 #include "posix/host_name.h"
 #include "posix/shortage.h"
-#include "posix/signals.h"
+#include "posix/thread.h"
 #include "rabit_engine/base/error.h"
 #include "rabit_engine/base/say.h"
 #include "rabit_engine/base/tls_context.h"
@@ -160,7 +160,7 @@ void Reporter::StartThread() {
     }
     std::atexit([] { current.load()->End(); });
   }
-  const posix::SignalsBlocked blocked;  // the program's own threads handle them
+  const posix::SignalsBlocked blocked;  // also in the new thread: signals are for the program's threads
   try {
     std::thread([this] { Serve(); }).detach();
     has_thread_ = true;

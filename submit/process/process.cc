@@ -15,6 +15,7 @@
 #include "posix/process.h"
 #include "posix/shortage.h"
 #include "posix/sockets.h"
+#include "posix/thread.h"
 #include "submit/process/command.h"
 #include "submit/process/watchdog.h"
 
@@ -42,23 +43,6 @@ std::vector<char*> Pointers(const std::vector<std::string>& words) {
   pointers.push_back(nullptr);
   return pointers;
 }
-
-/// Blocks all signals while the object exists: between fork and exec, the child must not run the parent's
-/// handlers.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    sigprocmask(SIG_SETMASK, &all, &before_);
-  }
-  ~SignalsBlocked() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
- private:
-  sigset_t before_{};
-};
 
 /// A CPU mask in the kernel's format, with as many words as its cores need.
 class CoreMask {
@@ -224,7 +208,7 @@ SpawnedProcess Spawner::Spawn(const SpawnRequest& request, int watchdog) const {
                          getpid()};
   pid_t pid = -1;
   {
-    const SignalsBlocked blocked;
+    const posix::SignalsBlocked blocked;  // before exec, the child must not run this process's handlers
     pid = fork();
     if (pid == 0) RunChild(setup);
   }

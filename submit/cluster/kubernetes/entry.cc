@@ -98,7 +98,10 @@ ClusterEntry KubernetesEntry() {
   };
   entry.ignores = [](const Options& options, std::string_view name) {
     if (name == "--kube-tracker-image" || name == "--kube-tracker-template") return !TrackerIsAPod(options);
-    if (name == "--host-ip" && options.num_servers > 0) return true;      // the scheduler is a pod
+    if (name == "--host-ip" && options.num_servers > 0) return true;  // the scheduler is a pod
+    // Without a tracker and a scheduler, the pods connect to no one.
+    if ((name == "--host-ip" || name == "--port") && options.no_tracker && options.num_servers == 0)
+      return true;
     if (name == "--timeline" && !HostRole(options).empty()) return true;  // no reports reach dmlc-submit
     return options.kube_trainjob &&
            std::find(kNotInTrainJobs.begin(), kNotInTrainJobs.end(), name) != kNotInTrainJobs.end();

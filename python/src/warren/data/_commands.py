@@ -328,9 +328,9 @@ def _shard(given: argparse.Namespace, wanted: _load.Wanted, parts: int, output: 
             written.append(f"part-{part:05d}-of-{parts:05d}.{ending}")
             _written(f"{output.rstrip('/')}/{written[-1]}", kind, _rows(wanted, _peers.of(part, parts), kind, numbering))
     except BaseException:
-        for name in set(written) - set(before) if local else ():
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(os.path.join(output, name))
+        for name in set(written) - set(before):
+            with contextlib.suppress(OSError):  # the first error is the one to show
+                _files.remove(f"{output.rstrip('/')}/{name}")
         raise
     for name in set(before) - set(written) if local else ():
         os.unlink(os.path.join(output, name))

@@ -18,9 +18,14 @@ namespace warren::submit {
 template <typename Machine, typename Action>
 class ActionLoop {
  public:
-  /// `perform` carries out one action. `machine` and `io` must outlive this object.
-  ActionLoop(boost::asio::io_context& io, Machine& machine, std::function<void(const Action&)> perform)
-      : io_(io), machine_(machine), perform_(std::move(perform)), timer_(io) {}
+  /// `perform` carries out one action, of any type in the variant `Action`. `machine` and `io` must outlive
+  /// this object.
+  template <typename Perform>
+  ActionLoop(boost::asio::io_context& io, Machine& machine, Perform perform)
+      : io_(io),
+        machine_(machine),
+        perform_([perform](const Action& action) { std::visit(perform, action); }),
+        timer_(io) {}
 
   /// Carries out the pending actions and sets the timer. Call after each event passed to the machine. Does
   /// nothing if called by an action, since the active call carries out the new actions, too.

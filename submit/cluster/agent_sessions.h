@@ -148,6 +148,7 @@ class AgentSessions {
   void HandMessagesOn(Agent& agent);
   void Drain(const Agent& agent, TimePoint now);
   void OnDrained(Agent& agent, TimePoint now);
+  bool Send(std::size_t index, std::string command);
   void OnTimer(const TimerKey& key, TimePoint now);
   void SetTimer(const TimerKey& key, TimePoint when);
   void ClearTimer(const TimerKey& key);

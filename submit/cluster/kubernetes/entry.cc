@@ -81,10 +81,7 @@ ClusterEntry KubernetesEntry() {
   entry.name = "kubernetes";
   entry.may_lose_workers = entry.replaces_workers = true;
   entry.where = "pods";
-  entry.make = [](ClusterContext context) -> std::unique_ptr<Cluster> {
-    return std::make_unique<KubernetesCluster>(context.io, context.children, context.options,
-                                               std::move(context.events));
-  };
+  entry.make = MakeKubernetesCluster;
   entry.show = [](const Options& options, const std::vector<PlannedProcess>& plan, const std::string&) {
     return ShowKubernetes(options, plan);
   };

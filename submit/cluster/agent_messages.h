@@ -10,7 +10,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "submit/process/planned_process.h"
 #include "submit/process/process.h"

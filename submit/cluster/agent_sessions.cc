@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <deque>
 #include <sstream>
 
 #include "submit/cluster/script.h"

@@ -13,10 +13,8 @@
 // after all of its output. The sockets and the clock are in agent_server.h.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>

@@ -20,7 +20,6 @@
 // A state machine without I/O: processes and clocks are in ssh.h.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>

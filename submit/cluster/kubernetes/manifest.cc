@@ -12,7 +12,6 @@
 #include <filesystem>
 #include <iterator>
 #include <random>
-#include <stdexcept>
 #include <string_view>
 
 #include "submit/cluster/core_choice.h"

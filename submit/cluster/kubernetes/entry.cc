@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <memory>
 #include <utility>
 
 #include "submit/cluster/kubernetes/kubernetes.h"
@@ -81,10 +80,7 @@ ClusterEntry KubernetesEntry() {
   entry.name = "kubernetes";
   entry.may_lose_workers = entry.replaces_workers = true;
   entry.where = "pods";
-  entry.make = [](ClusterContext context) -> std::unique_ptr<Cluster> {
-    return std::make_unique<KubernetesCluster>(context.io, context.children, context.options,
-                                               std::move(context.events));
-  };
+  entry.make = MakeKubernetesCluster;
   entry.show = [](const Options& options, const std::vector<PlannedProcess>& plan, const std::string&) {
     return ShowKubernetes(options, plan);
   };

@@ -31,7 +31,6 @@
 #include "submit/output/deadline_timer.h"
 #include "submit/output/log_folder.h"
 #include "submit/process/children.h"
-#include "submit/process/cores.h"
 #include "submit/process/environment.h"
 #include "submit/trace/tracing.h"
 #include "tracker/environment.h"
@@ -174,8 +173,7 @@ class JobRun : public JobView {
   void SayWhoTakesWhichCores() const {
     if (options_.num_workers < 2 || ThreadsOf(options_, InheritedNames()) != Threads::kShare) return;
     if (ClusterOf(options_).core_sharing == CoreSharing::kHere) {
-      const int threads =
-          ThreadsOfWorker(cores_ - CoresOfServers(options_, options_.num_servers), options_.num_workers);
+      const int threads = ThreadsOfWorker(options_, options_.num_workers, options_.num_servers, cores_);
       spdlog::info("each worker uses {} of {} core{} (OMP_NUM_THREADS={}; change it with --worker-cores)",
                    threads, cores_, cores_ == 1 ? "" : "s", threads);
     } else {

@@ -20,6 +20,7 @@
 #include <system_error>
 #include <utility>
 
+#include "posix/files.h"
 #include "posix/folder_lock.h"
 #include "posix/host_name.h"
 #include "posix/private_file.h"
@@ -58,10 +59,6 @@ bool AllDigits(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-[[noreturn]] void ThrowErrno(const std::string& what) {
-  throw std::system_error(errno, std::generic_category(), what);
-}
-
 /// Writes the file under a temporary name and renames it, so that no reader sees a partial file. Only the
 /// user may read it, because commands may contain secrets. Returns the file, which is locked if `locks` is
 /// set and the file system supports locks. Throws std::system_error.
@@ -69,18 +66,12 @@ template <typename MakeText>
 posix::Descriptor WriteWhole(const fs::path& path, bool locks, const MakeText& make_text) {
   const std::string aside = path.string() + ".new";
   posix::Descriptor file = posix::OpenPrivate(aside.c_str(), O_TRUNC);
-  if (!file) ThrowErrno(aside);
+  if (!file) throw std::system_error(errno, std::generic_category(), aside);
   const bool locked = locks && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0;
-  const std::string text = make_text(locked);
-  for (std::string_view rest = text; !rest.empty();) {
-    const ssize_t written = ::write(file.get(), rest.data(), rest.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) {
-      const int error = errno;
-      ::unlink(aside.c_str());
-      throw std::system_error(error, std::generic_category(), aside);
-    }
-    rest.remove_prefix(static_cast<std::size_t>(written));
+  if (!posix::WriteAll(file.get(), make_text(locked))) {
+    const int error = errno;
+    ::unlink(aside.c_str());
+    throw std::system_error(error, std::generic_category(), aside);
   }
   fs::rename(aside, path);
   return file;

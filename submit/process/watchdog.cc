@@ -25,6 +25,7 @@
 
 #include "posix/process.h"
 #include "posix/shortage.h"
+#include "posix/signals.h"
 #include "posix/sockets.h"
 #include "submit/process/orphans.h"
 #include "submit/process/process.h"
@@ -191,20 +192,18 @@ void Watchdog::Start() {
   pipe_.reset(ends[1]);
   // Never wait for a stuck watchdog; the pipe holds notices for thousands of processes.
   fcntl(pipe_.get(), F_SETFL, O_NONBLOCK);
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  sigprocmask(SIG_SETMASK, &all, &before);  // the child must not run the parent's handlers
-  pid_ = fork();
-  if (pid_ == 0) {
-    const Leftovers left = Watch(Detach(read_end.get()));
-    EndGroups(left.groups);
-    RunCleanupCommand(left.cleanup_command);
-    _exit(0);
+  {
+    const posix::SignalsBlocked blocked;  // the child must not run the parent's handlers
+    pid_ = fork();
+    if (pid_ == 0) {
+      const Leftovers left = Watch(Detach(read_end.get()));
+      EndGroups(left.groups);
+      RunCleanupCommand(left.cleanup_command);
+      _exit(0);
+    }
   }
-  const int error = errno;
-  sigprocmask(SIG_SETMASK, &before, nullptr);
   if (pid_ < 0) {
+    const int error = errno;
     throw std::runtime_error(
         fmt::format("cannot start the watchdog: {}. {}", std::strerror(error), posix::ShortageAdvice(error)));
   }

@@ -3,12 +3,13 @@
 #include <netdb.h>
 
 #include <boost/asio/post.hpp>
-#include <csignal>
 #include <cstring>
 #include <mutex>
 #include <system_error>
 #include <thread>
 #include <utility>
+
+#include "posix/signals.h"
 
 namespace warren::submit {
 namespace {
@@ -39,21 +40,6 @@ Found LookUpNow(const std::string& host, const std::string& port) {
   return found;
 }
 
-/// Starts a thread that blocks all signals, so that the main thread receives them.
-template <typename Function>
-void StartThread(Function function) {
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  try {
-    std::thread(std::move(function)).detach();
-  } catch (...) {
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    throw;
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-}
-
 }  // namespace
 
 /// The state shared with the thread. It outlives the io_context if the name server takes longer to answer
@@ -70,14 +56,15 @@ void NameLookup::Start(const std::string& host, const std::string& port, Done do
   shared_->io = &io_;
   shared_->done = std::move(done);
   try {
-    StartThread([shared = shared_, host, port] {
+    const posix::SignalsBlocked blocked;  // the main thread receives them
+    std::thread([shared = shared_, host, port] {
       Found found = LookUpNow(host, port);
       const std::lock_guard lock(shared->mutex);
       if (shared->io == nullptr) return;
       asio::post(*shared->io, [shared, found = std::move(found)] {
         if (shared->io != nullptr) std::exchange(shared->done, nullptr)(found.error, found.endpoints);
       });
-    });
+    }).detach();
   } catch (const std::system_error& error) {
     asio::post(io_, [shared = shared_, what = std::string(error.what())] {
       if (shared->io != nullptr) std::exchange(shared->done, nullptr)(what, {});

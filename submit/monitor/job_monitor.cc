@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
 #include "submit/monitor/evaluation_line.h"
+#include "wire/whole_number.h"
 
 namespace warren::submit {
 namespace {
@@ -185,10 +185,9 @@ bool JobMonitor::JoiningTakesLong(TimePoint now) {
 /// Returns the index of the worker with this task ID, or nullopt. The tracker knows only the task IDs of
 /// workers.
 std::optional<std::size_t> JobMonitor::WorkerOf(const std::string& task_id) const {
-  std::size_t task = 0;
-  const auto [end, error] = std::from_chars(task_id.data(), task_id.data() + task_id.size(), task);
-  if (error != std::errc{} || end != task_id.data() + task_id.size()) return std::nullopt;
-  return task < workers_.size() - first_worker_ ? std::optional(first_worker_ + task) : std::nullopt;
+  const auto task = wire::WholeNumber<std::size_t>(task_id);
+  return task && *task < workers_.size() - first_worker_ ? std::optional(first_worker_ + *task)
+                                                         : std::nullopt;
 }
 
 // --- reports and samples -----------------------------------------------------------------------------------

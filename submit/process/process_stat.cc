@@ -11,6 +11,7 @@
 #include <unordered_set>
 
 #include "posix/descriptor.h"
+#include "wire/whole_number.h"
 
 namespace warren::submit {
 namespace {
@@ -85,10 +86,7 @@ std::vector<pid_t> AllProcesses() {
   std::error_code error;
   for (std::filesystem::directory_iterator entry("/proc", error), end; !error && entry != end;
        entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
-    pid_t pid = -1;
-    const auto [rest, fault] = std::from_chars(name.data(), name.data() + name.size(), pid);
-    if (fault == std::errc{} && rest == name.data() + name.size()) pids.push_back(pid);
+    if (const auto pid = wire::WholeNumber<pid_t>(entry->path().filename().string())) pids.push_back(*pid);
   }
   return pids;
 }

@@ -396,10 +396,7 @@ void JobMonitor::SetRound(std::int64_t round, TimePoint now) {
 
 std::string JobMonitor::Describe(std::size_t index) const {
   const WorkerSnapshot& shown = job_.workers[index];
-  std::string place = shown.rank ? fmt::format("rank {}", *shown.rank) : "";
-  if (!shown.host.empty()) place += fmt::format("{}host {}", place.empty() ? "" : ", ", shown.host);
-  if (shown.pid > 0) place += fmt::format("{}pid {}", place.empty() ? "" : ", ", shown.pid);
-  return place.empty() ? shown.name : fmt::format("{} ({})", shown.name, place);
+  return DescribeProcess(shown.name, shown.rank, {shown.pid, shown.host});
 }
 
 std::optional<Signs> JobMonitor::SignsOf(std::size_t index) const {
@@ -449,7 +446,7 @@ std::vector<Finding> JobMonitor::Look(TimePoint now) {
 
 // --- output for people -------------------------------------------------------------------------------------
 
-void JobMonitor::Said(const std::string& severity, const std::string& text, TimePoint now) {
+void JobMonitor::Said(Severity severity, const std::string& text, TimePoint now) {
   job_.events.push_back({SecondsAt(now), severity, text});
   if (job_.events.size() > kMaxEvents) job_.events.erase(job_.events.begin());
 }

@@ -63,8 +63,8 @@ bool AllDigits(std::string_view text) {
 /// user may read it, because commands may contain secrets. Returns the file, which is locked if `locks` is
 /// set and the file system supports locks. Throws std::system_error.
 template <typename MakeText>
-posix::Descriptor WriteWhole(const fs::path& path, bool locks, const MakeText& make_text) {
-  const std::string aside = path.string() + ".new";
+posix::Descriptor WriteWhole(const std::string& path, bool locks, const MakeText& make_text) {
+  const std::string aside = path + ".new";
   posix::Descriptor file = posix::OpenPrivate(aside.c_str(), O_TRUNC);
   if (!file) throw std::system_error(errno, std::generic_category(), aside);
   const bool locked = locks && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0;
@@ -77,13 +77,9 @@ posix::Descriptor WriteWhole(const fs::path& path, bool locks, const MakeText& m
   return file;
 }
 
-fs::path FileOf(const std::string& folder, const std::string& id, std::string_view ending) {
-  return fs::path(folder) / (id + std::string(ending));
-}
-
 /// Whether a dmlc-submit holds the lock on the record, i.e. its job is running. Unlike the lock on a folder,
 /// this works on NFS, too.
-bool IsHeld(const fs::path& record) {
+bool IsHeld(const std::string& record) {
   const posix::Descriptor file(::open(record.c_str(), O_RDONLY | O_CLOEXEC));
   return file && ::flock(file.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
@@ -96,11 +92,11 @@ void RemoveOutdated(const fs::path& folder) {
   }
   for (const std::string& id : OutdatedRecords(names, kMostRecords)) {
     const auto logs = posix::LockFolder((folder / id).string());
-    if (!logs || IsHeld(FileOf(folder.string(), id, kRecordEnding))) continue;
+    if (!logs || IsHeld(FileOfJob(folder.string(), id, kRecordEnding))) continue;
     std::error_code somebody_else_did;
     fs::remove_all(folder / id, somebody_else_did);
     for (const std::string_view ending : {kRecordEnding, kEvaluationsEnding}) {
-      fs::remove(FileOf(folder.string(), id, ending), somebody_else_did);
+      fs::remove(FileOfJob(folder.string(), id, ending), somebody_else_did);
     }
   }
 }
@@ -159,6 +155,10 @@ std::string JobId(const JobRecord& record) {
   return fmt::format("{:%Y%m%dT%H%M%SZ}-{}", Utc(record.began), record.pid);
 }
 
+std::string FileOfJob(const std::string& folder, std::string_view id, std::string_view ending) {
+  return fmt::format("{}/{}{}", folder, id, ending);
+}
+
 std::optional<std::string> IdOfRecord(std::string_view name) {
   if (!name.ends_with(kRecordEnding) || name.size() <= kTimeLength + kRecordEnding.size())
     return std::nullopt;
@@ -209,11 +209,11 @@ void History::SetKeptJobs(std::vector<KeptJob> jobs) {
 
 void History::KeepEvaluations(const std::string& json) const {
   if (!has_user_folder_) return;
-  const fs::path path = FileOf(folders_.front(), JobId(record_), kEvaluationsEnding);
+  const std::string path = FileOfJob(folders_.front(), JobId(record_), kEvaluationsEnding);
   try {
     WriteWhole(path, false, [&](bool) { return json; });
   } catch (const std::exception& error) {
-    spdlog::debug("cannot keep the evaluations in '{}': {}", path.string(), error.what());
+    spdlog::debug("cannot keep the evaluations in '{}': {}", path, error.what());
   }
 }
 
@@ -223,7 +223,7 @@ void History::Write() {
   for (const std::string& folder : folders_) {
     try {
       fs::create_directories(folder);
-      locks.push_back(WriteWhole(FileOf(folder, JobId(record_), kRecordEnding), !record_.end,
+      locks.push_back(WriteWhole(FileOfJob(folder, JobId(record_), kRecordEnding), !record_.end,
                                  [this](bool locked) { return RecordText(record_, locked); }));
       if (!record_.end) RemoveOutdated(folder);
     } catch (const std::exception& error) {

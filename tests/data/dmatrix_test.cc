@@ -18,7 +18,7 @@
 #include "data/error.h"
 #include "data/reader.h"
 #include "data/xgboost/dmatrix_pages.h"
-#include "tests/data/temporary_folder.h"
+#include "tests/temporary_folder.h"
 
 namespace warren::data {
 namespace {

@@ -20,7 +20,7 @@
 
 #include "data/error.h"
 #include "tests/data/show_rows.h"
-#include "tests/data/temporary_folder.h"
+#include "tests/temporary_folder.h"
 
 namespace warren::data {
 namespace {

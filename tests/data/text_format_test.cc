@@ -21,7 +21,7 @@
 #include "data/text/registry.h"
 #include "data/text/row_parser.h"
 #include "data/uri.h"
-#include "tests/data/temporary_folder.h"
+#include "tests/temporary_folder.h"
 
 namespace warren::data {
 namespace {

@@ -4,8 +4,6 @@
 #include <gmock/gmock.h>
 
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <set>
 
 #include "submit/cluster/clusters.h"
@@ -13,6 +11,7 @@
 #include "submit/options/parse.h"
 #include "submit/options/table.h"
 #include "submit/options/values.h"
+#include "submit/process/whole_file.h"
 
 namespace warren::submit {
 namespace {
@@ -367,9 +366,7 @@ TEST_F(OptionsTest, HelpFitsATerminal) {
 }
 
 TEST_F(OptionsTest, OptionsPageOfTheDocumentationIsWhatTheTableSays) {
-  std::ifstream file(WARREN_OPTIONS_PAGE);
-  const std::string page{std::istreambuf_iterator<char>(file), {}};
-  EXPECT_EQ(page, HelpMarkdown(AllOptions()))
+  EXPECT_EQ(ReadWholeFile(WARREN_OPTIONS_PAGE), HelpMarkdown(AllOptions()))
       << "write it anew: dmlc-submit --help-markdown > docs/reference/options.md";
 }
 

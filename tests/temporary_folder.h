@@ -1,4 +1,4 @@
-// A new folder for a test, removed after the test.
+// New folders for tests, removed after the test.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -9,12 +9,12 @@
 #include <string>
 #include <string_view>
 
-namespace warren::data {
+namespace warren {
 
 class TemporaryFolder {
  public:
   TemporaryFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "warren_data_test.XXXXXX").string();
+    std::string name = (std::filesystem::temp_directory_path() / "warren_test.XXXXXX").string();
     if (mkdtemp(name.data()) == nullptr) ADD_FAILURE() << "no folder for the test";
     path_ = name;
   }
@@ -25,6 +25,7 @@ class TemporaryFolder {
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
 
+  const std::filesystem::path& path() const { return path_; }
   std::string operator/(const std::string& name) const { return (path_ / name).string(); }
   /// Writes a file; returns its path.
   std::string Write(const std::string& name, std::string_view text) const {
@@ -37,4 +38,17 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
-}  // namespace warren::data
+/// A temporary folder that is the working directory while the object exists.
+class TemporaryWorkingFolder {
+ public:
+  TemporaryWorkingFolder() { std::filesystem::current_path(folder_.path()); }
+  ~TemporaryWorkingFolder() { std::filesystem::current_path(before_); }
+  TemporaryWorkingFolder(const TemporaryWorkingFolder&) = delete;
+  TemporaryWorkingFolder& operator=(const TemporaryWorkingFolder&) = delete;
+
+ private:
+  const TemporaryFolder folder_;
+  const std::filesystem::path before_ = std::filesystem::current_path();
+};
+
+}  // namespace warren

@@ -1,15 +1,28 @@
-// File functions whose names differ between systems, or that some systems lack. Define WARREN_PORTABLE to get
-// the code for systems other than Linux. Depends on nothing else in the tree.
+// File functions that some or all systems lack, or whose names differ between systems. Define WARREN_PORTABLE
+// to get the code for systems other than Linux. Depends on nothing else in the tree.
 #pragma once
 
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstddef>
+#include <string_view>
 
 namespace warren::posix {
+
+/// Writes all bytes to a descriptor that blocks. Returns false and sets errno on failure.
+inline bool WriteAll(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = write(fd, bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return false;
+    bytes.remove_prefix(static_cast<std::size_t>(count));
+  }
+  return true;
+}
 
 #ifdef __APPLE__
 inline timespec ModifiedAt(const struct stat& status) {

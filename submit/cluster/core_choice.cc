@@ -4,7 +4,6 @@
 #include <charconv>
 
 #include "submit/cluster/clusters.h"
-#include "submit/process/cores.h"
 #include "submit/process/planned_process.h"
 
 namespace warren::submit {
@@ -26,6 +25,10 @@ int CoresOfServers(const Options& options, int servers) {
   return BindOf(options) == Bind::kNone ? 0 : servers;
 }
 
+int ThreadsOfWorker(const Options& options, int workers, int servers, int usable_cores) {
+  return std::max(1, (usable_cores - CoresOfServers(options, servers)) / std::max(1, workers));
+}
+
 HostProcesses ProcessesToBind(const Options& options, int workers, int servers, int usable_cores,
                               std::string_view omp_num_threads) {
   const auto chosen = FindVariable(options.environment, kThreadsVariable);
@@ -37,7 +40,7 @@ HostProcesses ProcessesToBind(const Options& options, int workers, int servers, 
   if (error == std::errc{} && processes.threads > 0) return processes;
   processes.threads = options.worker_cores_were_chosen
                           ? options.worker_cores
-                          : ThreadsOfWorker(usable_cores - CoresOfServers(options, servers), workers);
+                          : ThreadsOfWorker(options, workers, servers, usable_cores);
   return processes;
 }
 

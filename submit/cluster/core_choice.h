@@ -28,6 +28,9 @@ Bind BindOf(const Options& options);
 /// The number of cores that the workers on a host leave to the servers there: one for each server, or 0 if
 /// processes are not bound.
 int CoresOfServers(const Options& options, int servers);
+/// The threads of each worker on a host with this many usable cores: an equal share of those that are not
+/// left to servers, at least 1. Without it, OpenMP would use all cores in each worker.
+int ThreadsOfWorker(const Options& options, int workers, int servers, int usable_cores);
 /// The processes to bind on a host with this many usable cores. `omp_num_threads`: the value of
 /// OMP_NUM_THREADS in the host's environment; a value set with --env takes precedence.
 HostProcesses ProcessesToBind(const Options& options, int workers, int servers, int usable_cores,

@@ -134,12 +134,6 @@ std::string MasterOf(const Options& options, const std::vector<Host>& hosts, std
   return is_loopback(name) && !all_here ? RouteToSshHosts(options).address : name;
 }
 
-void StoreHostKeys(Options& options, const std::string& value) {
-  constexpr std::array<std::pair<std::string_view, HostKeys>, 3> kChoices = {
-      {{"strict", HostKeys::kStrict}, {"accept-new", HostKeys::kAcceptNew}, {"ignore", HostKeys::kIgnore}}};
-  options.ssh_host_keys = Choose(value, kChoices);
-}
-
 /// The host of worker 0, whose slot follows the slots of the servers. In an elastic job, this is its host
 /// only at the first start.
 std::size_t HostOfWorker0(const Options& options, const std::vector<std::size_t>& places) {
@@ -538,7 +532,9 @@ ClusterEntry SshEntry() {
        Text<&Options::sync_dst_dir>},
       {"--ssh-host-keys", "strict|accept-new|ignore", "strict",
        "Treatment of hosts with unknown keys: strict refuses them unless your ssh configuration says otherwise, accept-new adds their keys, ignore does not check keys.",
-       StoreHostKeys},
+       OneOf(&Options::ssh_host_keys, {{"strict", HostKeys::kStrict},
+                                       {"accept-new", HostKeys::kAcceptNew},
+                                       {"ignore", HostKeys::kIgnore}})},
       {"--ssh-options", "WORDS", "",
        "More options for ssh, such as '-i key -J jump'; quote words that contain spaces.",
        Words<&Options::ssh_options>, true},

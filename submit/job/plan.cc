@@ -8,7 +8,6 @@
 
 #include "submit/cluster/clusters.h"
 #include "submit/cluster/core_choice.h"
-#include "submit/process/cores.h"
 #include "wire/job_token.h"
 
 namespace warren::submit {
@@ -140,9 +139,8 @@ PlannedProcess PlanOne(const Options& options, const PlanContext& context, track
       process.environment.emplace_back(kThreadsVariable, std::to_string(options.worker_cores));
     } else if (threads == Threads::kShare && ClusterOf(options).core_sharing == CoreSharing::kHere) {
       process.environment.emplace_back(
-          kThreadsVariable,
-          std::to_string(ThreadsOfWorker(context.usable_cores - CoresOfServers(options, options.num_servers),
-                                         options.num_workers)));
+          kThreadsVariable, std::to_string(ThreadsOfWorker(options, options.num_workers, options.num_servers,
+                                                           context.usable_cores)));
     }
   }
   const auto& bound = role == tracker::Role::kWorker ? context.binding.workers : context.binding.servers;

@@ -26,8 +26,7 @@ struct ProcessState {
   bool leaving = false;        ///< has been asked to leave
   std::optional<int> rank;
 
-  /// "worker 1 (rank 2, host vm, pid 4242)"
-  std::string Describe() const;
+  std::string Describe() const { return DescribeProcess(name, rank, where); }
 };
 
 /// The number of processes that are running or about to start, except those that have been asked to leave.

@@ -96,41 +96,31 @@ void ShowHosts(Options options) {
   for (const Host& host : HostsAtStart(options)) Print(host.Line() + '\n');
 }
 
-/// Handles --help and similar options; returns false if a job is to be run. Throws std::runtime_error if
+/// Handles --help and similar options; does nothing if a job is to be run. Throws std::runtime_error if
 /// --save or --show-hosts fails.
-bool Answer(const Options& options) {
+void Answer(const Options& options) {
   switch (options.request) {
     case Request::kHelp:
-      Print(HelpText(AllOptions()));
-      return true;
+      return Print(HelpText(AllOptions()));
     case Request::kHelpMarkdown:
-      Print(HelpMarkdown(AllOptions()));
-      return true;
+      return Print(HelpMarkdown(AllOptions()));
     case Request::kHelpEnvironment:
-      Print(wire::VariablesMarkdown());
-      return true;
+      return Print(wire::VariablesMarkdown());
     case Request::kHelpMan:
-      Print(HelpMan(AllOptions(), WARREN_VERSION));
-      return true;
+      return Print(HelpMan(AllOptions(), WARREN_VERSION));
     case Request::kHelpSchema:
-      Print(HelpSchema(AllOptions()));
-      return true;
+      return Print(HelpSchema(AllOptions()));
     case Request::kSave:
-      SaveJob(options);
-      return true;
+      return SaveJob(options);
     case Request::kCompletion:
-      Print(CompletionScript(AllOptions(), options.shell));
-      return true;
+      return Print(CompletionScript(AllOptions(), options.shell));
     case Request::kShowHosts:
-      ShowHosts(options);
-      return true;
+      return ShowHosts(options);
     case Request::kVersion:
-      Print("dmlc-submit (Warren) " WARREN_VERSION "\n");
-      return true;
+      return Print("dmlc-submit (Warren) " WARREN_VERSION "\n");
     case Request::kRun:
-      break;
+      return;
   }
-  return false;
 }
 
 void SayWhatIsAssumed(const Options& options) {
@@ -240,7 +230,8 @@ int RunProgram(int argc, char** argv) {
     return kUsage;
   }
   try {
-    if (Answer(options)) return 0;
+    Answer(options);
+    if (options.request != Request::kRun) return 0;
   } catch (const std::system_error& error) {
     return error.code() == std::errc::broken_pipe ? kReaderGone : Refuse(error);
   } catch (const std::runtime_error& error) {

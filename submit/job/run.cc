@@ -31,7 +31,6 @@
 #include "submit/output/deadline_timer.h"
 #include "submit/output/log_folder.h"
 #include "submit/process/children.h"
-#include "submit/process/cores.h"
 #include "submit/process/environment.h"
 #include "submit/trace/tracing.h"
 #include "tracker/environment.h"
@@ -174,8 +173,7 @@ class JobRun : public JobView {
   void SayWhoTakesWhichCores() const {
     if (options_.num_workers < 2 || ThreadsOf(options_, InheritedNames()) != Threads::kShare) return;
     if (ClusterOf(options_).core_sharing == CoreSharing::kHere) {
-      const int threads =
-          ThreadsOfWorker(cores_ - CoresOfServers(options_, options_.num_servers), options_.num_workers);
+      const int threads = ThreadsOfWorker(options_, options_.num_workers, options_.num_servers, cores_);
       spdlog::info("each worker uses {} of {} core{} (OMP_NUM_THREADS={}; change it with --worker-cores)",
                    threads, cores_, cores_ == 1 ? "" : "s", threads);
     } else {
@@ -439,7 +437,8 @@ class JobRun : public JobView {
       watch_->monitor().Sampled(index, sample, Clock::now());
     };
     events.said = [this](const std::string& launcher, Stream stream, std::string_view piece) {
-      console_.WriteLine(stream, {LauncherSpeaker(stream), launcher, 0, "launcher"}, piece);
+      const std::uint64_t id = SpeakerId(plan_.size(), stream);  // differs from those of the processes
+      console_.WriteLine(stream, {id, launcher, 0, "launcher"}, piece);
     };
     events.waits = [this] {
       if (server_) server_->WaitAnew();
@@ -493,16 +492,15 @@ class JobRun : public JobView {
     return events;
   }
 
-  /// The speaker ID of the launcher, which differs from the IDs of the processes.
-  std::uint64_t LauncherSpeaker(Stream stream) const {
-    return plan_.size() * 2 + (stream == Stream::kOut ? 1 : 2);
+  static std::uint64_t SpeakerId(std::size_t index, Stream stream) {
+    return index * 2 + (stream == Stream::kOut ? 1 : 2);
   }
 
   Speaker SpeakerOf(std::size_t index, Stream stream) const {
     const ProcessState& process = supervisor_->process(index);
     const int number = process.rank.value_or(process.task_id);
     const bool is_worker = process.role == tracker::Role::kWorker;
-    return {index * 2 + (stream == Stream::kOut ? 1 : 2),
+    return {SpeakerId(index, stream),
             is_worker ? std::to_string(number) : process.name,
             number,
             std::string(tracker::RoleName(process.role)),

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "submit/job/shell_commands.h"
+#include "submit/options/values.h"
 #include "submit/process/command.h"
 
 namespace warren::submit {
@@ -228,11 +229,6 @@ class Search {
         return;
       }
     }
-  }
-
-  static std::string Lower(std::string text) {
-    for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    return text;
   }
 
   /// Resolves `file` against `directory`; empty if `file` is relative and the directory is unknown.

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <csignal>
 #include <utility>
 
 #include "submit/process/watchdog.h"
 #include "tracker/unranked_workers.h"
+#include "wire/whole_number.h"
 
 namespace warren::submit {
 namespace {
@@ -518,10 +518,8 @@ void Supervisor::ReplanFailed(const std::string& why, TimePoint now) {
 /// The index of the worker with this task id, or nullopt if the id is not from this plan. In a job with a
 /// tracker, all processes are workers.
 std::optional<std::size_t> Supervisor::WorkerOfTask(const std::string& task_id) const {
-  std::size_t index = 0;
-  const auto [end, error] = std::from_chars(task_id.data(), task_id.data() + task_id.size(), index);
-  const bool whole = error == std::errc{} && end == task_id.data() + task_id.size();
-  return whole && index < processes_.size() ? std::optional(index) : std::nullopt;
+  const auto index = wire::WholeNumber<std::size_t>(task_id);
+  return index && *index < processes_.size() ? index : std::nullopt;
 }
 
 void Supervisor::Joined(int joined, int expected, TimePoint now) {

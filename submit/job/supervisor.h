@@ -129,7 +129,6 @@ class Supervisor {
   std::optional<TimePoint> NextDeadline() const;
 
   const ProcessState& process(std::size_t index) const { return processes_[index]; }
-  std::size_t size() const { return processes_.size(); }
 
  private:
   enum class Phase {

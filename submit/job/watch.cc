@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <system_error>
 #include <utility>
 
@@ -22,6 +23,7 @@
 #include "submit/monitor/web_request.h"
 #include "submit/options/job_name.h"
 #include "submit/output/log_folder.h"
+#include "submit/process/whole_file.h"
 
 namespace warren::submit {
 namespace {
@@ -60,10 +62,6 @@ JobRecord RecordOf(const Options& options, std::chrono::system_clock::time_point
   if (!options.log_dir.empty()) record.log_dir = std::filesystem::absolute(options.log_dir).string();
   record.detached = options.detach;
   return record;
-}
-
-const char* SeverityName(Severity severity) {
-  return severity == Severity::kError ? "error" : severity == Severity::kWarning ? "warning" : "info";
 }
 
 }  // namespace
@@ -210,8 +208,9 @@ void JobWatch::Report(const std::vector<Finding>& findings) {
     const std::string text =
         is_last ? fmt::format("{} (and {} more like this)", finding.text, findings.size() - kMostFindings)
                 : finding.text;
-    spdlog::log(is_over ? spdlog::level::info : spdlog::level::warn, "{}", text);
-    monitor_.Said(is_over ? "info" : "warning", text, Clock::now());
+    const LogLine line{is_over ? Severity::kInfo : Severity::kWarning, text};
+    Write(line);
+    monitor_.Said(line.severity, text, Clock::now());
     if (options_.dump_on_hang && finding.kind == Finding::Kind::kAllIdle) DumpAll();
     const bool has_stack =
         !is_over && finding.kind != Finding::Kind::kSilent && finding.kind != Finding::Kind::kAllIdle;
@@ -283,8 +282,9 @@ void JobWatch::ClusterKeeps(const std::vector<KeptJob>& jobs) {
 }
 
 void JobWatch::OnLog(const LogLine& line) {
-  if (timeline_ && line.severity != Severity::kDebug) timeline_->Mark(line.text, Clock::now());
-  if (line.severity != Severity::kDebug) monitor_.Said(SeverityName(line.severity), line.text, Clock::now());
+  if (line.severity == Severity::kDebug) return;
+  if (timeline_) timeline_->Mark(line.text, Clock::now());
+  monitor_.Said(line.severity, line.text, Clock::now());
 }
 
 // --- end of the job ----------------------------------------------------------------------------------------
@@ -297,11 +297,9 @@ std::string JobWatch::KeepPage(const JobSnapshot& job) const {
   // or be open elsewhere.
   std::error_code there_is_none;
   std::filesystem::remove(path, there_is_none);
-  const posix::Descriptor made = posix::OpenPrivate(path.c_str(), O_EXCL);
-  std::ofstream file;
-  if (made) file.open(path, std::ios::trunc);
-  file << KeptPage(job, output_, usage_);
-  if (!file.flush()) {
+  try {
+    WritePrivateFile(path.string(), KeptPage(job, output_, usage_), O_EXCL);
+  } catch (const std::runtime_error&) {
     spdlog::warn("cannot write the page '{}'", path.string());
     return {};
   }

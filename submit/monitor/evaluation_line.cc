@@ -3,9 +3,9 @@
 #include <fast_float/fast_float.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "wire/printable.h"
+#include "wire/whole_number.h"
 
 namespace warren::submit {
 namespace {
@@ -64,9 +64,9 @@ std::optional<EvaluationLine> ParseEvaluation(std::string_view line) {
     if (close == std::string_view::npos) return std::nullopt;
     const std::string_view inner = line.substr(open + 1, close - open - 1);
     EvaluationLine parsed;
-    const auto [end, error] = std::from_chars(inner.data(), inner.data() + inner.size(), parsed.round);
+    parsed.round = wire::WholeNumber<std::int64_t>(inner).value_or(-1);
     line.remove_prefix(close + 1);
-    if (error != std::errc{} || end != inner.data() + inner.size() || parsed.round < 0) continue;
+    if (parsed.round < 0) continue;
     const auto columns = Columns(line);
     if (columns.empty() || columns.size() > kMostColumns) return std::nullopt;
     for (const std::string_view column : columns) {

@@ -20,6 +20,7 @@
 #include <system_error>
 #include <utility>
 
+#include "posix/files.h"
 #include "posix/folder_lock.h"
 #include "posix/host_name.h"
 #include "posix/private_file.h"
@@ -58,41 +59,27 @@ bool AllDigits(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-[[noreturn]] void ThrowErrno(const std::string& what) {
-  throw std::system_error(errno, std::generic_category(), what);
-}
-
 /// Writes the file under a temporary name and renames it, so that no reader sees a partial file. Only the
 /// user may read it, because commands may contain secrets. Returns the file, which is locked if `locks` is
 /// set and the file system supports locks. Throws std::system_error.
 template <typename MakeText>
-posix::Descriptor WriteWhole(const fs::path& path, bool locks, const MakeText& make_text) {
-  const std::string aside = path.string() + ".new";
+posix::Descriptor WriteWhole(const std::string& path, bool locks, const MakeText& make_text) {
+  const std::string aside = path + ".new";
   posix::Descriptor file = posix::OpenPrivate(aside.c_str(), O_TRUNC);
-  if (!file) ThrowErrno(aside);
+  if (!file) throw std::system_error(errno, std::generic_category(), aside);
   const bool locked = locks && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0;
-  const std::string text = make_text(locked);
-  for (std::string_view rest = text; !rest.empty();) {
-    const ssize_t written = ::write(file.get(), rest.data(), rest.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) {
-      const int error = errno;
-      ::unlink(aside.c_str());
-      throw std::system_error(error, std::generic_category(), aside);
-    }
-    rest.remove_prefix(static_cast<std::size_t>(written));
+  if (!posix::WriteAll(file.get(), make_text(locked))) {
+    const int error = errno;
+    ::unlink(aside.c_str());
+    throw std::system_error(error, std::generic_category(), aside);
   }
   fs::rename(aside, path);
   return file;
 }
 
-fs::path FileOf(const std::string& folder, const std::string& id, std::string_view ending) {
-  return fs::path(folder) / (id + std::string(ending));
-}
-
 /// Whether a dmlc-submit holds the lock on the record, i.e. its job is running. Unlike the lock on a folder,
 /// this works on NFS, too.
-bool IsHeld(const fs::path& record) {
+bool IsHeld(const std::string& record) {
   const posix::Descriptor file(::open(record.c_str(), O_RDONLY | O_CLOEXEC));
   return file && ::flock(file.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
@@ -105,11 +92,11 @@ void RemoveOutdated(const fs::path& folder) {
   }
   for (const std::string& id : OutdatedRecords(names, kMostRecords)) {
     const auto logs = posix::LockFolder((folder / id).string());
-    if (!logs || IsHeld(FileOf(folder.string(), id, kRecordEnding))) continue;
+    if (!logs || IsHeld(FileOfJob(folder.string(), id, kRecordEnding))) continue;
     std::error_code somebody_else_did;
     fs::remove_all(folder / id, somebody_else_did);
     for (const std::string_view ending : {kRecordEnding, kEvaluationsEnding}) {
-      fs::remove(FileOf(folder.string(), id, ending), somebody_else_did);
+      fs::remove(FileOfJob(folder.string(), id, ending), somebody_else_did);
     }
   }
 }
@@ -168,6 +155,10 @@ std::string JobId(const JobRecord& record) {
   return fmt::format("{:%Y%m%dT%H%M%SZ}-{}", Utc(record.began), record.pid);
 }
 
+std::string FileOfJob(const std::string& folder, std::string_view id, std::string_view ending) {
+  return fmt::format("{}/{}{}", folder, id, ending);
+}
+
 std::optional<std::string> IdOfRecord(std::string_view name) {
   if (!name.ends_with(kRecordEnding) || name.size() <= kTimeLength + kRecordEnding.size())
     return std::nullopt;
@@ -218,11 +209,11 @@ void History::SetKeptJobs(std::vector<KeptJob> jobs) {
 
 void History::KeepEvaluations(const std::string& json) const {
   if (!has_user_folder_) return;
-  const fs::path path = FileOf(folders_.front(), JobId(record_), kEvaluationsEnding);
+  const std::string path = FileOfJob(folders_.front(), JobId(record_), kEvaluationsEnding);
   try {
     WriteWhole(path, false, [&](bool) { return json; });
   } catch (const std::exception& error) {
-    spdlog::debug("cannot keep the evaluations in '{}': {}", path.string(), error.what());
+    spdlog::debug("cannot keep the evaluations in '{}': {}", path, error.what());
   }
 }
 
@@ -232,7 +223,7 @@ void History::Write() {
   for (const std::string& folder : folders_) {
     try {
       fs::create_directories(folder);
-      locks.push_back(WriteWhole(FileOf(folder, JobId(record_), kRecordEnding), !record_.end,
+      locks.push_back(WriteWhole(FileOfJob(folder, JobId(record_), kRecordEnding), !record_.end,
                                  [this](bool locked) { return RecordText(record_, locked); }));
       if (!record_.end) RemoveOutdated(folder);
     } catch (const std::exception& error) {

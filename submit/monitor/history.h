@@ -70,6 +70,8 @@ std::string JobId(const JobRecord& record);
 /// The suffixes of the names of a job's files in the history folder; each name begins with the job's ID.
 inline constexpr std::string_view kRecordEnding = ".json";
 inline constexpr std::string_view kEvaluationsEnding = ".evaluations.json";
+/// The path of a job's file with this suffix in a folder of records.
+std::string FileOfJob(const std::string& folder, std::string_view id, std::string_view ending);
 /// The ID of the job whose record has this file name; nullopt if it is not the name of a record.
 std::optional<std::string> IdOfRecord(std::string_view name);
 /// The IDs of the oldest records, which must be deleted so that at most `most` remain. `names`: the names of

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
 #include "submit/monitor/evaluation_line.h"
+#include "wire/whole_number.h"
 
 namespace warren::submit {
 namespace {
@@ -185,10 +185,9 @@ bool JobMonitor::JoiningTakesLong(TimePoint now) {
 /// Returns the index of the worker with this task ID, or nullopt. The tracker knows only the task IDs of
 /// workers.
 std::optional<std::size_t> JobMonitor::WorkerOf(const std::string& task_id) const {
-  std::size_t task = 0;
-  const auto [end, error] = std::from_chars(task_id.data(), task_id.data() + task_id.size(), task);
-  if (error != std::errc{} || end != task_id.data() + task_id.size()) return std::nullopt;
-  return task < workers_.size() - first_worker_ ? std::optional(first_worker_ + task) : std::nullopt;
+  const auto task = wire::WholeNumber<std::size_t>(task_id);
+  return task && *task < workers_.size() - first_worker_ ? std::optional(first_worker_ + *task)
+                                                         : std::nullopt;
 }
 
 // --- reports and samples -----------------------------------------------------------------------------------
@@ -397,10 +396,7 @@ void JobMonitor::SetRound(std::int64_t round, TimePoint now) {
 
 std::string JobMonitor::Describe(std::size_t index) const {
   const WorkerSnapshot& shown = job_.workers[index];
-  std::string place = shown.rank ? fmt::format("rank {}", *shown.rank) : "";
-  if (!shown.host.empty()) place += fmt::format("{}host {}", place.empty() ? "" : ", ", shown.host);
-  if (shown.pid > 0) place += fmt::format("{}pid {}", place.empty() ? "" : ", ", shown.pid);
-  return place.empty() ? shown.name : fmt::format("{} ({})", shown.name, place);
+  return DescribeProcess(shown.name, shown.rank, {shown.pid, shown.host});
 }
 
 std::optional<Signs> JobMonitor::SignsOf(std::size_t index) const {
@@ -450,7 +446,7 @@ std::vector<Finding> JobMonitor::Look(TimePoint now) {
 
 // --- output for people -------------------------------------------------------------------------------------
 
-void JobMonitor::Said(const std::string& severity, const std::string& text, TimePoint now) {
+void JobMonitor::Said(Severity severity, const std::string& text, TimePoint now) {
   job_.events.push_back({SecondsAt(now), severity, text});
   if (job_.events.size() > kMaxEvents) job_.events.erase(job_.events.begin());
 }

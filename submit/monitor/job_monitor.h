@@ -17,6 +17,7 @@
 #include "submit/monitor/snapshot.h"
 #include "submit/monitor/usage_history.h"
 #include "submit/monitor/waiting_time.h"
+#include "submit/output/log_line.h"
 #include "submit/process/planned_process.h"
 #include "submit/process/process.h"
 #include "submit/trace/job_trace.h"
@@ -75,7 +76,7 @@ class JobMonitor {
   /// is parsed for evaluations.
   void Printed(std::string_view line, TimePoint now);
   /// A message about the job has been shown to the user.
-  void Said(const std::string& severity, const std::string& text, TimePoint now);
+  void Said(Severity severity, const std::string& text, TimePoint now);
   /// The job is over. `culprit`: the process that made the job fail, if known.
   void Finished(int exit_code, const std::string& story, std::optional<std::size_t> culprit, TimePoint now);
 
@@ -93,7 +94,7 @@ class JobMonitor {
   std::size_t first_worker() const { return first_worker_; }
   /// The index of the worker with this rank; nullopt if none exists.
   std::optional<std::size_t> WorkerOfRank(int rank) const;
-  /// "worker 1 (rank 2, host vm, pid 4242)"
+  /// The process as in DescribeProcess.
   std::string Describe(std::size_t index) const;
 
  private:

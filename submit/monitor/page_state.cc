@@ -239,7 +239,7 @@ void Append(std::string& json, const JobEvent& event) {
   json += json.back() == '[' ? "[" : ",[";
   AppendJson(json, Tenths(event.seconds));
   json += ',';
-  AppendJson(json, std::string_view(event.severity));
+  AppendJson(json, Name(event.severity));
   json += ',';
   AppendJson(json, std::string_view(event.text));
   json += ']';

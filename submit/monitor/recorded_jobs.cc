@@ -65,10 +65,6 @@ std::optional<bool> IsHeld(const posix::Descriptor& file) {
   return errno == EWOULDBLOCK ? std::optional(true) : std::nullopt;
 }
 
-std::string PathOf(const std::string& folder, std::string_view id, std::string_view ending) {
-  return fmt::format("{}/{}{}", folder, id, ending);
-}
-
 }  // namespace
 
 std::string RecordedJobsJson(const std::string& folder, std::size_t most) {
@@ -83,7 +79,7 @@ std::string RecordedJobsJson(const std::string& folder, std::size_t most) {
   std::string json = "[";
   std::size_t listed = 0;
   for (const std::string& id : ids) {
-    const posix::Descriptor file = OpenOwn(PathOf(folder, id, kRecordEnding));
+    const posix::Descriptor file = OpenOwn(FileOfJob(folder, id, kRecordEnding));
     const std::optional<std::string> text = file ? TextOf(file) : std::nullopt;
     if (!text) continue;  // not readable, or removed in the meantime
     if (++listed > most || json.size() + text->size() > kMostListBytes) break;
@@ -91,7 +87,7 @@ std::string RecordedJobsJson(const std::string& folder, std::size_t most) {
     json += json.back() == '[' ? "{\"id\":" : ",{\"id\":";
     AppendJson(json, std::string_view(id));
     json += fmt::format(",\"held\":{},\"curves\":{},\"record\":", is_held ? fmt::to_string(*is_held) : "null",
-                        access(PathOf(folder, id, kEvaluationsEnding).c_str(), R_OK) == 0);
+                        access(FileOfJob(folder, id, kEvaluationsEnding).c_str(), R_OK) == 0);
     AppendJson(json, std::string_view(*text));
     json += '}';
   }
@@ -100,12 +96,12 @@ std::string RecordedJobsJson(const std::string& folder, std::size_t most) {
 
 std::optional<std::string> RecordedEvaluations(const std::string& folder, std::string_view id) {
   if (!IdOfRecord(fmt::format("{}{}", id, kRecordEnding))) return std::nullopt;
-  return ReadOwn(PathOf(folder, id, kEvaluationsEnding));
+  return ReadOwn(FileOfJob(folder, id, kEvaluationsEnding));
 }
 
 std::optional<std::string> RecordedPage(const std::string& folder, std::string_view id) {
   if (!IdOfRecord(fmt::format("{}{}", id, kRecordEnding))) return std::nullopt;
-  const std::optional<std::string> record = ReadOwn(PathOf(folder, id, kRecordEnding));
+  const std::optional<std::string> record = ReadOwn(FileOfJob(folder, id, kRecordEnding));
   if (!record) return std::nullopt;
   const nlohmann::json values = nlohmann::json::parse(*record, nullptr, false);
   if (!values.is_object() || !values.contains("page") || !values["page"].is_string()) return std::nullopt;

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "submit/output/log_line.h"
 #include "submit/process/sample.h"
 #include "wire/report.h"
 
@@ -62,8 +63,8 @@ struct Evaluation {
 
 /// A message about the job that was shown to the user.
 struct JobEvent {
-  double seconds = 0;    ///< since the job began
-  std::string severity;  ///< "info", "warning", "error"
+  double seconds = 0;  ///< since the job began
+  Severity severity = Severity::kInfo;
   std::string text;
 };
 

@@ -9,16 +9,15 @@
 #include <stdexcept>
 #include <utility>
 
+#include "posix/files.h"
 #include "posix/private_file.h"
 
 namespace warren::submit {
 
+// The file is private, because log messages in it may quote the output of programs.
 TimelineFile::TimelineFile(std::string path, tracker::TimePoint began)
-    : path_(std::move(path)), timeline_(began) {
-  // The file is private, because log messages in it may quote the output of programs.
-  const posix::Descriptor made = posix::OpenPrivate(path_.c_str(), O_TRUNC);
-  if (made) file_.open(path_, std::ios::trunc);
-  if (!made || !file_)
+    : path_(std::move(path)), timeline_(began), file_(posix::OpenPrivate(path_.c_str(), O_TRUNC)) {
+  if (!file_)
     throw std::runtime_error(fmt::format("--timeline: cannot write '{}': {}", path_, std::strerror(errno)));
 }
 
@@ -35,13 +34,13 @@ void TimelineFile::Mark(const std::string& what, tracker::TimePoint when) {
 void TimelineFile::Finish() {
   timeline_.Finish();
   Write();
-  file_.flush();
 }
 
 void TimelineFile::Write() {
   const std::string text = timeline_.TakeText();
-  if (file_ << text || std::exchange(has_failed_, true)) return;
+  if (!file_ || posix::WriteAll(file_.get(), text)) return;
   spdlog::warn("cannot write the timeline '{}' any more", path_);
+  file_.reset();
 }
 
 }  // namespace warren::submit

@@ -2,9 +2,9 @@
 // text and all later text are lost. The job continues.
 #pragma once
 
-#include <fstream>
 #include <string>
 
+#include "posix/descriptor.h"
 #include "submit/monitor/merged_timeline.h"
 
 namespace warren::submit {
@@ -23,8 +23,7 @@ class TimelineFile {
 
   const std::string path_;
   MergedTimeline timeline_;
-  std::ofstream file_;
-  bool has_failed_ = false;
+  posix::Descriptor file_;  ///< empty once a write has failed
 };
 
 }  // namespace warren::submit

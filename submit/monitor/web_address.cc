@@ -2,23 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
-#include <optional>
 #include <stdexcept>
 #include <string_view>
 
+#include "wire/whole_number.h"
+
 namespace warren::submit {
-namespace {
-
-std::optional<std::uint16_t> PortOf(std::string_view text) {
-  std::uint16_t port = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return port;
-}
-
-}  // namespace
-
 WebAddress ParseWebAddress(const std::string& text) {
   const std::size_t colon = text.rfind(':');
   WebAddress address;
@@ -31,7 +20,8 @@ WebAddress ParseWebAddress(const std::string& text) {
     if (!in_brackets && host.find_first_of(":[]") != std::string_view::npos) host = {};
     address.host = host;
   }
-  const auto port = PortOf(std::string_view(text).substr(colon == std::string::npos ? 0 : colon + 1));
+  const auto port = wire::WholeNumber<std::uint16_t>(
+      std::string_view(text).substr(colon == std::string::npos ? 0 : colon + 1));
   if (!port || address.host.empty()) {
     throw std::runtime_error(fmt::format(
         "'{}' is not [HOST:]PORT, such as 9100, 0.0.0.0:9100 or [::1]:9100; port 0 means any free one",

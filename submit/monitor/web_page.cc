@@ -6,11 +6,11 @@
 #include <charconv>
 #include <optional>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 #include "submit/monitor/page/texts.h"
 #include "submit/monitor/recorded_jobs.h"
+#include "wire/whole_number.h"
 
 namespace warren::submit {
 namespace {
@@ -31,9 +31,7 @@ Number NumberOf(std::string_view text, Number otherwise) {
 
 /// The index of a process; SIZE_MAX, which no process has, if the text is not a number.
 std::size_t IndexOf(std::string_view text) {
-  std::size_t index = SIZE_MAX;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), index);
-  return error == std::errc() && end == text.data() + text.size() ? index : SIZE_MAX;
+  return wire::WholeNumber<std::size_t>(text).value_or(SIZE_MAX);
 }
 
 WebResponse NotFound() {

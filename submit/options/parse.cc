@@ -90,6 +90,30 @@ bool IsNumber(const std::string& word) {
   return word.find_first_not_of("0123456789") == std::string::npos;
 }
 
+/// Checks the options of an elastic job, and that a job of a fixed number of workers has none of them.
+void CheckElastic(const ClusterFacts& cluster, const std::vector<std::string_view>& given,
+                  const Options& options) {
+  if (!options.min_workers) {
+    for (const char* name : {"--replace-within", "--preemption-signal", "--preemption-notice"}) {
+      if (!Contains(given, name)) continue;
+      throw UsageError(fmt::format(
+          "{} needs --num-workers MIN:MAX: a job of a fixed number of workers goes on without none", name));
+    }
+    return;
+  }
+  const auto refuse = [&](std::string_view why) {
+    throw UsageError(fmt::format("--num-workers {}:{}: {}", *options.min_workers, options.num_workers, why));
+  };
+  if (!cluster.may_lose_workers) {
+    refuse(fmt::format("--cluster {} cannot go on without a worker: give one number, and --max-restarts",
+                       cluster.name));
+  }
+  if (options.num_servers > 0) refuse("parameter servers (--num-servers) cannot go on without a worker");
+  if (options.no_tracker) refuse("needs a tracker, without --no-tracker");
+  if (options.num_restarts > 0)
+    refuse("workers are started again as often as their host allows, without --local-num-attempt");
+}
+
 void CheckWhole(const OptionTable& table, const std::vector<std::string_view>& given, Options& options) {
   if (!Contains(given, "--num-workers")) {
     const std::string in_command = NumWorkersInCommand(table, options);
@@ -132,24 +156,7 @@ void CheckWhole(const OptionTable& table, const std::vector<std::string_view>& g
         "--tls: parameter servers (--num-servers) use their own connections, which Warren does not encrypt");
   }
   const ClusterFacts& cluster = FindCluster(table.clusters(), options.cluster);
-  if (options.min_workers) {
-    const std::string workers = fmt::format("--num-workers {}:{}", *options.min_workers, options.num_workers);
-    const auto refuse = [&](std::string_view why) { throw UsageError(fmt::format("{}: {}", workers, why)); };
-    if (!cluster.may_lose_workers) {
-      refuse(fmt::format("--cluster {} cannot go on without a worker: give one number, and --max-restarts",
-                         cluster.name));
-    }
-    if (options.num_servers > 0) refuse("parameter servers (--num-servers) cannot go on without a worker");
-    if (options.no_tracker) refuse("needs a tracker, without --no-tracker");
-    if (options.num_restarts > 0)
-      refuse("workers are started again as often as their host allows, without --local-num-attempt");
-  } else {
-    for (const char* name : {"--replace-within", "--preemption-signal", "--preemption-notice"}) {
-      if (!Contains(given, name)) continue;
-      throw UsageError(fmt::format(
-          "{} needs --num-workers MIN:MAX: a job of a fixed number of workers goes on without none", name));
-    }
-  }
+  CheckElastic(cluster, given, options);
   if (options.bind.value_or(Bind::kNone) != Bind::kNone && !Heeds(cluster, *table.Find("--bind"))) {
     throw UsageError(fmt::format("--bind {}: --cluster {} does not bind processes{}{}",
                                  BindName(*options.bind), cluster.name,

@@ -56,69 +56,18 @@ void StoreCluster(const std::vector<ClusterFacts>& clusters, Options& options, c
   options.cluster_was_chosen = true;
 }
 
-void StoreAutoFileCache(Options& options, const std::string& value) {
-  constexpr std::array<std::pair<std::string_view, bool>, 6> kChoices = {
-      {{"on", true}, {"off", false}, {"true", true}, {"false", false}, {"1", true}, {"0", false}}};
-  options.auto_file_cache = Choose(value, kChoices);
-}
-
-void StoreLogLevel(Options& options, const std::string& value) {
-  constexpr std::array<std::pair<std::string_view, bool>, 2> kChoices = {{{"info", false}, {"debug", true}}};
-  options.debug_log = Choose(value, kChoices);
-}
-
-void StoreSortBy(Options& options, const std::string& value) {
-  constexpr std::array<std::pair<std::string_view, tracker::SortBy>, 2> kChoices = {
-      {{"host", tracker::SortBy::kHost}, {"task", tracker::SortBy::kTask}}};
-  options.sort_by = Choose(value, kChoices);
-}
-
-void StoreAdmit(Options& options, const std::string& value) {
-  constexpr std::array<std::pair<std::string_view, tracker::Admit>, 4> kChoices = {
-      {{"token", tracker::Admit::kToken},
-       {"user", tracker::Admit::kUser},
-       {"hosts", tracker::Admit::kHosts},
-       {"any", tracker::Admit::kAny}}};
-  options.admit = Choose(value, kChoices);
-}
-
 void StoreCheckData(Options& options, const std::string&) {
   options.environment.emplace_back("WARREN_CHECK_DATA", "1");
 }
 
-void StoreMode(Options& options, const std::string& value) {
-  constexpr std::array<std::pair<std::string_view, Mode>, 2> kChoices = {
-      {{"ps", Mode::kPs}, {"mpi", Mode::kMpi}}};
-  options.mode = Choose(value, kChoices);
-}
-
-void StoreBind(Options& options, const std::string& value) {
-  constexpr std::array<std::pair<std::string_view, Bind>, 3> kChoices = {
-      {{"core", Bind::kCore}, {"numa", Bind::kNuma}, {"none", Bind::kNone}}};
-  options.bind = Choose(value, kChoices);
-}
-
 void StoreCompletion(Options& options, const std::string& value) {
-  constexpr std::array<std::pair<std::string_view, Shell>, 3> kChoices = {
-      {{"bash", Shell::kBash}, {"zsh", Shell::kZsh}, {"fish", Shell::kFish}}};
-  options.shell = Choose(value, kChoices);
+  options.shell =
+      Choose<Shell>(value, {{"bash", Shell::kBash}, {"zsh", Shell::kZsh}, {"fish", Shell::kFish}});
   options.request = Request::kCompletion;
 }
 
-void StoreColor(Options& options, const std::string& value) {
-  constexpr std::array<std::pair<std::string_view, ColorChoice>, 3> kChoices = {
-      {{"auto", ColorChoice::kAuto}, {"always", ColorChoice::kAlways}, {"never", ColorChoice::kNever}}};
-  options.color = Choose(value, kChoices);
-}
-
-void StoreLogFormat(Options& options, const std::string& value) {
-  constexpr std::array<std::pair<std::string_view, LogFormat>, 2> kChoices = {
-      {{"text", LogFormat::kText}, {"json", LogFormat::kJson}}};
-  options.log_format = Choose(value, kChoices);
-}
-
 /// Parses a number of seconds. `zero`: the meaning of 0, for messages.
-std::chrono::milliseconds Seconds(const std::string& value, std::string_view zero) {
+std::chrono::milliseconds ParseSeconds(const std::string& value, std::string_view zero) {
   double seconds = 0;
   const auto [end, error] = fast_float::from_chars(value.data(), value.data() + value.size(), seconds,
                                                    fast_float::chars_format::fixed);
@@ -133,12 +82,8 @@ std::chrono::milliseconds Seconds(const std::string& value, std::string_view zer
   return seconds > 0 && time.count() == 0 ? std::chrono::milliseconds{1} : time;
 }
 
-void StoreTimeout(Options& options, const std::string& value) {
-  options.timeout = Seconds(value, "wait forever");
-}
-
-void StoreReplaceWithin(Options& options, const std::string& value) {
-  options.replace_within = Seconds(value, "go on at once");
+auto Seconds(std::chrono::milliseconds Options::*member, std::string_view zero) {
+  return [=](Options& options, const std::string& value) { options.*member = ParseSeconds(value, zero); };
 }
 
 void StorePreemptionSignal(Options& options, const std::string& value) {
@@ -169,10 +114,6 @@ void StoreWorkerPorts(Options& options, const std::string& value) {
     throw std::runtime_error(fmt::format("'{}': FIRST is greater than LAST", value));
   }
   options.worker_ports = value;
-}
-
-void StoreHangTimeout(Options& options, const std::string& value) {
-  options.hang_timeout = Seconds(value, "no reports");
 }
 
 /// Stores KEY=VALUE unchanged, and KEY alone with the variable's current value.
@@ -269,13 +210,13 @@ std::vector<Option> MakeRows(const std::vector<ClusterFacts>& clusters) {
            {"-s"}},
           {"--mode", "ps|mpi", "ps",
            "With mpi, the workers exchange data without servers, as KVStore's dist_sync_mpi does, and --num-servers is ignored.",
-           StoreMode},
+           OneOf(&Options::mode, {{"ps", Mode::kPs}, {"mpi", Mode::kMpi}})},
           {"--local-num-attempt", "K", "0",
            "Restart a failed process up to K times before the job fails. DMLC_NUM_ATTEMPT is 0 for the first start and counts the restarts.",
            Count<&Options::num_restarts, 0, kMaxCount>},
           {"--replace-within", "SECONDS", "30",
            "With --num-workers MIN:MAX: how long the others wait for the new process of a lost worker before they go on without it. A worker that comes later takes part from the next round on.",
-           StoreReplaceWithin},
+           Seconds(&Options::replace_within, "go on at once")},
           {"--preemption-signal", "NAME", "",
            "With --num-workers MIN:MAX: a worker that gets this signal (USR1, as Slurm's --signal sends it) leaves after its round, as with SIGTERM.",
            StorePreemptionSignal},
@@ -313,7 +254,9 @@ std::vector<Option> MakeRows(const std::vector<ClusterFacts>& clusters) {
       {
           {"--auto-file-cache", "on|off", "on",
            "Ship files that the command names as --files does, and replace their paths by their names. Only for clusters where processes run in directories of their own.",
-           StoreAutoFileCache},
+           OneOf(
+               &Options::auto_file_cache,
+               {{"on", true}, {"off", false}, {"true", true}, {"false", false}, {"1", true}, {"0", false}})},
       });
   add("Tracker", true,
       {
@@ -331,16 +274,20 @@ std::vector<Option> MakeRows(const std::vector<ClusterFacts>& clusters) {
           {"--worker-ports", "FIRST:LAST", "",
            "Ports at which the workers listen for each other, for hosts with firewalls: at least one for each worker of a host, and two for workers whose XGBoost, from 3.3 on, opens links of its own. By default any port that the kernel chooses.",
            StoreWorkerPorts},
-          {"--sortby", "host|task", "host", "Order in which workers get their ranks.", StoreSortBy},
+          {"--sortby", "host|task", "host", "Order in which workers get their ranks.",
+           OneOf(&Options::sort_by, {{"host", tracker::SortBy::kHost}, {"task", tracker::SortBy::kTask}})},
           {"--tls", "", "",
            "Encrypt the connections of Warren's engine, to the tracker and between workers, with TLS 1.3; the key is derived from the job token. Requires OpenSSL 3 on every host. XGBoost's own connections are not encrypted.",
            Flag<&Options::tls>},
           {"--admit", "token|user|hosts|any", "user",
            "Workers that the tracker accepts without the job token and without warren.xgboost, such as programs that use XGBoost's own communication: none (token), this user's processes on this machine (user), all from the job's hosts (hosts; ssh, mpi with a host file, slurm in an allocation), or any.",
-           StoreAdmit},
+           OneOf(&Options::admit, {{"token", tracker::Admit::kToken},
+                                   {"user", tracker::Admit::kUser},
+                                   {"hosts", tracker::Admit::kHosts},
+                                   {"any", tracker::Admit::kAny}})},
           {"--timeout", "SECONDS", "1800",
            "Give up if workers have not contacted the tracker for this long. 0 waits forever; use it if the command never contacts the tracker.",
-           StoreTimeout},
+           Seconds(&Options::timeout, "wait forever")},
       });
   add("Output and logs", true,
       {
@@ -348,15 +295,19 @@ std::vector<Option> MakeRows(const std::vector<ClusterFacts>& clusters) {
            "Also write the output of each process to DIR/worker-0.log and so on, and what the tracker prints to DIR/tracker.log. DIR is created if it does not exist; logs of an earlier job are moved to DIR/earlier.",
            Text<&Options::log_dir>},
           {"--color", "auto|always|never", "auto",
-           "Colour the [rank] before each line of output; auto means on a terminal only.", StoreColor},
+           "Colour the [rank] before each line of output; auto means on a terminal only.",
+           OneOf(&Options::color, {{"auto", ColorChoice::kAuto},
+                                   {"always", ColorChoice::kAlways},
+                                   {"never", ColorChoice::kNever}})},
           {"--log-level", "INFO|DEBUG", "INFO",
-           "Level of detail of the messages from dmlc-submit and the tracker.", StoreLogLevel},
+           "Level of detail of the messages from dmlc-submit and the tracker.",
+           OneOf(&Options::debug_log, {{"info", false}, {"debug", true}})},
           {"--log-file", "FILE", "",
            "Also write the messages of dmlc-submit and the tracker, and what the tracker prints, to FILE, with the time.",
            Text<&Options::log_file>},
           {"--hang-timeout", "SECONDS", "60",
            "Report a worker that makes no progress for this long, with what is known about it: stopped, waiting for a disk, or on a host that cannot be reached. 0 turns it off.",
-           StoreHangTimeout},
+           Seconds(&Options::hang_timeout, "no reports")},
           {"--dump-on-hang", "", "",
            "Also show the stack of that worker, with py-spy and gdb if its host has them. SIGUSR2 makes dmlc-submit show the stacks of all workers at any time.",
            Flag<&Options::dump_on_hang>},
@@ -376,7 +327,7 @@ std::vector<Option> MakeRows(const std::vector<ClusterFacts>& clusters) {
            .value_is_optional = true},
           {"--log-format", "text|json", "text",
            "With json, each line of the output and of --log-file is a JSON object with the time, the source and the text. The output of --dry-run stays as it is.",
-           StoreLogFormat},
+           OneOf(&Options::log_format, {{"text", LogFormat::kText}, {"json", LogFormat::kJson}})},
           {"--quiet",
            "",
            "",
@@ -398,7 +349,7 @@ std::vector<Option> MakeRows(const std::vector<ClusterFacts>& clusters) {
       {
           {"--bind", "core|numa|none", bind_default,
            "Cores that each process may use: as many cores of its own as it has threads, all cores of one NUMA node, or any core.",
-           StoreBind},
+           OneOf(&Options::bind, {{"core", Bind::kCore}, {"numa", Bind::kNuma}, {"none", Bind::kNone}})},
           {"--worker-memory", "SIZE", "the cluster's own; 1g with yarn",
            "Memory for each worker, such as 512m or 1.5g.", Memory<&Options::worker_memory_bytes>},
           {"--server-cores", "N", "1", "Processor cores for each parameter server.",

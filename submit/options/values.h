@@ -4,13 +4,13 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "submit/options/options.h"
 #include "submit/process/command.h"
@@ -28,10 +28,14 @@ int ParseCount(const std::string& text, int least, int most);
 std::uint64_t ParseMemorySize(const std::string& text);
 std::string Lower(std::string text);
 
+/// The possible values of an option, each with its name.
+template <typename Value>
+using Choices = std::vector<std::pair<std::string_view, Value>>;
+
 /// Returns the value that `text` stands for, ignoring case. Throws a std::runtime_error that lists the
 /// choices if `text` is not one of them.
-template <typename Value, std::size_t kSize>
-Value Choose(const std::string& text, const std::array<std::pair<std::string_view, Value>, kSize>& choices) {
+template <typename Value>
+Value Choose(const std::string& text, const Choices<Value>& choices) {
   const std::string wanted = Lower(text);
   std::string names;
   for (const auto& [name, value] : choices) {
@@ -39,6 +43,14 @@ Value Choose(const std::string& text, const std::array<std::pair<std::string_vie
     names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
   }
   throw std::runtime_error(fmt::format("'{}' is not one of {}", text, names));
+}
+
+/// Stores the choice that the value names.
+template <typename Value>
+auto OneOf(Value Options::*member, std::type_identity_t<Choices<Value>> choices) {
+  return [member, choices = std::move(choices)](Options& options, const std::string& value) {
+    options.*member = Choose(value, choices);
+  };
 }
 
 template <auto member>

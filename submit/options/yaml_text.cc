@@ -10,6 +10,8 @@
 #include <sstream>
 #include <string_view>
 
+#include "submit/options/values.h"
+
 namespace warren::submit {
 namespace {
 
@@ -37,12 +39,9 @@ bool IsPlainScalar(std::string_view text) {
   const auto fits = [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.' || c == '/';
   };
-  std::string small(text);
-  std::transform(small.begin(), small.end(), small.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return !text.empty() && std::isalpha(static_cast<unsigned char>(text.front())) != 0 &&
          std::all_of(text.begin(), text.end(), fits) &&
-         std::find(kWords.begin(), kWords.end(), small) == kWords.end();
+         std::find(kWords.begin(), kWords.end(), Lower(std::string(text))) == kWords.end();
 }
 
 /// Whether the text can be written unchanged under "|": whole lines of printable ASCII text, of which the

@@ -291,10 +291,6 @@ int Console::width() const {
   return known ? size.ws_col : kUsualWidth;
 }
 
-bool Console::interactive() const {
-  return interactive_;
-}
-
 bool Console::full() {
   // Only if was_full_ is set does MakeRoom call on_room, for which the caller now waits.
   was_full_ = was_full_ || out_->backlog() > kFullBytes || err_->backlog() > kFullBytes;

@@ -72,12 +72,10 @@ class Console {
   int width() const;
   /// Whether a status line can be shown: standard error is a capable terminal, and neither --quiet nor JSON
   /// is set.
-  bool interactive() const;
+  bool interactive() const { return interactive_; }
 
   /// Whether so much output is waiting that no more should be read.
   bool full();
-  /// Whether no output is waiting: all is written, or its reader is gone.
-  bool idle() const;
   /// Hides the status line and writes the pending output. Blocks until it is written, but for `limit` at
   /// most, if given.
   void Flush(std::optional<std::chrono::milliseconds> limit);
@@ -87,6 +85,8 @@ class Console {
   Sink& SinkOf(Stream stream) const;
   void Write(Sink& sink, std::uint64_t speaker, const LineFormat::Line& line);
   void MakeRoom();
+  /// Whether no output is waiting: all is written, or its reader is gone.
+  bool idle() const;
 
   void DrawStatusWhenDue();
   void WaitForResize();

@@ -16,20 +16,6 @@ std::string Line(const Json& object) {
   return object.dump(-1, ' ', false, Json::error_handler_t::replace) + '\n';
 }
 
-std::string_view LevelName(Severity severity) {
-  switch (severity) {
-    case Severity::kDebug:
-      return "debug";
-    case Severity::kInfo:
-      return "info";
-    case Severity::kWarning:
-      return "warning";
-    case Severity::kError:
-      break;
-  }
-  return "error";
-}
-
 std::string_view WithoutNewline(std::string_view text) {
   if (text.ends_with('\n')) text.remove_suffix(1);
   return text;
@@ -54,7 +40,7 @@ class JsonFormat : public LineFormat {
 
   std::string Message(Time time, Severity severity, std::string_view text) const override {
     return submit::Line(
-        {{"time", Rfc3339(time)}, {"source", "dmlc-submit"}, {"level", LevelName(severity)}, {"text", text}});
+        {{"time", Rfc3339(time)}, {"source", "dmlc-submit"}, {"level", Name(severity)}, {"text", text}});
   }
 
   std::string TrackerPrint(Time time, std::string_view text) const override {

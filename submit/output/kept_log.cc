@@ -3,13 +3,13 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <stdexcept>
 #include <utility>
 
+#include "posix/files.h"
 #include "posix/private_file.h"
 
 namespace warren::submit {
@@ -21,15 +21,9 @@ KeptLog::KeptLog(std::string path)
 }
 
 void KeptLog::Write(std::string_view bytes) {
-  while (!bytes.empty() && file_) {
-    const ssize_t count = write(file_.get(), bytes.data(), bytes.size());
-    if (count >= 0) {
-      bytes.remove_prefix(static_cast<std::size_t>(count));
-    } else if (errno != EINTR) {
-      spdlog::warn("cannot write the log '{}' any more: {}", path_, std::strerror(errno));
-      file_.reset();
-    }
-  }
+  if (!file_ || posix::WriteAll(file_.get(), bytes)) return;
+  spdlog::warn("cannot write the log '{}' any more: {}", path_, std::strerror(errno));
+  file_.reset();
 }
 
 }  // namespace warren::submit

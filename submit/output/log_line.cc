@@ -21,6 +21,20 @@ spdlog::level::level_enum LevelOf(Severity severity) {
 
 }  // namespace
 
+std::string_view Name(Severity severity) {
+  switch (severity) {
+    case Severity::kDebug:
+      return "debug";
+    case Severity::kInfo:
+      return "info";
+    case Severity::kWarning:
+      return "warning";
+    case Severity::kError:
+      break;
+  }
+  return "error";
+}
+
 void Write(const LogLine& line) {
   spdlog::log(LevelOf(line.severity), "{}", line.text);
 }

@@ -2,10 +2,14 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 namespace warren::submit {
 
 enum class Severity { kDebug, kInfo, kWarning, kError };
+
+/// "debug", "info", "warning", "error".
+std::string_view Name(Severity severity);
 
 struct LogLine {
   Severity severity;

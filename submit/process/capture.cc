@@ -19,19 +19,12 @@
 #include "posix/sockets.h"
 #include "submit/process/command.h"
 #include "submit/process/environment.h"
+#include "submit/process/process.h"
 
 namespace warren::submit {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-std::vector<char*> Pointers(std::vector<std::string>& words) {
-  std::vector<char*> pointers;
-  pointers.reserve(words.size() + 1);
-  for (std::string& word : words) pointers.push_back(word.data());
-  pointers.push_back(nullptr);
-  return pointers;
-}
 
 /// Reads until end of file, a read error, the deadline, or more than kMostCaptured bytes. Returns true at end
 /// of file or on a read error.
@@ -86,10 +79,9 @@ Captured Capture(const std::vector<std::string>& words, const std::string& path,
   posix_spawnattr_setsigdefault(&attributes, &signals);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
 
-  std::vector<std::string> arguments = words;
-  std::vector<std::string> environment = InheritedWith({{"PATH", path}}, {});
+  const std::vector<std::string> environment = InheritedWith({{"PATH", path}}, {});
   pid_t pid = -1;
-  const int error = posix_spawn(&pid, file.c_str(), &files, &attributes, Pointers(arguments).data(),
+  const int error = posix_spawn(&pid, file.c_str(), &files, &attributes, Pointers(words).data(),
                                 Pointers(environment).data());
   posix_spawn_file_actions_destroy(&files);
   posix_spawnattr_destroy(&attributes);

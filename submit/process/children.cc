@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "posix/host_name.h"
+#include "posix/process.h"
 #include "submit/process/orphans.h"
 
 namespace warren::submit {
@@ -62,8 +63,8 @@ class Children::Child {
 
 Children::Children(asio::io_context& io, std::size_t num_processes)
     : io_(io), host_(posix::HostName()), child_signal_(io), sampler_(io) {
-  RaiseFileLimit(num_processes * kDescriptorsPerProcess + kDescriptorsBeside, spawner_);
-  BecomeSubreaper();
+  spawner_.RaiseFileLimit(num_processes * kDescriptorsPerProcess + kDescriptorsBeside);
+  posix::BecomeSubreaper();
   child_signal_.add(SIGCHLD);
   WaitForChildren();
 }

@@ -15,6 +15,7 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "posix/files.h"
 #include "posix/private_file.h"
 #include "posix/process.h"
 
@@ -29,16 +30,6 @@ constexpr int kPipe = STDERR_FILENO + 1;
   throw std::runtime_error(fmt::format("--detach: {}: {}", what, std::strerror(errno)));
 }
 
-bool WriteAll(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t count = write(fd, text.data(), text.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return false;
-    text.remove_prefix(static_cast<std::size_t>(count));
-  }
-  return true;
-}
-
 /// Copies the whole file, without using its offset, which another process may share.
 bool CopyAll(int file, int to) {
   std::array<char, kPieceBytes> piece{};
@@ -46,7 +37,7 @@ bool CopyAll(int file, int to) {
     const ssize_t count = pread(file, piece.data(), piece.size(), offset);
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) return count == 0;
-    if (!WriteAll(to, {piece.data(), static_cast<std::size_t>(count)})) return false;
+    if (!posix::WriteAll(to, {piece.data(), static_cast<std::size_t>(count)})) return false;
     offset += count;
   }
 }
@@ -104,7 +95,7 @@ void Detached::Begin(const std::string& id, const std::string& log) {
   const posix::Descriptor file = posix::OpenPrivate(log.c_str(), O_APPEND | O_TRUNC);
   if (!file || !CopyAll(STDOUT_FILENO, file.get())) Throw(fmt::format("cannot write '{}'", log));
   posix::SignalAtParentsEnd(0);
-  if (!WriteAll(starter_.get(), id + '\n')) Throw("the process that started the job has ended");
+  if (!posix::WriteAll(starter_.get(), id + '\n')) Throw("the process that started the job has ended");
   starter_.reset();
   dup2(file.get(), STDOUT_FILENO);
   dup2(file.get(), STDERR_FILENO);
@@ -128,7 +119,7 @@ int Detach(const std::function<int(Detached&)>& go_on) {
   const std::string id = ReadAll(from_new.get());
   CopyAll(output.get(), STDERR_FILENO);
   if (!id.ends_with('\n')) return ExitCodeOf(process);
-  if (!WriteAll(STDOUT_FILENO, id)) {
+  if (!posix::WriteAll(STDOUT_FILENO, id)) {
     fmt::print(stderr, "dmlc-submit: warning: cannot print the job's ID, {}", id);
   }
   return EXIT_SUCCESS;

@@ -10,12 +10,9 @@
 
 namespace warren::submit {
 
-/// Makes this process adopt its orphaned descendants from now on (a child subreaper of Linux), so that they
-/// can be found and killed, whatever group or session they are in.
-void BecomeSubreaper();
-
-/// The adopted orphans: children of this process that are not in `known`. Orphans that have exited are reaped
-/// and not listed. Empty if the kernel does not list children (CONFIG_PROC_CHILDREN).
+/// The adopted orphans: children of this process that are not in `known`. On Linux, a process adopts its
+/// orphaned descendants, whatever group or session they are in, after posix::BecomeSubreaper. Orphans that
+/// have exited are reaped and not listed. Empty if the kernel does not list children (CONFIG_PROC_CHILDREN).
 std::vector<pid_t> AdoptedOrphans(const std::set<pid_t>& known);
 
 /// Kills adopted orphans until none is left, for at most a second.

@@ -1,6 +1,7 @@
 #include "submit/process/planned_process.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -37,6 +38,14 @@ tracker::Environment WithDefaults(tracker::Environment defaults, const tracker::
 std::string ProcessName(tracker::Role role, int task_id) {
   if (role == tracker::Role::kScheduler) return "scheduler";
   return fmt::format("{} {}", tracker::RoleName(role), task_id);
+}
+
+std::string DescribeProcess(const std::string& name, std::optional<int> rank, const Started& where) {
+  std::vector<std::string> known;
+  if (rank) known.push_back(fmt::format("rank {}", *rank));
+  if (!where.host.empty()) known.push_back(fmt::format("host {}", where.host));
+  if (where.pid > 0) known.push_back(fmt::format("pid {}", where.pid));
+  return known.empty() ? name : fmt::format("{} ({})", name, fmt::join(known, ", "));
 }
 
 tracker::Environment EnvironmentOfAttempt(const PlannedProcess& process, int attempt) {

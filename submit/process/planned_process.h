@@ -74,6 +74,8 @@ tracker::Environment WithDefaults(tracker::Environment defaults, const tracker::
 
 /// The name of a process for people: "worker 3", "server 0", "scheduler".
 std::string ProcessName(tracker::Role role, int task_id);
+/// The name with what is known of the process: "worker 1 (rank 2, host vm, pid 4242)".
+std::string DescribeProcess(const std::string& name, std::optional<int> rank, const Started& where);
 
 /// Returns `process.environment` for the given attempt, in which only DMLC_NUM_ATTEMPT differs.
 tracker::Environment EnvironmentOfAttempt(const PlannedProcess& process, int attempt);

@@ -36,14 +36,6 @@ Pipe MakePipe() {
   return {posix::Descriptor(ends[0]), posix::Descriptor(ends[1])};
 }
 
-std::vector<char*> Pointers(const std::vector<std::string>& words) {
-  std::vector<char*> pointers;
-  pointers.reserve(words.size() + 1);
-  for (const std::string& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
 /// A CPU mask in the kernel's format, with as many words as its cores need.
 class CoreMask {
  public:
@@ -154,6 +146,14 @@ int ReadExecResult(int fd) {
 
 }  // namespace
 
+std::vector<char*> Pointers(const std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  pointers.reserve(words.size() + 1);
+  for (const std::string& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
 std::string SignalName(int signal) {
   const std::string name = posix::SignalAbbreviation(signal);
   return !name.empty() ? fmt::format("SIG{}", name) : fmt::format("signal {}", signal);
@@ -162,8 +162,8 @@ std::string SignalName(int signal) {
 ExitStatus FromShellCode(int code) {
   constexpr int kKilled = 128;
   constexpr int kLastSignal = 31;  // the others are real-time signals, which rarely end a process
-  if (code > kKilled && code <= kKilled + kLastSignal) return {0, code - kKilled, false, {}};
-  return {code, 0, false, {}};
+  if (code > kKilled && code <= kKilled + kLastSignal) return {.signal = code - kKilled};
+  return {.code = code};
 }
 
 bool ExitStatus::was_taken_away() const {
@@ -233,8 +233,8 @@ SpawnedProcess Spawner::Spawn(const SpawnRequest& request, int watchdog) const {
   return {pid, std::move(out.read), std::move(err.read), std::move(in.write)};
 }
 
-void RaiseFileLimit(std::size_t needed, const Spawner& spawner) {
-  rlimit limit = spawner.files_;
+void Spawner::RaiseFileLimit(std::size_t needed) const {
+  rlimit limit = files_;
   if (limit.rlim_cur >= needed) return;
   if (limit.rlim_max < needed) {
     throw std::runtime_error(fmt::format(
@@ -244,7 +244,7 @@ void RaiseFileLimit(std::size_t needed, const Spawner& spawner) {
   limit.rlim_cur = limit.rlim_max;
   if (setrlimit(RLIMIT_NOFILE, &limit) != 0) {
     throw std::runtime_error(fmt::format("cannot raise the limit on open files from {} to {}: {}",
-                                         spawner.files_.rlim_cur, limit.rlim_cur, std::strerror(errno)));
+                                         files_.rlim_cur, limit.rlim_cur, std::strerror(errno)));
   }
 }
 
@@ -253,8 +253,8 @@ std::optional<ExitStatus> PeekExit(pid_t pid) {
   if (waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) {
     return std::nullopt;
   }
-  if (info.si_code == CLD_EXITED) return ExitStatus{info.si_status, 0, false, {}};
-  return ExitStatus{0, info.si_status, info.si_code == CLD_DUMPED, {}};
+  if (info.si_code == CLD_EXITED) return ExitStatus{.code = info.si_status};
+  return ExitStatus{.signal = info.si_status, .core_dumped = info.si_code == CLD_DUMPED};
 }
 
 void Reap(pid_t pid) {

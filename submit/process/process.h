@@ -74,19 +74,19 @@ class Spawner {
   /// Starts a process, and returns once its program is running. Before that, its process group is announced
   /// to `watchdog` (AnnounceGroup in watchdog.h). Throws StartError.
   SpawnedProcess Spawn(const SpawnRequest& request, int watchdog) const;
+  /// Raises the soft limit on descriptors of this process, but not of those that it starts, so that `needed`
+  /// descriptors can be open at once. Throws std::runtime_error if the hard limit is too low or the limit
+  /// cannot be changed.
+  void RaiseFileLimit(std::size_t needed) const;
 
  private:
   posix::Descriptor null_;
   rlimit files_{};  ///< dmlc-submit's original limit, restored for the processes
   bool ignores_hangup_ = false;
-
-  friend void RaiseFileLimit(std::size_t needed, const Spawner& spawner);
 };
 
-/// Raises the soft limit on descriptors of this process so that `needed` descriptors can be open at once.
-/// Throws std::runtime_error if the hard limit is too low or the limit cannot be changed. `spawner` must have
-/// been made before, since it keeps the original limit.
-void RaiseFileLimit(std::size_t needed, const Spawner& spawner);
+/// The words as execve and posix_spawn take them: pointers into `words`, and a null pointer.
+std::vector<char*> Pointers(const std::vector<std::string>& words);
 
 /// The exit status of a process; nullopt while it runs. The process stays a zombie until Reap, so that its
 /// pid is not reused.

@@ -1,8 +1,17 @@
 #include "submit/process/process_stat.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
 #include <charconv>
+#include <filesystem>
+#include <string>
 #include <unordered_map>
 #include <unordered_set>
+
+#include "posix/descriptor.h"
+#include "wire/whole_number.h"
 
 namespace warren::submit {
 namespace {
@@ -60,7 +69,7 @@ std::optional<ProcessStat> ParseProcessStat(std::string_view text) {
   if (name_end == std::string_view::npos || name_end + 4 > text.size()) return std::nullopt;
   stat.state = text[name_end + 2];
   text.remove_prefix(name_end + 4);
-  if (!TakeNumber(text, stat.parent) || !SkipFields(text, 1) || !TakeNumber(text, stat.session) ||
+  if (!TakeNumber(text, stat.parent) || !TakeNumber(text, stat.group) || !TakeNumber(text, stat.session) ||
       !SkipFields(text, 7))
     return std::nullopt;
   for (int field = 14; field <= 17; ++field) {  // utime, stime, cutime, cstime
@@ -70,6 +79,25 @@ std::optional<ProcessStat> ParseProcessStat(std::string_view text) {
   }
   if (!SkipFields(text, 24 - 18) || !TakeNumber(text, stat.resident_pages)) return std::nullopt;
   return stat;
+}
+
+std::vector<pid_t> AllProcesses() {
+  std::vector<pid_t> pids;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry("/proc", error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (const auto pid = wire::WholeNumber<pid_t>(entry->path().filename().string())) pids.push_back(*pid);
+  }
+  return pids;
+}
+
+std::optional<ProcessStat> ReadProcessStat(pid_t pid) {
+  std::array<char, 2048> text{};
+  const posix::Descriptor file(
+      open(("/proc/" + std::to_string(pid) + "/stat").c_str(), O_RDONLY | O_CLOEXEC));
+  const ssize_t count = file ? read(file.get(), text.data(), text.size()) : -1;
+  if (count <= 0) return std::nullopt;  // the process is gone
+  return ParseProcessStat({text.data(), static_cast<std::size_t>(count)});
 }
 
 std::map<pid_t, ProcessSample> SamplesOf(const std::vector<pid_t>& workers,

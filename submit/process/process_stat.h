@@ -1,5 +1,4 @@
-// Parses Linux's /proc/PID/stat, and sums its values over each worker and the worker's descendants. Does no
-// I/O; sampler.h reads the files.
+// Reads Linux's /proc/PID/stat, and sums its values over each worker and the worker's descendants.
 #pragma once
 
 #include <sys/types.h>
@@ -18,6 +17,7 @@ struct ProcessStat {
   pid_t pid = -1;
   char state = '?';
   pid_t parent = -1;
+  pid_t group = -1;
   pid_t session = -1;
   std::uint64_t ticks = 0;  ///< CPU time of the process and of its children that have been waited for
   std::uint64_t resident_pages = 0;
@@ -25,6 +25,10 @@ struct ProcessStat {
 
 /// Parses the text of /proc/PID/stat; nullopt if malformed.
 std::optional<ProcessStat> ParseProcessStat(std::string_view text);
+/// Reads the file of a process; nullopt if the process is gone.
+std::optional<ProcessStat> ReadProcessStat(pid_t pid);
+/// The pids of all processes; none on systems without /proc.
+std::vector<pid_t> AllProcesses();
 
 /// The units of the values in ProcessStat.
 struct ProcessUnits {

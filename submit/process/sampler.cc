@@ -1,17 +1,9 @@
 #include "submit/process/sampler.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
-#include <array>
-#include <charconv>
 #include <chrono>
-#include <cstring>
-#include <filesystem>
-#include <string>
 #include <utility>
-
-#include "posix/descriptor.h"
 
 namespace warren::submit {
 namespace {
@@ -19,29 +11,6 @@ namespace {
 /// The number of files read in one portion. A portion takes about a millisecond and is followed by a pause.
 constexpr std::size_t kReadAtOnce = 100;
 constexpr std::chrono::milliseconds kPause{10};
-
-/// The pids of all processes.
-std::vector<pid_t> AllProcesses() {
-  std::vector<pid_t> pids;
-  std::error_code error;
-  for (std::filesystem::directory_iterator entry("/proc", error), end; !error && entry != end;
-       entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
-    pid_t pid = -1;
-    const auto [rest, fault] = std::from_chars(name.data(), name.data() + name.size(), pid);
-    if (fault == std::errc{} && rest == name.data() + name.size()) pids.push_back(pid);
-  }
-  return pids;
-}
-
-std::optional<ProcessStat> ReadProcessStat(pid_t pid) {
-  std::array<char, 2048> text{};
-  const posix::Descriptor file(
-      open(("/proc/" + std::to_string(pid) + "/stat").c_str(), O_RDONLY | O_CLOEXEC));
-  const ssize_t count = file ? read(file.get(), text.data(), text.size()) : -1;
-  if (count <= 0) return std::nullopt;  // the process is gone
-  return ParseProcessStat({text.data(), static_cast<std::size_t>(count)});
-}
 
 }  // namespace
 

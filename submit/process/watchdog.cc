@@ -192,11 +192,9 @@ void Watchdog::Start() {
   pipe_.reset(ends[1]);
   // Never wait for a stuck watchdog; the pipe holds notices for thousands of processes.
   fcntl(pipe_.get(), F_SETFL, O_NONBLOCK);
-  int error = 0;
   {
-    const posix::SignalsBlocked blocked;  // the child must not run this process's handlers
+    const posix::SignalsBlocked blocked;  // the child must not run the parent's handlers
     pid_ = fork();
-    error = errno;
     if (pid_ == 0) {
       const Leftovers left = Watch(Detach(read_end.get()));
       EndGroups(left.groups);
@@ -205,6 +203,7 @@ void Watchdog::Start() {
     }
   }
   if (pid_ < 0) {
+    const int error = errno;
     throw std::runtime_error(
         fmt::format("cannot start the watchdog: {}. {}", std::strerror(error), posix::ShortageAdvice(error)));
   }

@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "posix/descriptor.h"
+#include "posix/files.h"
 #include "posix/private_file.h"
 
 namespace warren::submit {
@@ -36,16 +37,7 @@ std::string ReadWholeFile(const std::string& path) {
 
 void WritePrivateFile(const std::string& path, const std::string& content, int flags) {
   const posix::Descriptor file = posix::OpenPrivate(path.c_str(), flags);
-  bool whole = static_cast<bool>(file);
-  for (std::size_t done = 0; whole && done < content.size();) {
-    const ssize_t count = write(file.get(), content.data() + done, content.size() - done);
-    if (count >= 0) {
-      done += static_cast<std::size_t>(count);
-    } else {
-      whole = errno == EINTR;
-    }
-  }
-  if (whole) return;
+  if (file && posix::WriteAll(file.get(), content)) return;
   const int error = errno;
   if ((flags & O_EXCL) != 0 && file) unlink(path.c_str());
   throw std::runtime_error(

@@ -4,16 +4,10 @@
 
 #include <chrono>
 
+#include "submit/process/planned_process.h"
+
 namespace warren::submit {
 namespace {
-
-/// "worker 1 (rank 2, host vm)"
-std::string Described(const TracedProcess& process) {
-  std::string place;
-  if (process.rank) place = fmt::format("rank {}", *process.rank);
-  if (!process.host.empty()) place += fmt::format("{}host {}", place.empty() ? "" : ", ", process.host);
-  return place.empty() ? process.name : fmt::format("{} ({})", process.name, place);
-}
 
 /// The attributes that describe a lost process. `status`: nullopt if unknown.
 Attributes LossAttributes(const TracedProcess& process, const std::optional<ExitStatus>& status) {
@@ -159,7 +153,8 @@ void JobTrace::Exited(const TracedProcess& process, const ExitStatus& status, Ti
   exits_[process.index] = status;
   AddEvent(attempt_, {NanosecondsAt(now), "process lost", LossAttributes(process, status)});
   if (generation_ && process.rank) {
-    Fail(generation_, fmt::format("{} {}", Described(process), status.Describe()));
+    const std::string who = DescribeProcess(process.name, process.rank, {.host = process.host});
+    Fail(generation_, fmt::format("{} {}", who, status.Describe()));
     AddCulprit(*generation_, process);
     EndGeneration(now);
   }

@@ -6,6 +6,8 @@
 #include <charconv>
 #include <string_view>
 
+#include "wire/whole_number.h"
+
 namespace warren::submit {
 namespace {
 
@@ -122,10 +124,7 @@ std::optional<TraceSettings> ParseUrl(const std::string& url) {
   } else if (host.find_first_of(":[]@") != std::string_view::npos) {
     return std::nullopt;
   }
-  std::uint16_t number = 0;
-  const auto [port_end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
-  if (host.empty() || error != std::errc{} || port_end != port.data() + port.size() || number == 0)
-    return std::nullopt;
+  if (host.empty() || wire::WholeNumber<std::uint16_t>(port).value_or(0) == 0) return std::nullopt;
   settings.host = host;
   settings.port = port;
   return settings;
@@ -302,9 +301,8 @@ class Finder {
   void FindTime(const std::optional<wire::SetVariable>& variable, std::chrono::milliseconds& time) {
     if (!variable) return;
     const std::string& text = variable->value;
-    std::uint32_t milliseconds = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), milliseconds);
-    if (error != std::errc{} || end != text.data() + text.size() || milliseconds == 0) {
+    const std::uint32_t milliseconds = wire::WholeNumber<std::uint32_t>(text).value_or(0);
+    if (milliseconds == 0) {
       return Warn(fmt::format("{} is '{}', which is not a number of milliseconds; {} is used", variable->name,
                               text, time.count()));
     }

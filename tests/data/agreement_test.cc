@@ -12,7 +12,7 @@
 #include "data/reader.h"
 #include "data/text/libsvm.h"
 #include "tests/data/show_rows.h"
-#include "tests/data/temporary_folder.h"
+#include "tests/temporary_folder.h"
 
 namespace warren::data {
 namespace {

@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "tests/data/temporary_folder.h"
+#include "tests/temporary_folder.h"
 
 namespace warren {
 namespace {
@@ -20,23 +20,23 @@ class AtomicFileTest : public testing::Test {
  protected:
   std::string Path(const std::string& name) const { return folder_ / name; }
 
-  const data::TemporaryFolder folder_;
+  const TemporaryFolder folder_;
 };
 
 TEST_F(AtomicFileTest, TheTargetChangesOnlyOnCommit) {
   WriteWholeFile(Path("f"), "old");
   AtomicFile file(Path("f"));
   file.Write("new");
-  EXPECT_EQ(data::ReadFile(Path("f")), "old");
+  EXPECT_EQ(ReadFile(Path("f")), "old");
   file.Commit();
-  EXPECT_EQ(data::ReadFile(Path("f")), "new");
+  EXPECT_EQ(ReadFile(Path("f")), "new");
   EXPECT_EQ(folder_.Files(), 1u);
 }
 
 TEST_F(AtomicFileTest, WithoutCommitNothingStays) {
   WriteWholeFile(Path("f"), "old");
   { AtomicFile(Path("f")).Write("new"); }
-  EXPECT_EQ(data::ReadFile(Path("f")), "old");
+  EXPECT_EQ(ReadFile(Path("f")), "old");
   EXPECT_EQ(folder_.Files(), 1u);
 }
 
@@ -46,7 +46,7 @@ TEST_F(AtomicFileTest, AMovedFromFileLeavesTheNewOwnersFileAlone) {
   AtomicFile second(std::move(first));
   second.Write("b");
   second.Commit();
-  EXPECT_EQ(data::ReadFile(Path("f")), "ab");
+  EXPECT_EQ(ReadFile(Path("f")), "ab");
 }
 
 TEST_F(AtomicFileTest, ALinkIsFollowedAndStays) {
@@ -54,7 +54,7 @@ TEST_F(AtomicFileTest, ALinkIsFollowedAndStays) {
   fs::create_symlink("real", Path("link"));
   WriteWholeFile(Path("link"), "new");
   EXPECT_TRUE(fs::is_symlink(Path("link")));
-  EXPECT_EQ(data::ReadFile(Path("real")), "new");
+  EXPECT_EQ(ReadFile(Path("real")), "new");
 }
 
 TEST_F(AtomicFileTest, ADeviceIsWrittenInPlaceAndStaysADevice) {
@@ -91,9 +91,9 @@ TEST_F(AtomicFileTest, TwoWritersOfOneTargetDoNotDisturbEachOther) {
   second.Write("the second");
   first.Write("whole");
   first.Commit();
-  EXPECT_EQ(data::ReadFile(Path("f")), "the first, whole");
+  EXPECT_EQ(ReadFile(Path("f")), "the first, whole");
   second.Commit();
-  EXPECT_EQ(data::ReadFile(Path("f")), "the second");
+  EXPECT_EQ(ReadFile(Path("f")), "the second");
   EXPECT_EQ(folder_.Files(), 1u);
 }
 

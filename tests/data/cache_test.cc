@@ -27,7 +27,7 @@
 
 #include "data/cache/cache_format.h"
 #include "tests/data/error_of.h"
-#include "tests/data/temporary_folder.h"
+#include "tests/temporary_folder.h"
 
 namespace warren::data {
 namespace {

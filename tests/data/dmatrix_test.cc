@@ -17,7 +17,7 @@
 #include "data/reader.h"
 #include "data/xgboost/dmatrix_pages.h"
 #include "tests/data/error_of.h"
-#include "tests/data/temporary_folder.h"
+#include "tests/temporary_folder.h"
 
 namespace warren::data {
 namespace {

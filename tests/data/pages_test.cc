@@ -17,7 +17,7 @@
 #include "data/text/libsvm.h"
 #include "tests/data/error_of.h"
 #include "tests/data/show_rows.h"
-#include "tests/data/temporary_folder.h"
+#include "tests/temporary_folder.h"
 
 namespace warren::data {
 namespace {

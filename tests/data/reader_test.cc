@@ -19,7 +19,7 @@
 #include "tests/data/compressed.h"
 #include "tests/data/error_of.h"
 #include "tests/data/show_rows.h"
-#include "tests/data/temporary_folder.h"
+#include "tests/temporary_folder.h"
 
 namespace warren::data {
 namespace {

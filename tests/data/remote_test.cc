@@ -26,7 +26,7 @@
 #include "data/source/stream.h"
 #include "tests/data/compressed.h"
 #include "tests/data/error_of.h"
-#include "tests/data/temporary_folder.h"
+#include "tests/temporary_folder.h"
 
 namespace warren::data {
 namespace {

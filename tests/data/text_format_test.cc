@@ -20,7 +20,7 @@
 #include "data/text/row_parser.h"
 #include "data/uri.h"
 #include "tests/data/error_of.h"
-#include "tests/data/temporary_folder.h"
+#include "tests/temporary_folder.h"
 
 namespace warren::data {
 namespace {

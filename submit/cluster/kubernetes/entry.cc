@@ -32,12 +32,6 @@ constexpr std::array<std::string_view, 9> kNotInTrainJobs = {"--kube-worker-temp
                                                              "--host-ip",
                                                              "--port"};
 
-void StoreKubeKind(Options& options, const std::string& value) {
-  constexpr std::array<std::pair<std::string_view, bool>, 2> kChoices = {
-      {{"job", false}, {"trainjob", true}}};
-  options.kube_trainjob = Choose(value, kChoices);
-}
-
 void CheckOptions(const Options& options) {
   if (options.min_workers && options.kube_trainjob) {
     throw UsageError(fmt::format(
@@ -137,7 +131,7 @@ ClusterEntry KubernetesEntry() {
        Text<&Options::kube_manifest>},
       {"--kube-kind", "job|trainjob", "job",
        "Kind of object: Indexed Jobs or, with --kube-manifest, a TrainJob for Kubeflow Trainer.",
-       StoreKubeKind},
+       OneOf(&Options::kube_trainjob, {{"job", false}, {"trainjob", true}})},
       {"--kube-runtime", "NAME", "xgboost-distributed", "Runtime that a TrainJob refers to.",
        Text<&Options::kube_runtime>},
       {"--kube-args", "WORDS", "", "More options for kubectl, such as '--context prod'.",

@@ -29,8 +29,9 @@ function makeChoice(buttons, choose) {
   }));
 }
 
+// The cells of `rows` are elements or plain values.
 function makeTable(names, rows) {
-  const cells = (tag, values) => values.map((value) => make(tag, tag === 'th' ? {scope: 'col'} : {}, String(value)));
+  const cells = (tag, values) => values.map((value) => make(tag, tag === 'th' ? {scope: 'col'} : {}, value));
   return make('table', {}, make('thead', {}, make('tr', {}, ...cells('th', names))),
               make('tbody', {}, ...rows.map((row) => make('tr', {}, ...cells('td', row)))));
 }

@@ -95,8 +95,7 @@ function jobRow(one) {
   const address = one.id === known.own ? '' : one.state === 'running' ? one.dashboard : one.page ? `jobs/${one.id}/page` : '';
   const link = address ? make('a', {href: address, target: '_blank', rel: 'noreferrer'}, name) : name;
   const seconds = one.seconds ?? (one.state === 'running' ? (Date.now() - new Date(one.began)) / 1000 : null);
-  const cells = [link, one.state, beganOf(one), seconds === null ? '-' : formatSeconds(Math.max(0, seconds)), String(one.workers), one.cluster];
-  return make('tr', {}, ...cells.map((cell) => make('td', {}, cell)));
+  return [link, one.state, beganOf(one), seconds === null ? '-' : formatSeconds(Math.max(0, seconds)), one.workers, one.cluster];
 }
 
 function drawJobs() {
@@ -108,8 +107,7 @@ function drawJobs() {
   const base = location.pathname.replace(/in\/[0-9a-f]+\/$/, '');
   $('view-link').href = `${location.origin}${base}?token=${known.view_token}`;
   const names = ['Job', 'State', 'Began', 'Took', 'Workers', 'Cluster'];
-  $('jobs-table').replaceChildren(make('table', {}, make('thead', {}, make('tr', {}, ...names.map((name) => make('th', {scope: 'col'}, name)))),
-                                       make('tbody', {}, ...known.jobs.map(jobRow))));
+  $('jobs-table').replaceChildren(makeTable(names, known.jobs.map(jobRow)));
   const choices = known.jobs.filter((one) => one.curves && one.id !== known.own);
   $('compare-label').hidden = choices.length === 0;
   $('compare').replaceChildren(make('option', {value: ''}, 'no other job'), ...choices.map((one) => make('option', {value: one.id}, `${nameOfJob(one)}, ${beganOf(one)}`)));

@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 
 #include "posix/cpu_quota.h"
 #include "submit/cluster/core_choice.h"
+#include "tests/temporary_folder.h"
 
 namespace warren::submit {
 namespace {
@@ -237,24 +237,18 @@ TEST(Cores, AQuotaIsRoundedUp) {
 }
 
 TEST(Cores, TheSmallestQuotaOfTheOwnGroupAndThoseAboveItCounts) {
-  namespace fs = std::filesystem;
-  std::string name = (fs::temp_directory_path() / "warren-quota-XXXXXX").string();
-  const fs::path root = mkdtemp(name.data());
-  const auto write = [&root](const std::string& file, const std::string& text) {
-    fs::create_directories((root / file).parent_path());
-    std::ofstream(root / file) << text << "\n";
-  };
+  const TemporaryFolder folder;
+  const std::filesystem::path& root = folder.path();
   EXPECT_EQ(posix::CoresOfQuotas(root), std::nullopt);
-  write("proc/self/cgroup", "1:cpu:/\n0::/system.slice/train.service");
+  folder.Write("proc/self/cgroup", "1:cpu:/\n0::/system.slice/train.service\n");
   EXPECT_EQ(posix::CoresOfQuotas(root), std::nullopt);
-  write("sys/fs/cgroup/system.slice/cpu.max", "max 100000");
-  write("sys/fs/cgroup/system.slice/train.service/cpu.max", "250000 100000");
+  folder.Write("sys/fs/cgroup/system.slice/cpu.max", "max 100000\n");
+  folder.Write("sys/fs/cgroup/system.slice/train.service/cpu.max", "250000 100000\n");
   EXPECT_EQ(posix::CoresOfQuotas(root), 3);
-  write("sys/fs/cgroup/cpu.max", "800000 100000");
+  folder.Write("sys/fs/cgroup/cpu.max", "800000 100000\n");
   EXPECT_EQ(posix::CoresOfQuotas(root), 3);
-  write("sys/fs/cgroup/system.slice/cpu.max", "200000 100000");
+  folder.Write("sys/fs/cgroup/system.slice/cpu.max", "200000 100000\n");
   EXPECT_EQ(posix::CoresOfQuotas(root), 2);
-  fs::remove_all(root);
 }
 
 TEST(Plan, ParameterServerJobHasASchedulerServersAndWorkers) {

@@ -157,6 +157,10 @@ class SeatedWorld : public JobView {
     Tell([this] { supervisor_.HostsChanged(hosts_, now_); });
   }
 
+  std::ptrdiff_t NumRunning() const {
+    return std::count_if(tasks_.begin(), tasks_.end(), [](const Task& one) { return one.running; });
+  }
+
   int AnyRunning() {
     std::vector<int> running;
     for (int i = 0; i < max_; ++i) {
@@ -190,10 +194,7 @@ class SeatedWorld : public JobView {
   /// Checks that if a task waits although a usable host has a free slot, the supervisor has a deadline within
   /// kHostRest.
   void CheckSeats() {
-    if (over_) return;
-    const auto running =
-        std::count_if(tasks_.begin(), tasks_.end(), [](const Task& one) { return one.running; });
-    if (running == max_) return;
+    if (over_ || NumRunning() == max_) return;
     for (const HostRoom& host : hosts_) {
       if (IsLeftOut(host.name)) continue;
       const auto here = std::count_if(tasks_.begin(), tasks_.end(), [&](const Task& one) {
@@ -210,9 +211,7 @@ class SeatedWorld : public JobView {
     for (std::size_t i = 0; i < tasks_.size(); ++i) {
       if (!tasks_[i].leaving) continue;
       tasks_[i] = {};
-      ExitStatus status;
-      status.code = 143;
-      Tell([&] { supervisor_.Exited(i, status, now_); });
+      Tell([&] { supervisor_.Exited(i, {.code = 143}, now_); });
     }
   }
 
@@ -228,9 +227,7 @@ class SeatedWorld : public JobView {
       if (tasks_[i].running) Tell([&] { supervisor_.Assigned(std::to_string(i), 0, now_); });
     }
     EndThoseThatLeave();
-    const auto running =
-        std::count_if(tasks_.begin(), tasks_.end(), [](const Task& one) { return one.running; });
-    EXPECT_EQ(running, std::min(max_, 5)) << "of " << max_;
+    EXPECT_EQ(NumRunning(), std::min(max_, 5)) << "of " << max_;
     done_ = true;
     for (std::size_t i = 0; i < tasks_.size(); ++i) {
       if (tasks_[i].running) Tell([&] { supervisor_.Exited(i, {}, now_); });

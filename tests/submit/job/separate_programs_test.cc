@@ -3,11 +3,12 @@
 
 #include <gmock/gmock.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
+
+#include "tests/temporary_folder.h"
 
 namespace warren::submit {
 namespace {
@@ -20,18 +21,6 @@ using testing::IsEmpty;
 /// Each test runs in a temporary directory, in which it creates programs.
 class SeparateProgramsTest : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "warren-separate-XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    directory_ = name;
-    before_ = fs::current_path();
-    fs::current_path(directory_);
-  }
-  void TearDown() override {
-    fs::current_path(before_);
-    fs::remove_all(directory_);
-  }
-
   static void Write(const fs::path& file, const std::string& text, bool executable = false) {
     if (file.has_parent_path()) fs::create_directories(file.parent_path());
     std::ofstream(file, std::ios::binary) << text;
@@ -42,7 +31,7 @@ class SeparateProgramsTest : public testing::Test {
     return FindLibraryUse(command, "/usr/bin:/bin");
   }
 
-  fs::path directory_, before_;
+  const TemporaryWorkingFolder folder_;
 };
 
 TEST_F(SeparateProgramsTest, AScriptThatImportsXGBoostIsNamedWithWhatToDo) {

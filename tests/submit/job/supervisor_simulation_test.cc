@@ -57,15 +57,11 @@ std::vector<PlannedProcess> PlanOf(const Scenario& scenario) {
 }
 
 ExitStatus ExitedWith(int code) {
-  ExitStatus status;
-  status.code = code;
-  return status;
+  return {.code = code};
 }
 
 ExitStatus KilledBy(int signal) {
-  ExitStatus status;
-  status.signal = signal;
-  return status;
+  return {.signal = signal};
 }
 
 /// A simulated job. Derived classes schedule the events of its processes; this class checks the rules that

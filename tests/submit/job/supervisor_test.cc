@@ -36,17 +36,22 @@ class SupervisorTest : public testing::Test {
  protected:
   /// Begins a job and starts all of its workers.
   void Begin(int workers, RestartPolicy policy = {}) {
-    std::vector<PlannedProcess> plan(static_cast<std::size_t>(workers));
-    for (int i = 0; i < workers; ++i) plan[static_cast<std::size_t>(i)].task_id = i;
-    supervisor_.emplace(policy, plan, view_);
+    Plan(workers, std::move(policy));
     supervisor_->Begin(now_);
     StartAll();
+  }
+
+  void Plan(int workers, RestartPolicy policy) {
+    std::vector<PlannedProcess> plan(static_cast<std::size_t>(workers));
+    for (int i = 0; i < workers; ++i) plan[static_cast<std::size_t>(i)].task_id = i;
+    supervisor_.emplace(std::move(policy), plan, view_);
+    num_workers_ = plan.size();
   }
 
   void StartAll() {
     Settle();
     supervisor_->Prepared(now_);
-    for (std::size_t i = 0; i < supervisor_->size(); ++i) {
+    for (std::size_t i = 0; i < num_workers_; ++i) {
       EXPECT_THAT(Settle(), testing::Contains("start " + std::to_string(i)));
       supervisor_->Started(i, {static_cast<pid_t>(100 + i), "n1"}, now_);
       supervisor_->Resume(now_);
@@ -54,17 +59,8 @@ class SupervisorTest : public testing::Test {
     Settle();
   }
 
-  void Exit(std::size_t index, int code) {
-    ExitStatus status;
-    status.code = code;
-    supervisor_->Exited(index, status, now_);
-  }
-
-  void Kill(std::size_t index, int signal) {
-    ExitStatus status;
-    status.signal = signal;
-    supervisor_->Exited(index, status, now_);
-  }
+  void Exit(std::size_t index, int code) { supervisor_->Exited(index, {.code = code}, now_); }
+  void Kill(std::size_t index, int signal) { supervisor_->Exited(index, {.signal = signal}, now_); }
 
   /// Takes the pending actions. Returns those that the tests compare, in short form. said_ becomes the last
   /// log line that is not a debug message, and warned_ the last warning.
@@ -112,6 +108,7 @@ class SupervisorTest : public testing::Test {
 
   StandInView view_;
   std::optional<Supervisor> supervisor_;
+  std::size_t num_workers_ = 0;
   TimePoint now_{};
   int attempt_ = -1;
   StartProcess last_start_{};
@@ -125,7 +122,7 @@ TEST_F(SupervisorTest, AJobWhoseProcessesSucceedIsOver) {
   supervisor_->Joined(2, 2, now_);
   Settle();
   Exit(0, 0);
-  EXPECT_THAT(Settle(), testing::IsEmpty());
+  EXPECT_THAT(Settle(), IsEmpty());
   Exit(1, 0);
   EXPECT_THAT(Settle(), ElementsAre("finish 0"));
   EXPECT_EQ(supervisor_->NextDeadline(), std::nullopt);
@@ -153,11 +150,8 @@ TEST_F(SupervisorTest, AnElasticJobTakesTheExitCodeOfSigtermForAKill) {
 
 TEST_F(SupervisorTest, AnElasticJobStartsTheWorkerOfALostHostAgain) {
   Begin(2, Elastic(1));
-  ExitStatus status;
-  status.code = 255;
-  status.story = "was lost with the connection to n1";
-  status.host_lost = true;
-  supervisor_->Exited(1, status, now_);
+  supervisor_->Exited(1, {.code = 255, .story = "was lost with the connection to n1", .host_lost = true},
+                      now_);
   EXPECT_THAT(Settle(), ElementsAre("report 1", "start 1", "expect 2"));
 }
 
@@ -170,7 +164,7 @@ TEST_F(SupervisorTest, AnElasticJobIsCompleteAlthoughAWorkerWithoutAPartInItIsLo
   supervisor_->Started(1, {102, "n1"}, now_);
   view_.done = true;
   Kill(1, SIGKILL);
-  EXPECT_THAT(Settle(), testing::IsEmpty());
+  EXPECT_THAT(Settle(), IsEmpty());
   EXPECT_EQ(said_,
             "worker 1 (host n1, pid 102) was killed by signal 9 (SIGKILL) after the job's work was done, in "
             "which it took no part");
@@ -213,10 +207,7 @@ TEST_F(SupervisorTest, AnElasticJobLeavesReplacementsToAClusterThatMakesThem) {
     EXPECT_THAT(Settle(), ElementsAre("report 1", "start 1"));
     supervisor_->Started(1, {200, "pod"}, now_);
   }
-  ExitStatus last;
-  last.signal = SIGSEGV;
-  last.place_lost = true;
-  supervisor_->Exited(1, last, now_);
+  supervisor_->Exited(1, {.signal = SIGSEGV, .place_lost = true}, now_);
   EXPECT_THAT(Settle(), ElementsAre("report 1"));
   EXPECT_THAT(said_, HasSubstr("the other one goes on without it"));
   view_.done = true;
@@ -277,12 +268,10 @@ TEST_F(SupervisorTest, AnElasticJobFailsIfAProgramEndsBeforeTheWorkIsDone) {
 class SeatedJobTest : public SupervisorTest {
  protected:
   void BeginSeated(int min, int max, const std::vector<HostRoom>& hosts, RestartPolicy policy = {}) {
-    std::vector<PlannedProcess> plan(static_cast<std::size_t>(max));
-    for (int i = 0; i < max; ++i) plan[static_cast<std::size_t>(i)].task_id = i;
     policy.min_workers = min;
     policy.places_are_hosts = true;
     policy.hosts_from = "the host file";
-    supervisor_.emplace(policy, plan, view_);
+    Plan(max, std::move(policy));
     supervisor_->Begin(now_);
     supervisor_->HostsChanged(hosts, now_);
     supervisor_->Prepared(now_);
@@ -309,11 +298,7 @@ class SeatedJobTest : public SupervisorTest {
 
   void Join(std::size_t index) { supervisor_->Assigned(std::to_string(index), 0, now_); }
   void LoseHost(std::size_t index) {
-    ExitStatus status;
-    status.code = 255;
-    status.host_lost = true;
-    status.story = "was lost with its host";
-    supervisor_->Exited(index, status, now_);
+    supervisor_->Exited(index, {.code = 255, .story = "was lost with its host", .host_lost = true}, now_);
   }
 };
 
@@ -547,7 +532,7 @@ TEST_F(SupervisorTest, AFailureStopsTheOthersAndIsToldWhenTheyAreGone) {
   Exit(1, 9);
   EXPECT_THAT(Settle(), ElementsAre("stop"));
   Exit(0, 143);
-  EXPECT_THAT(Settle(), testing::IsEmpty());
+  EXPECT_THAT(Settle(), IsEmpty());
   Exit(2, 143);
   EXPECT_THAT(Settle(), ElementsAre("last words 1", "finish 9"));
   EXPECT_EQ(
@@ -601,7 +586,7 @@ TEST_F(SupervisorTest, TheWholeJobBeginsAnewWhenAllOfItIsGone) {
 TEST_F(SupervisorTest, AWorkerThatWentWithoutJoiningEndsAJobInWhichOthersWaitForIt) {
   Begin(2);
   Exit(0, 0);
-  EXPECT_THAT(Settle(), testing::IsEmpty());
+  EXPECT_THAT(Settle(), IsEmpty());
   supervisor_->Joined(1, 2, now_);
   EXPECT_THAT(Settle(), ElementsAre("stop"));
   Exit(1, 0);
@@ -614,7 +599,7 @@ TEST_F(SupervisorTest, AWorkerThatWentBeforeItsLinksWereMadeIsGivenTimeUntilTheT
   Begin(2);
   Exit(0, 0);
   PassTime(kSettleTime - 1ms);
-  EXPECT_THAT(Settle(), testing::IsEmpty());
+  EXPECT_THAT(Settle(), IsEmpty());
   PassTime(1ms);
   EXPECT_THAT(Settle(), ElementsAre("stop"));
 }
@@ -624,7 +609,7 @@ TEST_F(SupervisorTest, ASecondCtrlCKills) {
   supervisor_->Signalled(SIGINT, now_);
   EXPECT_THAT(Settle(), ElementsAre("stop"));
   supervisor_->Signalled(SIGTERM, now_);
-  EXPECT_THAT(Settle(), testing::IsEmpty());
+  EXPECT_THAT(Settle(), IsEmpty());
   supervisor_->Signalled(SIGINT, now_);
   EXPECT_THAT(Settle(), ElementsAre("kill"));
   Exit(0, 137);
@@ -646,9 +631,9 @@ TEST_F(SupervisorTest, AClusterThatIsBusyGetsMoreTimeThanAProcess) {
   Exit(0, 3);
   EXPECT_THAT(Settle(), ElementsAre("stop"));
   PassTime(6s);
-  EXPECT_THAT(Settle(), testing::IsEmpty());
+  EXPECT_THAT(Settle(), IsEmpty());
   PassTime(kClusterPatience - 1s);
-  EXPECT_THAT(Settle(), testing::IsEmpty());
+  EXPECT_THAT(Settle(), IsEmpty());
   PassTime(1s);
   EXPECT_THAT(Settle(), ElementsAre("last words 0", "finish 3"));
   EXPECT_THAT(warned_, HasSubstr("commands that stop the job have not ended within 25 s"));
@@ -691,7 +676,7 @@ TEST_F(SupervisorTest, TheFirstThatNeverEndsIsNotWaitedForLongerThanPatienceLast
   supervisor_->Broken("1", "worker 1 failed", now_);
   for (auto passed = 0ms; passed < kPatienceWithFirst - kSettleTime; passed += kSettleTime) {
     PassTime(kSettleTime);
-    EXPECT_THAT(Settle(), testing::IsEmpty());
+    EXPECT_THAT(Settle(), IsEmpty());
   }
   PassTime(kSettleTime);
   EXPECT_THAT(Settle(), ElementsAre("stop"));
@@ -704,9 +689,7 @@ TEST_F(SupervisorTest, TheFirstThatNeverEndsIsNotWaitedForLongerThanPatienceLast
 TEST_F(SupervisorTest, AWorkerThatWasTakenAwayAfterAllHadFinishedHasDoneItsPart) {
   view_.assigned = view_.all_linked = view_.over = true;
   Begin(1);
-  ExitStatus status;
-  status.signal = SIGKILL;
-  supervisor_->Exited(0, status, now_);
+  Kill(0, SIGKILL);
   EXPECT_THAT(Settle(), ElementsAre("finish 0"));
 }
 

@@ -12,12 +12,13 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "posix/folder_lock.h"
 #include "submit/monitor/recorded_jobs.h"
+#include "submit/process/whole_file.h"
+#include "tests/temporary_folder.h"
 
 namespace warren::submit {
 namespace {
@@ -27,11 +28,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
-
-std::string Contents(const fs::path& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 /// A job that began on 2026-11-27 at 01:02:03.456 UTC.
 JobRecord Example() {
@@ -62,25 +58,25 @@ RecordedEnd Failure() {
 /// Sets $XDG_STATE_HOME to a folder in a new temporary directory.
 class HistoryFiles : public testing::Test {
  protected:
-  HistoryFiles() {
-    std::string path = (fs::temp_directory_path() / "warren-history-XXXXXX").string();
-    folder_ = mkdtemp(path.data());
-    setenv("XDG_STATE_HOME", (folder_ / "state").c_str(), 1);
-  }
-  ~HistoryFiles() override {
-    unsetenv("XDG_STATE_HOME");
-    fs::remove_all(folder_);
-  }
+  HistoryFiles() { setenv("XDG_STATE_HOME", (folder_ / "state").c_str(), 1); }
+  ~HistoryFiles() override { unsetenv("XDG_STATE_HOME"); }
 
   fs::path jobs() const { return folder_ / "state/warren/jobs"; }
+  fs::path FileOf(const JobRecord& record) const { return jobs() / (JobId(record) + ".json"); }
+  /// Writes as many records of 2025 as may be kept.
+  void WriteRecords() const {
+    fs::create_directories(jobs());
+    for (std::size_t pid = 0; pid < kMostRecords; ++pid)
+      std::ofstream(jobs() / ("20250101T000000Z-" + std::to_string(pid) + ".json")) << "{}";
+  }
 
-  fs::path folder_;
+  const TemporaryFolder folder_;
 };
 
 TEST(History, ARecordIsTheTextThatPythonReads) {
   JobRecord record = Example();
   record.end = Failure();
-  EXPECT_EQ(RecordText(record), Contents(WARREN_HISTORY_EXAMPLES "/failed.json"));
+  EXPECT_EQ(RecordText(record), ReadWholeFile(WARREN_HISTORY_EXAMPLES "/failed.json"));
 }
 
 TEST(History, ARecordOfAJobThatRunsSaysNothingOfAnEnd) {
@@ -123,20 +119,21 @@ TEST(History, TheFolderIsTheOneOfTheXdgSpecification) {
 
 TEST_F(HistoryFiles, AJobIsThereFromItsBeginningAndReplacedAtItsEnd) {
   JobRecord record = Example();
-  record.log_dir = (folder_ / "logs").string();
+  record.log_dir = folder_ / "logs";
   History history(record);
-  const fs::path file = jobs() / (JobId(record) + ".json");
-  EXPECT_EQ(Contents(file), RecordText(record, true));
-  EXPECT_THAT(Contents(file), HasSubstr("\"locked\": true"));
-  for (const fs::path& folder : {jobs(), folder_ / "logs/jobs"}) {
-    const posix::Descriptor reader(open((folder / (JobId(record) + ".json")).c_str(), O_RDONLY | O_CLOEXEC));
-    EXPECT_EQ(flock(reader.get(), LOCK_SH | LOCK_NB), -1) << folder;
+  const std::string file = FileOf(record);
+  const std::string beside_logs = folder_ / ("logs/jobs/" + JobId(record) + ".json");
+  EXPECT_EQ(ReadWholeFile(file), RecordText(record, true));
+  EXPECT_THAT(ReadWholeFile(file), HasSubstr("\"locked\": true"));
+  for (const std::string& one : {file, beside_logs}) {
+    const posix::Descriptor reader(open(one.c_str(), O_RDONLY | O_CLOEXEC));
+    EXPECT_EQ(flock(reader.get(), LOCK_SH | LOCK_NB), -1) << one;
     EXPECT_EQ(errno, EWOULDBLOCK);
   }
   history.End(Failure());
   record.end = Failure();
-  EXPECT_EQ(Contents(file), RecordText(record));
-  EXPECT_EQ(Contents(folder_ / "logs/jobs" / (JobId(record) + ".json")), RecordText(record));
+  EXPECT_EQ(ReadWholeFile(file), RecordText(record));
+  EXPECT_EQ(ReadWholeFile(beside_logs), RecordText(record));
   struct stat status {};
   ASSERT_EQ(stat(file.c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777U, 0600U);
@@ -144,13 +141,10 @@ TEST_F(HistoryFiles, AJobIsThereFromItsBeginningAndReplacedAtItsEnd) {
 }
 
 TEST_F(HistoryFiles, OnlyTheLatestAreKept) {
-  fs::create_directories(jobs());
-  for (std::size_t pid = 0; pid < kMostRecords; ++pid) {
-    std::ofstream(jobs() / ("20250101T000000Z-" + std::to_string(pid) + ".json")) << "{}";
-  }
+  WriteRecords();
   const History history(Example());
   EXPECT_EQ(static_cast<std::size_t>(std::distance(fs::directory_iterator(jobs()), {})), kMostRecords);
-  EXPECT_TRUE(fs::exists(jobs() / (JobId(Example()) + ".json")));
+  EXPECT_TRUE(fs::exists(FileOf(Example())));
 }
 
 TEST_F(HistoryFiles, LogsNextToARecordGoWithItUnlessTheirJobStillRuns) {
@@ -162,9 +156,7 @@ TEST_F(HistoryFiles, LogsNextToARecordGoWithItUnlessTheirJobStillRuns) {
     std::ofstream(logs.string() + ".json") << "{}";
     std::ofstream(logs.string() + ".evaluations.json") << "{}";
   }
-  for (std::size_t pid = 0; pid < kMostRecords; ++pid) {
-    std::ofstream(jobs() / ("20250101T000000Z-" + std::to_string(pid) + ".json")) << "{}";
-  }
+  WriteRecords();
   const auto lock = posix::LockFolder(running);
   const History history(Example());
   EXPECT_FALSE(fs::exists(old));
@@ -179,15 +171,13 @@ TEST_F(HistoryFiles, ARecordWhoseJobStillRunsIsKeptHoweverOldItIs) {
   old.began -= std::chrono::hours(24 * 1000);
   old.log_dir.clear();
   std::optional<History> running(old);
-  for (std::size_t pid = 0; pid < kMostRecords; ++pid) {
-    std::ofstream(jobs() / ("20250101T000000Z-" + std::to_string(pid) + ".json")) << "{}";
-  }
+  WriteRecords();
   const History history(Example());
-  EXPECT_TRUE(fs::exists(jobs() / (JobId(old) + ".json")));
+  EXPECT_TRUE(fs::exists(FileOf(old)));
   EXPECT_FALSE(fs::exists(jobs() / "20250101T000000Z-0.json"));
   running.reset();
   History(Example()).End(Failure());
-  EXPECT_FALSE(fs::exists(jobs() / (JobId(old) + ".json")));
+  EXPECT_FALSE(fs::exists(FileOf(old)));
 }
 
 TEST_F(HistoryFiles, AFolderThatCannotBeMadeIsNoTroubleOfTheJob) {
@@ -214,7 +204,7 @@ TEST_F(HistoryFiles, ThePageOfAnotherJobReadsRecordsNewestFirst) {
   EXPECT_EQ(listed[1]["curves"], true);
   EXPECT_EQ(listed[1]["record"], RecordText(Example(), true));
   EXPECT_EQ(nlohmann::json::parse(RecordedJobsJson(jobs().string(), 1)).size(), 1U);
-  EXPECT_EQ(RecordedJobsJson((folder_ / "none").string(), 9), "[]");
+  EXPECT_EQ(RecordedJobsJson(folder_ / "none", 9), "[]");
   EXPECT_EQ(RecordedEvaluations(jobs().string(), JobId(Example())), "{\"evaluations\":[]}");
   EXPECT_EQ(RecordedEvaluations(jobs().string(), "20270101T000000Z-1"), std::nullopt);
   EXPECT_EQ(RecordedEvaluations(jobs().string(), "../jobs/" + JobId(Example())), std::nullopt);
@@ -238,7 +228,7 @@ TEST(History, WhatTheMachineKnowsOfThisProcess) {
   const JobRecord record = RecordOfThisProcess(Example().began);
   EXPECT_EQ(record.began, Example().began);
   EXPECT_EQ(record.pid, getpid());
-  EXPECT_EQ(record.boot, Contents("/proc/sys/kernel/random/boot_id").substr(0, 36));
+  EXPECT_EQ(record.boot, ReadWholeFile("/proc/sys/kernel/random/boot_id").substr(0, 36));
   EXPECT_EQ(record.directory, fs::current_path());
   EXPECT_FALSE(record.host.empty());
 }

@@ -1,4 +1,5 @@
-// The monitor of a running job: evaluation lines, ranks that make others wait, hangs, the live line.
+// The monitor of a running job: evaluation lines, ranks that make others wait, the live line.
+// hang_watch_test.cc has workers that hang.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +9,6 @@
 #include <random>
 
 #include "submit/monitor/evaluation_line.h"
-#include "submit/monitor/hang_watch.h"
 #include "submit/monitor/job_monitor.h"
 #include "submit/monitor/live_line.h"
 #include "submit/monitor/waiting_time.h"
@@ -163,310 +163,6 @@ TEST(WaitingTime, OfARankThatSaysNothingNothingIsKnownAndLittleIsKept) {
   for (std::size_t rank = 0; rank < 4; ++rank) EXPECT_EQ(times.MadeWait(rank), 0) << "nobody knows";
 }
 
-// --- hangs -------------------------------------------------------------------------------------------------
-
-class Hangs : public testing::Test {
- protected:
-  static constexpr seconds kTimeout{60};
-  static constexpr seconds kInterval{5};
-
-  Hangs() {
-    for (int i = 0; i < 3; ++i) {
-      Signs signs;
-      signs.name = fmt::format("worker {}", i);
-      signs.host = fmt::format("n{}", i);
-      signs.since = signs.state_since = signs.busy = signs.call_since = now_;
-      signs.sampled = signs.sampled_first = signs.reported = now_;
-      signs.state = 'S';
-      signs.call = 1;
-      signs.call_name = "Allreduce of 8 floats";
-      workers_.emplace_back(signs);
-    }
-  }
-
-  /// Lets `how_long` seconds pass and collects the findings. Workers in `silent` provide neither samples nor
-  /// reports; workers in `untold` provide samples only. Workers in `idle` use only idle_cores_ cores, and
-  /// workers in printing_ print lines.
-  using Some = std::vector<std::size_t>;
-  void Pass(int how_long, const Some& silent = {}, const Some& idle = {}, const Some& untold = {}) {
-    for (int i = 0; i < how_long; i += static_cast<int>(kInterval.count())) {
-      now_ += kInterval;
-      for (std::size_t worker = 0; worker < workers_.size(); ++worker) {
-        if (!workers_[worker] || std::count(silent.begin(), silent.end(), worker) > 0) continue;
-        workers_[worker]->cores_since = *workers_[worker]->sampled;
-        workers_[worker]->cores = std::count(idle.begin(), idle.end(), worker) == 0 ? 1 : idle_cores_;
-        workers_[worker]->sampled = now_;
-        if (std::count(printing_.begin(), printing_.end(), worker) > 0) workers_[worker]->printed = now_;
-        if (std::count(untold.begin(), untold.end(), worker) == 0) workers_[worker]->reported = now_;
-        if (std::count(idle.begin(), idle.end(), worker) == 0) workers_[worker]->busy = now_;
-      }
-      for (Finding& finding : watch_.Look(workers_, round_ended_, now_)) {
-        when_.push_back(now_);
-        found_.push_back(std::move(finding));
-      }
-    }
-  }
-
-  /// Makes all workers except worker 1 enter the call.
-  void BeginWait(std::uint64_t call) {
-    for (std::size_t worker = 0; worker < workers_.size(); ++worker) {
-      workers_[worker]->inside = worker != 1;
-      workers_[worker]->call = worker != 1 ? call : call - 1;
-      workers_[worker]->call_since = now_;
-    }
-  }
-
-  TimePoint now_{std::chrono::hours(1)};
-  std::vector<std::optional<Signs>> workers_;
-  Some printing_;
-  double idle_cores_ = 0;
-  std::optional<TimePoint> round_ended_;
-  HangWatch watch_{kTimeout, kInterval};
-  std::vector<Finding> found_;
-  std::vector<TimePoint> when_;
-};
-
-TEST_F(Hangs, WhoWorksDoesNot) {
-  Pass(600);
-  EXPECT_THAT(found_, IsEmpty());
-}
-
-TEST_F(Hangs, AStoppedOneIsNamedInTimeOnceAndWhenItGoesOn) {
-  Pass(100);
-  workers_[1]->state = 'T';
-  workers_[1]->state_since = now_ + kInterval;
-  const TimePoint stopped = now_;
-  Pass(300, {}, {1}, {1});
-  ASSERT_THAT(found_, SizeIs(1));
-  EXPECT_EQ(found_[0].worker, 1U);
-  EXPECT_EQ(found_[0].kind, Finding::Kind::kStopped);
-  EXPECT_THAT(found_[0].text, HasSubstr("worker 1 has been stopped by a signal"));
-  EXPECT_THAT(found_[0].text, HasSubstr("it was last in Allreduce of 8 floats (call 1)"));
-  EXPECT_LE(when_[0] - stopped, kTimeout);
-  workers_[1]->state = 'S';
-  Pass(10);
-  ASSERT_THAT(found_, SizeIs(2));
-  EXPECT_EQ(found_[1].kind, Finding::Kind::kGoesOn);
-  EXPECT_THAT(found_[1].trouble, IsEmpty());
-}
-
-TEST_F(Hangs, WhoWaitsForADiskIsNamedUnlessItWorks) {
-  workers_[0]->state = 'D';
-  workers_[0]->state_since = now_;
-  Pass(300);
-  EXPECT_THAT(found_, IsEmpty()) << "it reads, and computes between";
-  Pass(300, {}, {0});
-  ASSERT_THAT(found_, SizeIs(1));
-  EXPECT_EQ(found_[0].kind, Finding::Kind::kWaits);
-}
-
-TEST_F(Hangs, ALostHostIsNamed) {
-  Pass(300, {2});
-  ASSERT_THAT(found_, SizeIs(1));
-  EXPECT_EQ(found_[0].worker, 2U);
-  EXPECT_EQ(found_[0].kind, Finding::Kind::kSilent);
-  EXPECT_THAT(found_[0].text, HasSubstr("nothing has been heard from host n2"));
-}
-
-TEST_F(Hangs, WhoHoldsTheOthersUpIsNamedWithTheCall) {
-  for (const std::size_t other : {0U, 2U}) {
-    workers_[other]->call = 8;
-    workers_[other]->inside = true;
-    workers_[other]->call_since = now_;
-  }
-  workers_[1]->call = 7;
-  workers_[1]->call_since = now_;
-  Pass(300, {}, {0, 2});
-  ASSERT_THAT(found_, SizeIs(1));
-  EXPECT_EQ(found_[0].kind, Finding::Kind::kHoldsUp);
-  EXPECT_EQ(found_[0].worker, 1U);
-  EXPECT_THAT(found_[0].text, HasSubstr("holds up 2 others"));
-  EXPECT_THAT(found_[0].text, HasSubstr("(call 8); it computes, and was last in"));
-}
-
-TEST_F(Hangs, WhoSleepsIsNotSaidToCompute) {
-  BeginWait(8);
-  Pass(120, {}, {0, 1, 2});
-  ASSERT_THAT(found_, SizeIs(1));
-  EXPECT_THAT(found_[0].text, HasSubstr("(call 8); it uses no processor time, and was last in"));
-  idle_cores_ = 0.03;  // as in `while (!ready) sleep(0.01);`
-  found_.clear();
-  watch_ = HangWatch(kTimeout, kInterval);
-  Pass(5, {}, {0, 1, 2});
-  ASSERT_THAT(found_, SizeIs(1));
-  EXPECT_THAT(found_[0].text, HasSubstr("it mostly sleeps (0.03 cores), and"));
-}
-
-TEST_F(Hangs, WhatAWorkerDidBeforeTheOthersWaitedIsNotWhatItDoes) {
-  watch_ = HangWatch(seconds(4), kInterval);
-  Pass(10);
-  BeginWait(8);
-  now_ += seconds(3);  // no sample has been taken since the wait began
-  for (auto& worker : workers_) worker->reported = now_;
-  const auto found = watch_.Look(workers_, {}, now_);
-  ASSERT_THAT(found, SizeIs(1));
-  EXPECT_THAT(found[0].text, HasSubstr("it runs, and was last in"));
-}
-
-TEST_F(Hangs, AHostWithoutSamplesIsNotSilentWhileItsWorkerReportsOrPrints) {
-  const auto pass = [&](bool reports, bool prints) {
-    found_.clear();
-    for (int i = 0; i < 40; ++i) {
-      if (reports) workers_[0]->reported = now_;
-      if (prints) workers_[0]->printed = now_;
-      Pass(static_cast<int>(kInterval.count()), {0});
-    }
-  };
-  pass(true, false);
-  EXPECT_THAT(found_, IsEmpty());
-  pass(false, true);
-  EXPECT_THAT(found_, IsEmpty());
-  pass(false, false);
-  ASSERT_THAT(found_, SizeIs(1));
-  EXPECT_THAT(found_[0].text, HasSubstr("nothing has been heard from host n0"));
-}
-
-TEST_F(Hangs, LinesThatAWorkerPrintsAreProgress) {
-  printing_ = {1};
-  BeginWait(8);
-  Pass(600, {}, {0, 1, 2});
-  EXPECT_THAT(found_, IsEmpty()) << "it prints, and the others wait for it";
-  for (auto& worker : workers_) {
-    worker->call = 0;
-    worker->inside = false;
-    worker->reported.reset();
-  }
-  Pass(600, {}, {0, 1, 2}, {0, 1, 2});
-  EXPECT_THAT(found_, IsEmpty()) << "without an engine, too";
-  printing_.clear();
-  Pass(100, {}, {0, 1, 2}, {0, 1, 2});
-  ASSERT_THAT(found_, SizeIs(1));
-  EXPECT_EQ(found_[0].kind, Finding::Kind::kAllIdle);
-}
-
-TEST_F(Hangs, RoundsThatTakeLongerThanTheTimeoutAreReportedOnce) {
-  for (std::uint64_t round = 2; round < 20; ++round) {
-    BeginWait(round);
-    Pass(65, {}, {0, 1, 2});
-    round_ended_ = now_;
-  }
-  ASSERT_THAT(found_, SizeIs(2)) << "the first and that it is over";
-  EXPECT_EQ(found_[0].kind, Finding::Kind::kHoldsUp);
-  EXPECT_THAT(found_[1].text,
-              HasSubstr("worker 1 continues after 70 s; the next wait will be reported after 140 s"));
-  const TimePoint began = now_;
-  BeginWait(20);
-  Pass(300, {}, {0, 1, 2});
-  ASSERT_THAT(found_, SizeIs(3)) << "a hang is";
-  EXPECT_LE(when_[2] - began, seconds(145));
-}
-
-TEST_F(Hangs, WorkersThatAllSleepInEachRoundAreReportedOnce) {
-  for (auto& worker : workers_) worker->reported.reset();
-  for (int round = 0; round < 20; ++round) {
-    Pass(65, {}, {0, 1, 2}, {0, 1, 2});
-    Pass(5, {}, {}, {0, 1, 2});
-  }
-  ASSERT_THAT(found_, SizeIs(2));
-  EXPECT_THAT(found_[1].text, HasSubstr("workers use their processors again after"));
-}
-
-TEST_F(Hangs, ARoundThatHasEndedIsNoHangInTheSameSecond) {
-  BeginWait(8);
-  Pass(55, {}, {0, 1, 2});
-  now_ += seconds(4);
-  for (auto& worker : workers_) worker->reported = now_;
-  round_ended_ = now_;  // the round ended after the reported calls began
-  EXPECT_THAT(watch_.Look(workers_, round_ended_, now_), IsEmpty());
-  // A round that ended shortly after the call began is the previous round, so this is a hang.
-  round_ended_ = workers_[0]->call_since + std::chrono::milliseconds(300);
-  EXPECT_THAT(watch_.Look(workers_, round_ended_, now_), SizeIs(1));
-}
-
-TEST_F(Hangs, WhoWasLateWhenItLastReportedMayNotBeAnyMore) {
-  BeginWait(8);
-  workers_[2]->call_since += std::chrono::milliseconds(5);
-  Pass(55, {}, {0, 2});
-  now_ += seconds(4);
-  workers_[0]->reported = workers_[2]->reported = now_;
-  EXPECT_THAT(watch_.Look(workers_, {}, now_), IsEmpty()) << "worker 1 reports in a moment";
-  workers_[1]->reported = now_;
-  const auto found = watch_.Look(workers_, {}, now_);
-  ASSERT_THAT(found, SizeIs(1));
-  EXPECT_THAT(found[0].text, HasSubstr("holds up 2 others"));
-}
-
-TEST_F(Hangs, ALongComputationOfAllIsNone) {
-  for (auto& worker : workers_) worker->call_since = now_;
-  Pass(3000);
-  EXPECT_THAT(found_, IsEmpty());
-}
-
-TEST_F(Hangs, WithoutAnEngineItIsSaidThatNobodyDoesAnything) {
-  for (auto& worker : workers_) {
-    worker->call = 0;
-    worker->reported.reset();
-  }
-  Pass(100, {}, {0, 1});
-  EXPECT_THAT(found_, IsEmpty());
-  for (auto& worker : workers_) worker->reported.reset();
-  for (int i = 0; i < 60; ++i) {
-    Pass(5, {}, {0, 1, 2});
-    for (auto& worker : workers_) worker->reported.reset();
-  }
-  ASSERT_THAT(found_, SizeIs(1));
-  EXPECT_EQ(found_[0].kind, Finding::Kind::kAllIdle);
-  EXPECT_THAT(found_[0].text, HasSubstr("the last one that did was worker 2"));
-}
-
-TEST_F(Hangs, WorkersThatAllSleepDoNotGoOnWhenOneOfThemIsStopped) {
-  for (auto& worker : workers_) {
-    worker->call = 0;
-    worker->reported.reset();
-  }
-  Pass(70, {}, {0, 1, 2}, {0, 1, 2});
-  ASSERT_THAT(found_, SizeIs(1));
-  EXPECT_EQ(found_[0].kind, Finding::Kind::kAllIdle);
-  workers_[1]->state = 'T';
-  workers_[1]->state_since = now_;
-  Pass(70, {}, {0, 1, 2}, {0, 1, 2});
-  ASSERT_THAT(found_, SizeIs(2));
-  EXPECT_EQ(found_[1].kind, Finding::Kind::kStopped);
-  workers_[1]->state = 'S';
-  Pass(5, {}, {0, 1, 2}, {0, 1, 2});
-  ASSERT_THAT(found_, SizeIs(3));
-  EXPECT_THAT(found_[2].text, HasSubstr("worker 1 continues"));
-}
-
-TEST_F(Hangs, AnEngineThatSaysNothingIsNamedIfItMostlySaysMore) {
-  Pass(300, {}, {}, {1});
-  EXPECT_THAT(found_, IsEmpty()) << "its interval is not known";
-  workers_[1]->report_gap = seconds(100);
-  workers_[1]->reported = now_;
-  Pass(290, {}, {1}, {1});
-  EXPECT_THAT(found_, IsEmpty()) << "it says something every 100 s";
-  Pass(20, {}, {}, {1});
-  EXPECT_THAT(found_, IsEmpty()) << "it works, and has no engine any more";
-  Pass(100, {}, {1}, {1});
-  ASSERT_THAT(found_, SizeIs(1));
-  EXPECT_EQ(found_[0].kind, Finding::Kind::kSilent);
-  EXPECT_THAT(found_[0].text,
-              HasSubstr("worker 1 uses no processor time, and its engine has reported nothing"));
-}
-
-TEST_F(Hangs, WhoHasEndedIsNotLookedAt) {
-  workers_[1].reset();
-  Pass(600, {1});
-  EXPECT_THAT(found_, IsEmpty());
-}
-
-TEST_F(Hangs, NothingIsFoundWithoutATimeout) {
-  watch_ = HangWatch(seconds(0), kInterval);
-  workers_[1]->state = 'T';
-  Pass(6000, {2}, {1});
-  EXPECT_THAT(found_, IsEmpty());
-}
-
 // --- the whole monitor -------------------------------------------------------------------------------------
 
 class Monitored : public testing::Test {
@@ -489,6 +185,26 @@ class Monitored : public testing::Test {
     for (int i = 0; i < 4; ++i) monitor_->Assigned(std::to_string(i), 3 - i);
     monitor_->Linked(now_);
   }
+  /// Prints the evaluation of a round.
+  void Print(int round) { monitor_->Printed(fmt::format("[{}]\ttrain-auc:0.9\n", round), now_); }
+  /// Reports that a worker has finished the round.
+  void Progress(int task, std::int64_t round, std::int64_t of,
+                std::vector<std::pair<std::string, double>> metrics = {}) {
+    wire::WorkerReport report = Report(task);
+    report.progress = wire::ReportedProgress{round, of, std::move(metrics)};
+    monitor_->Reported(report, now_);
+  }
+  /// Lets time pass in steps, and calls `happens` after each of them. Returns the findings.
+  template <typename Happens>
+  std::vector<Finding> Pass(int how_long, int step, const Happens& happens) {
+    std::vector<Finding> found;
+    for (int second = 0; second < how_long; second += step) {
+      now_ += seconds(step);
+      happens(second);
+      for (Finding& one : monitor_->Look(now_)) found.push_back(std::move(one));
+    }
+    return found;
+  }
   wire::WorkerReport Report(int task) const {
     wire::WorkerReport report;
     report.task_id = std::to_string(task);
@@ -505,7 +221,7 @@ class Monitored : public testing::Test {
 TEST_F(Monitored, WorkersShowTheirStates) {
   EXPECT_EQ(monitor_->Snapshot(now_).workers[2].state, WorkerState::kStarting);
   Link();
-  monitor_->Exited(1, {3, 0, false, {}}, now_);
+  monitor_->Exited(1, {.code = 3}, now_);
   auto job = monitor_->Snapshot(now_);
   EXPECT_EQ(job.workers[0].state, WorkerState::kRunning);
   EXPECT_EQ(job.workers[0].rank, 3);
@@ -539,11 +255,9 @@ TEST_F(Monitored, AWorkerIsDescribedByWhatIsKnownOfIt) {
 
 TEST_F(Monitored, ItsTraceHasOneSpanForMetricsOfARoundThatComeOneByOne) {
   Link();
-  monitor_->Printed("[1]\ttrain-auc:0.9", now_);
-  auto report = Report(0);
-  report.progress = wire::ReportedProgress{1, 2, {{"loss", 0.5}}};
-  monitor_->Reported(report, now_);
-  monitor_->Printed("[2]\ttrain-auc:0.9", now_);
+  Print(1);
+  Progress(0, 1, 2, {{"loss", 0.5}});
+  Print(2);
   const auto spans = trace_.TakeEnded();
   ASSERT_THAT(spans, SizeIs(2));
   EXPECT_EQ(spans[0].name, "start");
@@ -558,7 +272,7 @@ TEST_F(Monitored, AGenerationHasRanksOfItsOwn) {
   monitor_->GenerationBegan({1, 4, 0.5, ""}, now_);
   Link();
   EXPECT_EQ(monitor_->Snapshot(now_).seconds_between_generations, 0);
-  monitor_->Exited(1, {0, 9, false, {}}, now_);
+  monitor_->Exited(1, {.signal = 9}, now_);
   monitor_->GenerationBegan({2, 3, 1.5, ""}, now_);
   monitor_->GenerationBegan({3, 3, 2, ""}, now_);
   for (int task : {0, 2, 3}) monitor_->Assigned(std::to_string(task), task == 0 ? 0 : task - 1);
@@ -576,18 +290,14 @@ TEST_F(Monitored, AGenerationHasRanksOfItsOwn) {
 TEST_F(Monitored, AWorkerIsNotSaidToBeStoppedByTheDebuggerThatShowsItsStack) {
   Link();
   const auto pass = [&](int how_long, char state = 't') {
-    std::vector<Finding> found;
-    for (int second = 0; second < how_long; second += 5) {
-      now_ += seconds(5);
+    return Pass(how_long, 5, [&](int) {
       for (std::size_t i = 0; i < 4; ++i) {
         ProcessSample sample;
         sample.state = i == 1 ? state : 'R';
-        sample.cpu_seconds = i == 1 ? 1 : std::chrono::duration<double>(now_.time_since_epoch()).count();
+        sample.cpu_seconds = i == 1 ? 1 : monitor_->SecondsAt(now_);
         monitor_->Sampled(i, sample, now_);
       }
-      for (Finding& one : monitor_->Look(now_)) found.push_back(std::move(one));
-    }
-    return found;
+    });
   };
   monitor_->Dumped(1, true);
   EXPECT_THAT(pass(300), IsEmpty());
@@ -607,9 +317,7 @@ TEST_F(Monitored, AWorkerIsNotSaidToBeStoppedByTheDebuggerThatShowsItsStack) {
 TEST_F(Monitored, AWorkerThatPrintsByTheTrackerHoldsNobodyUp) {
   Link();
   const auto pass = [&](bool prints) {
-    std::vector<Finding> found;
-    for (int second = 0; second < 120; ++second) {
-      now_ += seconds(1);
+    return Pass(120, 1, [&](int second) {
       for (int task = 0; task < 4; ++task) {
         auto report = Report(task);
         report.call = wire::ReportedCall{};
@@ -619,9 +327,7 @@ TEST_F(Monitored, AWorkerThatPrintsByTheTrackerHoldsNobodyUp) {
         monitor_->Reported(report, now_);
       }
       if (prints) monitor_->WroteByTracker(2, now_);  // rank 2 is task 1
-      for (Finding& one : monitor_->Look(now_)) found.push_back(std::move(one));
-    }
-    return found;
+    });
   };
   EXPECT_THAT(pass(true), IsEmpty());
   EXPECT_THAT(pass(false), SizeIs(1));
@@ -638,9 +344,7 @@ TEST_F(Monitored, RoundsAndMetricsComeFromLinesAndFromReports) {
   EXPECT_THAT(job.evaluations, SizeIs(10));
   EXPECT_FALSE(job.seconds_left);
   EXPECT_EQ(LiveLine(job, 200), "dmlc-submit: 0:10 | 4 workers | round 9 | train-rmse 0.1 | 1 s a round");
-  auto report = Report(0);
-  report.progress = wire::ReportedProgress{9, 20, {{"auc", 0.5}}};
-  monitor_->Reported(report, now_);
+  Progress(0, 9, 20, {{"auc", 0.5}});
   job = monitor_->Snapshot(now_);
   EXPECT_THAT(job.evaluations.back().metrics,
               testing::ElementsAre(Pair("train-rmse", 0.1), Pair("auc", 0.5)));
@@ -660,17 +364,13 @@ TEST_F(Monitored, RoundsAndMetricsComeFromLinesAndFromReports) {
 
 TEST_F(Monitored, ReportedRoundsWithoutMetricsGoWithPrintedEvaluations) {
   Link();
-  auto report = Report(0);
   for (int round = 0; round < 10; ++round) {
     now_ += seconds(2);
-    monitor_->Printed(fmt::format("[{}]\ttrain-auc:0.9", round), now_);
+    Print(round);
     // Reports count rounds from 1. Here, the report of a round follows the printed line of the next round.
-    if (round == 0) continue;
-    report.progress = wire::ReportedProgress{round, 50, {}};
-    monitor_->Reported(report, now_);
+    if (round > 0) Progress(0, round, 50);
   }
-  report.progress->round = 10;
-  monitor_->Reported(report, now_);
+  Progress(0, 10, 50);
   now_ += seconds(1);
   const auto job = monitor_->Snapshot(now_);
   EXPECT_EQ(job.round, 10);
@@ -683,12 +383,10 @@ TEST_F(Monitored, ReportedRoundsWithoutMetricsGoWithPrintedEvaluations) {
 
 TEST_F(Monitored, ATrainingThatWasResumedIsTimedByItsReports) {
   Link();
-  auto report = Report(0);
   for (int round = 0; round < 5; ++round) {  // printed rounds start at 0 again, reported ones do not
     now_ += seconds(2);
-    monitor_->Printed(fmt::format("[{}]\ttrain-auc:0.9", round), now_);
-    report.progress = wire::ReportedProgress{31 + round, 50, {}};
-    monitor_->Reported(report, now_);
+    Print(round);
+    Progress(0, 31 + round, 50);
   }
   const auto job = monitor_->Snapshot(now_);
   EXPECT_EQ(job.round, 35);
@@ -698,18 +396,12 @@ TEST_F(Monitored, ATrainingThatWasResumedIsTimedByItsReports) {
 
 TEST_F(Monitored, AnotherWorkerReportsRoundsOnceTheFirstHasBeenLost) {
   Link();
-  auto first = Report(0);
-  auto other = Report(1);
-  first.progress = other.progress = wire::ReportedProgress{1, 9, {{"loss", 0.5}}};
-  monitor_->Reported(first, now_);
-  monitor_->Reported(other, now_);
-  monitor_->Exited(0, {0, 9, false, {}}, now_);
-  other.progress = wire::ReportedProgress{2, 9, {{"loss", 0.25}}};
-  monitor_->Reported(other, now_);
+  for (const int task : {0, 1}) Progress(task, 1, 9, {{"loss", 0.5}});
+  monitor_->Exited(0, {.signal = 9}, now_);
+  Progress(1, 2, 9, {{"loss", 0.25}});
   EXPECT_EQ(monitor_->Snapshot(now_).round, 2);
   monitor_->Started(0, {200, "n0"}, now_);
-  other.progress = wire::ReportedProgress{3, 9, {{"loss", 0.125}}};
-  monitor_->Reported(other, now_);
+  Progress(1, 3, 9, {{"loss", 0.125}});
   EXPECT_EQ(monitor_->Snapshot(now_).round, 3) << "the restarted worker has reported nothing yet";
 }
 
@@ -717,19 +409,16 @@ TEST_F(Monitored, ATrainingIsTimedFromItsLastRestartOn) {
   Link();
   for (int round = 0; round < 10; ++round) {
     now_ += seconds(1);
-    monitor_->Printed(fmt::format("[{}]\ttrain-auc:0.9", round), now_);
+    Print(round);
   }
-  auto report = Report(0);
-  report.progress = wire::ReportedProgress{10, 20, {}};
-  monitor_->Reported(report, now_);
+  Progress(0, 10, 20);
   monitor_->BeginsAgain(now_);
   now_ += seconds(60);
   for (std::size_t i = 0; i < 4; ++i) monitor_->Started(i, {200 + static_cast<int>(i), "n"}, now_);
   Link();
   for (int round = 8; round < 11; ++round) {
     now_ += seconds(2);
-    report.progress = wire::ReportedProgress{round, 20, {{"train-auc", 0.9}}};
-    monitor_->Reported(report, now_);
+    Progress(0, round, 20, {{"train-auc", 0.9}});
     const auto job = monitor_->Snapshot(now_);
     EXPECT_EQ(job.seconds_left.value_or(-1), round == 8 ? -1 : (20 - round) * 2.0) << round;
   }
@@ -742,7 +431,7 @@ TEST_F(Monitored, AnotherTrainingIsTimedFromItsFirstRoundOn) {
     now_ += seconds(60);
     for (int round = 0; round < 4; ++round) {
       now_ += seconds(1);
-      monitor_->Printed(fmt::format("[{}]\ttrain-auc:0.9", round), now_);
+      Print(round);
     }
     EXPECT_THAT(LiveLine(monitor_->Snapshot(now_), 200), HasSubstr("| 1 s a round"));
   }
@@ -750,11 +439,9 @@ TEST_F(Monitored, AnotherTrainingIsTimedFromItsFirstRoundOn) {
 
 TEST_F(Monitored, ReportedRoundsWithoutAnyEvaluationAreTimed) {
   Link();
-  auto report = Report(0);
   for (int round = 1; round <= 10; ++round) {
     now_ += seconds(3);
-    report.progress = wire::ReportedProgress{round, 20, {}};
-    monitor_->Reported(report, now_);
+    Progress(0, round, 20);
   }
   const auto job = monitor_->Snapshot(now_);
   ASSERT_TRUE(job.seconds_left);
@@ -762,7 +449,7 @@ TEST_F(Monitored, ReportedRoundsWithoutAnyEvaluationAreTimed) {
 }
 
 TEST_F(Monitored, EvaluationsAreKeptWithinALimit) {
-  for (int round = 0; round < 50'000; ++round) monitor_->Printed(fmt::format("[{}]\tm:1", round), now_);
+  for (int round = 0; round < 50'000; ++round) Print(round);
   const auto job = monitor_->Snapshot(now_);
   EXPECT_LE(job.evaluations.size(), kMaxEvaluations);
   EXPECT_GT(job.evaluations.size(), kMaxEvaluations / 4);
@@ -807,17 +494,12 @@ TEST_F(Monitored, TheOneThatMakesOthersWaitIsNamed) {
 TEST_F(Monitored, AStoppedWorkerIsStuckUntilItGoesOn) {
   Link();
   const auto pass = [&](int how_long, char state) {
-    std::vector<Finding> all;
-    for (int i = 0; i < how_long; i += 5) {
-      now_ += seconds(5);
+    return Pass(how_long, 5, [&](int) {
       for (std::size_t worker = 0; worker < 4; ++worker) {
-        const double cpu =
-            worker == 1 && state == 'T' ? 7 : std::chrono::duration<double>(now_.time_since_epoch()).count();
+        const double cpu = worker == 1 && state == 'T' ? 7 : monitor_->SecondsAt(now_);
         monitor_->Sampled(worker, {worker == 1 ? state : 'R', cpu, 1 << 20}, now_);
       }
-      for (Finding& finding : monitor_->Look(now_)) all.push_back(finding);
-    }
-    return all;
+    });
   };
   EXPECT_THAT(pass(100, 'R'), IsEmpty());
   const auto found = pass(100, 'T');
@@ -860,11 +542,11 @@ TEST_F(Monitored, WorkersThatHaveLeftTheJobMayBeSilent) {
     monitor_->Reported(Report(task), now_ + seconds(1));
   }
   monitor_->ReportsEnd();
-  for (int i = 0; i < 60; ++i) {
-    now_ += seconds(5);
-    for (std::size_t worker = 0; worker < 4; ++worker) monitor_->Sampled(worker, {'S', 1.0 + i, 1}, now_);
-    EXPECT_THAT(monitor_->Look(now_), IsEmpty());
-  }
+  const auto found = Pass(300, 5, [&](int second) {
+    for (std::size_t worker = 0; worker < 4; ++worker)
+      monitor_->Sampled(worker, {'S', 1 + second / 5.0, 1}, now_);
+  });
+  EXPECT_THAT(found, IsEmpty());
 }
 
 TEST_F(Monitored, NobodyIsAccusedAfterThisProcessStoodStill) {
@@ -878,13 +560,10 @@ TEST_F(Monitored, NobodyIsAccusedAfterThisProcessStoodStill) {
 
 TEST_F(Monitored, TroubleSaysHowLongItHasLasted) {
   Link();
-  for (int i = 0; i < 40; ++i) {
-    now_ += seconds(5);
-    for (std::size_t worker = 0; worker < 4; ++worker) {
-      monitor_->Sampled(worker, {worker == 1 ? 'T' : 'R', worker == 1 ? 1 : 1.0 + 5 * i, 1}, now_);
-    }
-    monitor_->Look(now_);
-  }
+  Pass(200, 5, [&](int second) {
+    for (std::size_t worker = 0; worker < 4; ++worker)
+      monitor_->Sampled(worker, {worker == 1 ? 'T' : 'R', worker == 1 ? 1 : 1.0 + second, 1}, now_);
+  });
   EXPECT_EQ(monitor_->Snapshot(now_).workers[1].trouble, "stopped by a signal for 195 s");
 }
 

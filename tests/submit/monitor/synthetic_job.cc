@@ -94,21 +94,22 @@ JobSnapshot SyntheticJob(int workers, double seconds) {
           {"valid-error", 0.11 + 0.2 * std::exp(-x / 90) + 0.01 * Noise(seed + 5)}}});
   }
   job.events.push_back(
-      {0, "info", fmt::format("{} workers on {} hosts are started", workers, (workers + 3) / 4)});
-  if (seconds >= 1) job.events.push_back({0.9, "info", fmt::format("all {} workers are up", workers)});
+      {0, Severity::kInfo, fmt::format("{} workers on {} hosts are started", workers, (workers + 3) / 4)});
+  if (seconds >= 1)
+    job.events.push_back({0.9, Severity::kInfo, fmt::format("all {} workers are up", workers)});
   if (workers > 5 && seconds >= 4)
     job.events.push_back(
-        {3.4, "warning", "worker 5 on node02 was killed by signal 9 and is started again (1 of 2)"});
-  if (seconds >= kReadingSeconds) job.events.push_back({kReadingSeconds, "info", "training begins"});
+        {3.4, Severity::kWarning, "worker 5 on node02 was killed by signal 9 and is started again (1 of 2)"});
+  if (seconds >= kReadingSeconds) job.events.push_back({kReadingSeconds, Severity::kInfo, "training begins"});
   if (seconds > kStuckFrom) {
     job.events.push_back(
-        {kStuckFrom + 1, "error",
+        {kStuckFrom + 1, Severity::kError,
          fmt::format("worker {} on node{:02} has not moved for 61 s: it was stopped by a signal", workers - 2,
                      (workers - 2) / 4 + 1)});
   }
   if (seconds > kStuckUntil)
-    job.events.push_back({kStuckUntil, "info", fmt::format("worker {} continues", workers - 2)});
-  if (job.is_over) job.events.push_back({end, "info", "the job has ended with success"});
+    job.events.push_back({kStuckUntil, Severity::kInfo, fmt::format("worker {} continues", workers - 2)});
+  if (job.is_over) job.events.push_back({end, Severity::kInfo, "the job has ended with success"});
   return job;
 }
 

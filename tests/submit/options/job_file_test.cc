@@ -5,7 +5,6 @@
 #include <gmock/gmock.h>
 
 #include <cstdlib>
-#include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <random>
@@ -14,6 +13,7 @@
 #include "submit/options/help.h"
 #include "submit/options/parse.h"
 #include "submit/options/value_hint.h"
+#include "submit/process/whole_file.h"
 #include "tests/random_cases.h"
 
 namespace warren::submit {
@@ -391,9 +391,7 @@ TEST_F(JobFileTest, SavedCommandLineReadsBackAsTheSameOptions) {
 // --- the schema -------------------------------------------------------------------------------------------
 
 TEST_F(JobFileTest, SchemaOfTheDocumentationIsWhatTheTableSays) {
-  std::ifstream file(WARREN_JOB_SCHEMA);
-  const std::string page{std::istreambuf_iterator<char>(file), {}};
-  EXPECT_EQ(page, HelpSchema(AllOptions()))
+  EXPECT_EQ(ReadWholeFile(WARREN_JOB_SCHEMA), HelpSchema(AllOptions()))
       << "write it anew: dmlc-submit --help-schema > docs/reference/job.schema.json";
 }
 

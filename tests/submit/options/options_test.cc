@@ -4,8 +4,6 @@
 #include <gmock/gmock.h>
 
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <set>
 
 #include "submit/cluster/clusters.h"
@@ -13,6 +11,7 @@
 #include "submit/options/parse.h"
 #include "submit/options/table.h"
 #include "submit/options/values.h"
+#include "submit/process/whole_file.h"
 
 namespace warren::submit {
 namespace {
@@ -24,6 +23,13 @@ using testing::Pair;
 
 Options Parse(const std::vector<std::string>& words) {
   return ParseOptions(AllOptions(), words, nullptr);
+}
+
+/// The command line of a job of one worker with these options.
+std::vector<std::string> Job(std::vector<std::string> options) {
+  options.insert(options.begin(), {"--num-workers", "1"});
+  options.emplace_back("run");
+  return options;
 }
 
 class OptionsTest : public testing::Test {
@@ -100,8 +106,8 @@ TEST_F(OptionsTest, DoubleDashEndsTheOptions) {
 }
 
 TEST_F(OptionsTest, ValuesMayLookLikeOptionsListsOrNothing) {
-  const Options options = Parse({"--num-workers", "1", "--jobname", "--queue", "--queue", "[a,b]",
-                                 "--host-file", "", "--files", "[x]", "--files={y}", "run"});
+  const Options options = Parse(
+      Job({"--jobname", "--queue", "--queue", "[a,b]", "--host-file", "", "--files", "[x]", "--files={y}"}));
   EXPECT_EQ(options.job_name, "--queue");
   EXPECT_EQ(options.queue, "[a,b]");
   EXPECT_EQ(options.host_file, "");
@@ -109,23 +115,22 @@ TEST_F(OptionsTest, ValuesMayLookLikeOptionsListsOrNothing) {
 }
 
 TEST_F(OptionsTest, LastOfARepeatedOptionCounts) {
-  EXPECT_EQ(Parse({"--num-workers", "1", "--num-workers", "2", "run"}).num_workers, 2);
+  EXPECT_EQ(Parse(Job({"--num-workers", "2"})).num_workers, 2);
 }
 
 TEST_F(OptionsTest, EnvironmentValuesAreKeptExactly) {
   setenv("WARREN_OPTIONS_TEST", "now", 1);
-  const Options options = Parse({"--num-workers", "1", "--env", "A= b=c\n$HOME '", "--env", "B=", "--env",
-                                 "WARREN_OPTIONS_TEST", "run"});
+  const Options options =
+      Parse(Job({"--env", "A= b=c\n$HOME '", "--env", "B=", "--env", "WARREN_OPTIONS_TEST"}));
   EXPECT_THAT(options.environment,
               ElementsAre(Pair("A", " b=c\n$HOME '"), Pair("B", ""), Pair("WARREN_OPTIONS_TEST", "now")));
 }
 
 TEST_F(OptionsTest, EnvironmentVariableThatIsNotSetIsAnError) {
   unsetenv("WARREN_OPTIONS_TEST");
-  EXPECT_THAT(OptionsError({"--num-workers", "1", "--env", "WARREN_OPTIONS_TEST", "run"}),
+  EXPECT_THAT(OptionsError(Job({"--env", "WARREN_OPTIONS_TEST"})),
               HasSubstr("WARREN_OPTIONS_TEST is not set"));
-  EXPECT_THAT(OptionsError({"--num-workers", "1", "--env", "=x", "run"}),
-              HasSubstr("neither KEY=VALUE nor KEY"));
+  EXPECT_THAT(OptionsError(Job({"--env", "=x"})), HasSubstr("neither KEY=VALUE nor KEY"));
 }
 
 TEST_F(OptionsTest, UnknownOptionIsNamedWithTheNearestKnownOne) {
@@ -182,11 +187,11 @@ TEST_F(OptionsTest, CommandMustBeThere) {
 
 TEST_F(OptionsTest, CheckDataIsToldToTheProcesses) {
   const std::vector<std::pair<std::string, std::string>> told = {{"WARREN_CHECK_DATA", "1"}};
-  EXPECT_EQ(Parse({"--num-workers", "3", "--check-data", "run"}).environment, told);
+  EXPECT_EQ(Parse(Job({"--check-data"})).environment, told);
 }
 
 TEST_F(OptionsTest, FlagTakesNoValue) {
-  EXPECT_EQ(OptionsError({"--num-workers", "3", "--dry-run=yes", "run"}), "--dry-run takes no value");
+  EXPECT_EQ(OptionsError(Job({"--dry-run=yes"})), "--dry-run takes no value");
 }
 
 TEST_F(OptionsTest, ClusterComesFromTheOptionThenTheEnvironmentThenIsLocal) {
@@ -203,20 +208,15 @@ TEST_F(OptionsTest, ClusterComesFromTheOptionThenTheEnvironmentThenIsLocal) {
 }
 
 TEST_F(OptionsTest, OptionsOfOtherClustersAreReported) {
-  EXPECT_THAT(Parse({"--num-workers", "1", "--queue", "q", "--worker-memory", "4g", "run"}).ignored,
+  EXPECT_THAT(Parse(Job({"--queue", "q", "--worker-memory", "4g"})).ignored,
               ElementsAre("--worker-memory", "--queue"));
-  EXPECT_THAT(Parse({"--num-workers", "1", "--files", "f", "run"}).ignored, IsEmpty());
-  EXPECT_THAT(Parse({"--num-workers", "1", "--num-servers", "1", "--timeout", "9", "run"}).ignored,
-              ElementsAre("--timeout"));
-  EXPECT_THAT(Parse({"--num-workers", "1", "--timeout", "9", "run"}).ignored, IsEmpty());
+  EXPECT_THAT(Parse(Job({"--files", "f"})).ignored, IsEmpty());
+  EXPECT_THAT(Parse(Job({"--num-servers", "1", "--timeout", "9"})).ignored, ElementsAre("--timeout"));
+  EXPECT_THAT(Parse(Job({"--timeout", "9"})).ignored, IsEmpty());
 }
 
 TEST_F(OptionsTest, OptionsWithoutEffectBesideOthersAreReported) {
-  const auto ignored = [](std::vector<std::string> words) {
-    words.insert(words.begin(), {"--num-workers", "1"});
-    words.emplace_back("run");
-    return Parse(words).ignored;
-  };
+  const auto ignored = [](const std::vector<std::string>& words) { return Parse(Job(words)).ignored; };
   const std::vector<std::string> of_tracker = {"--sortby", "task", "--admit", "any", "--timeout", "9"};
   const auto with = [&](std::vector<std::string> words) {
     words.insert(words.end(), of_tracker.begin(), of_tracker.end());
@@ -233,10 +233,9 @@ TEST_F(OptionsTest, OptionsWithoutEffectBesideOthersAreReported) {
 TEST_F(OptionsTest, OptionsOfTheTrackersPodAreReportedWithoutOne) {
   const auto ignored = [](std::vector<std::string> words) {
     words.insert(words.begin(),
-                 {"--num-workers", "1", "--cluster", "kubernetes", "--kube-worker-image", "w",
-                  "--kube-tracker-image", "t", "--kube-tracker-template", "f", "--timeline", "g"});
-    words.emplace_back("run");
-    return Parse(words).ignored;
+                 {"--cluster", "kubernetes", "--kube-worker-image", "w", "--kube-tracker-image", "t",
+                  "--kube-tracker-template", "f", "--timeline", "g"});
+    return Parse(Job(words)).ignored;
   };
   EXPECT_THAT(ignored({}), ElementsAre("--timeline")) << "its tracker is a pod";
   EXPECT_THAT(ignored({"--host-ip", "10.0.0.1"}),
@@ -249,8 +248,7 @@ TEST_F(OptionsTest, OptionsOfTheTrackersPodAreReportedWithoutOne) {
 }
 
 TEST_F(OptionsTest, AnAllocationOfSlurmHasItsQueueAndTimeLimit) {
-  const std::vector<std::string> words = {"--num-workers", "1", "--cluster", "slurm", "--queue", "q",
-                                          "--time-limit",  "9", "run"};
+  const std::vector<std::string> words = Job({"--cluster", "slurm", "--queue", "q", "--time-limit", "9"});
   const char* const allocation = std::getenv("SLURM_JOB_ID");
   if (allocation != nullptr) GTEST_SKIP() << "runs in an allocation";
   EXPECT_THAT(Parse(words).ignored, IsEmpty());
@@ -260,40 +258,35 @@ TEST_F(OptionsTest, AnAllocationOfSlurmHasItsQueueAndTimeLimit) {
 }
 
 TEST_F(OptionsTest, ChoicesListWhatIsPossible) {
-  EXPECT_EQ(OptionsError({"--num-workers", "1", "--sortby", "rank", "run"}),
-            "--sortby: 'rank' is not one of host, task");
-  EXPECT_FALSE(Parse({"--num-workers", "1", "--auto-file-cache", "off", "run"}).auto_file_cache);
-  EXPECT_FALSE(Parse({"--num-workers", "1", "--auto-file-cache", "False", "run"}).auto_file_cache);
-  EXPECT_TRUE(Parse({"--num-workers", "1", "--auto-file-cache", "1", "run"}).auto_file_cache);
-  EXPECT_TRUE(Parse({"--num-workers", "1", "--log-level", "DEBUG", "run"}).debug_log);
+  EXPECT_EQ(OptionsError(Job({"--sortby", "rank"})), "--sortby: 'rank' is not one of host, task");
+  EXPECT_FALSE(Parse(Job({"--auto-file-cache", "off"})).auto_file_cache);
+  EXPECT_FALSE(Parse(Job({"--auto-file-cache", "False"})).auto_file_cache);
+  EXPECT_TRUE(Parse(Job({"--auto-file-cache", "1"})).auto_file_cache);
+  EXPECT_TRUE(Parse(Job({"--log-level", "DEBUG"})).debug_log);
 }
 
 TEST_F(OptionsTest, TimeoutIsInSecondsAndMayBeAFraction) {
   using std::chrono::milliseconds;
-  const auto timeout = [](const char* text) {
-    return Parse({"--num-workers", "1", "--timeout", text, "run"}).timeout;
-  };
+  const auto timeout = [](const char* text) { return Parse(Job({"--timeout", text})).timeout; };
   EXPECT_EQ(timeout("2"), milliseconds(2000));
   EXPECT_EQ(timeout("0.5"), milliseconds(500));
   EXPECT_EQ(timeout("0"), milliseconds(0));
   EXPECT_EQ(timeout("0.0001"), milliseconds(1));
   for (const char* bad : {"-1", "soon", "1e3", "nan", "inf", "", "1s"}) {
-    EXPECT_THAT(OptionsError({"--num-workers", "1", "--timeout", bad, "run"}), HasSubstr("--timeout")) << bad;
-    EXPECT_THAT(OptionsError({"--num-workers", "1", "--hang-timeout", bad, "run"}),
-                HasSubstr("--hang-timeout"))
-        << bad;
+    EXPECT_THAT(OptionsError(Job({"--timeout", bad})), HasSubstr("--timeout")) << bad;
+    EXPECT_THAT(OptionsError(Job({"--hang-timeout", bad})), HasSubstr("--hang-timeout")) << bad;
   }
 }
 
 TEST_F(OptionsTest, PortsAreARange) {
-  const Options high = Parse({"--num-workers", "1", "--port", "20000", "run"});
+  const Options high = Parse(Job({"--port", "20000"}));
   EXPECT_EQ(high.port, 20000);
   EXPECT_EQ(high.port_end, 20000);
   EXPECT_FALSE(high.port_end_was_chosen);
-  EXPECT_TRUE(Parse({"--num-workers", "1", "--port-end", "20000", "run"}).port_end_was_chosen);
-  EXPECT_EQ(OptionsError({"--num-workers", "1", "--port", "9100", "--port-end", "9000", "run"}),
+  EXPECT_TRUE(Parse(Job({"--port-end", "20000"})).port_end_was_chosen);
+  EXPECT_EQ(OptionsError(Job({"--port", "9100", "--port-end", "9000"})),
             "--port-end 9000 is below --port 9100");
-  EXPECT_THAT(OptionsError({"--num-workers", "1", "--port", "65536", "run"}), HasSubstr("too big"));
+  EXPECT_THAT(OptionsError(Job({"--port", "65536"})), HasSubstr("too big"));
 }
 
 TEST_F(OptionsTest, HelpNeedsNothingElse) {
@@ -354,9 +347,7 @@ TEST_F(OptionsTest, StockOptionsAreAllKnown) {
 }
 
 TEST_F(OptionsTest, OptionsOfOldScriptsWithoutEffectAreTakenAndNamed) {
-  EXPECT_THAT(Parse({"--num-workers", "1", "--mesos-master", "m:5050", "--ship-libcxx=/opt", "--hdfs-tempdir",
-                     "/t", "run"})
-                  .ignored,
+  EXPECT_THAT(Parse(Job({"--mesos-master", "m:5050", "--ship-libcxx=/opt", "--hdfs-tempdir", "/t"})).ignored,
               ElementsAre("--hdfs-tempdir", "--mesos-master", "--ship-libcxx"));
 }
 
@@ -369,9 +360,7 @@ TEST_F(OptionsTest, HelpFitsATerminal) {
 }
 
 TEST_F(OptionsTest, OptionsPageOfTheDocumentationIsWhatTheTableSays) {
-  std::ifstream file(WARREN_OPTIONS_PAGE);
-  const std::string page{std::istreambuf_iterator<char>(file), {}};
-  EXPECT_EQ(page, HelpMarkdown(AllOptions()))
+  EXPECT_EQ(ReadWholeFile(WARREN_OPTIONS_PAGE), HelpMarkdown(AllOptions()))
       << "write it anew: dmlc-submit --help-markdown > docs/reference/options.md";
 }
 

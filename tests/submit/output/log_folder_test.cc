@@ -4,10 +4,11 @@
 #include <gmock/gmock.h>
 
 #include <filesystem>
-#include <fstream>
 #include <set>
 #include <stdexcept>
 #include <string>
+
+#include "tests/temporary_folder.h"
 
 namespace warren::submit {
 namespace {
@@ -19,20 +20,15 @@ namespace fs = std::filesystem;
 
 class LogFolder : public testing::Test {
  protected:
-  LogFolder() {
-    std::string path = (fs::temp_directory_path() / "warren-logs-XXXXXX").string();
-    folder_ = mkdtemp(path.data());
-  }
-  ~LogFolder() override { fs::remove_all(folder_); }
-
-  void Make(const std::string& name) const { std::ofstream(folder_ / name) << name; }
+  void Make(const std::string& name) const { folder_.Write(name, name); }
   std::set<std::string> Names(const std::string& folder = ".") const {
     std::set<std::string> names;
-    for (const auto& entry : fs::directory_iterator(folder_ / folder)) names.insert(entry.path().filename());
+    for (const auto& entry : fs::directory_iterator(path_ / folder)) names.insert(entry.path().filename());
     return names;
   }
 
-  fs::path folder_;
+  const TemporaryFolder folder_;
+  const fs::path& path_ = folder_.path();
 };
 
 TEST(LogName, IsAWholeName) {
@@ -56,26 +52,26 @@ TEST_F(LogFolder, IsMadeAndANewOneHasNothingToMove) {
 
 TEST_F(LogFolder, KeepsTheFilesOfTheJobBeforeAndOfNoOther) {
   for (const char* const name : {"worker-0.log", "worker-1.log", "worker-1.stack", "tracker.log"}) Make(name);
-  (void)BeginLogFolder(folder_);
+  (void)BeginLogFolder(path_);
   EXPECT_THAT(Names(), ElementsAre("earlier"));
   EXPECT_THAT(Names("earlier"), ElementsAre("tracker.log", "worker-0.log", "worker-1.log", "worker-1.stack"));
-  (void)BeginLogFolder(folder_);  // the last job wrote no logs, so the earlier ones stay
+  (void)BeginLogFolder(path_);  // the last job wrote no logs, so the earlier ones stay
   EXPECT_EQ(Names("earlier").size(), 4U);
   Make("worker-0.log");
   Make("earlier/mine");
-  (void)BeginLogFolder(folder_);
+  (void)BeginLogFolder(path_);
   EXPECT_THAT(Names("earlier"), ElementsAre("mine", "worker-0.log"));
 }
 
 TEST_F(LogFolder, IsOfOneJobAtATime) {
   {
-    const posix::Descriptor lock = BeginLogFolder(folder_);
+    const posix::Descriptor lock = BeginLogFolder(path_);
     Make("worker-0.log");
-    EXPECT_THAT([this] { (void)BeginLogFolder(folder_); },
+    EXPECT_THAT([this] { (void)BeginLogFolder(path_); },
                 ThrowsMessage<std::runtime_error>(HasSubstr("another running job has its logs in")));
     EXPECT_THAT(Names(), ElementsAre("worker-0.log"));
   }
-  (void)BeginLogFolder(folder_);
+  (void)BeginLogFolder(path_);
   EXPECT_THAT(Names("earlier"), ElementsAre("worker-0.log"));
 }
 
@@ -84,24 +80,24 @@ TEST_F(LogFolder, LeavesEverythingElse) {
   Make("slurm-12.log");
   fs::create_directory(folder_ / "worker-0.log");
   fs::create_symlink("notes.txt", folder_ / "worker-1.log");
-  (void)BeginLogFolder(folder_);
+  (void)BeginLogFolder(path_);
   EXPECT_THAT(Names(), ElementsAre("notes.txt", "slurm-12.log", "worker-0.log", "worker-1.log"));
 }
 
 TEST_F(LogFolder, HasALinkForEachRankWhoseNumberIsNotThatOfItsWorker) {
   Make("worker-0.log");
   Make("worker-1.log");
-  EXPECT_TRUE(LinkRank(folder_, 0, "1"));
-  EXPECT_TRUE(LinkRank(folder_, 1, "0"));
-  EXPECT_TRUE(LinkRank(folder_, 2, "2"));
-  EXPECT_TRUE(LinkRank(folder_, 3, "../../evil"));
+  EXPECT_TRUE(LinkRank(path_, 0, "1"));
+  EXPECT_TRUE(LinkRank(path_, 1, "0"));
+  EXPECT_TRUE(LinkRank(path_, 2, "2"));
+  EXPECT_TRUE(LinkRank(path_, 3, "../../evil"));
   EXPECT_THAT(Names(), ElementsAre("rank-0.log", "rank-1.log", "worker-0.log", "worker-1.log"));
   EXPECT_EQ(fs::read_symlink(folder_ / "rank-0.log"), "worker-1.log");
-  EXPECT_TRUE(LinkRank(folder_, 1, "1"));
+  EXPECT_TRUE(LinkRank(path_, 1, "1"));
   EXPECT_THAT(Names(), ElementsAre("rank-0.log", "worker-0.log", "worker-1.log"));
-  EXPECT_FALSE(LinkRank((folder_ / "nothing").string(), 0, "1"));
+  EXPECT_FALSE(LinkRank(folder_ / "nothing", 0, "1"));
   Make("rank-x.log");
-  (void)BeginLogFolder(folder_);
+  (void)BeginLogFolder(path_);
   EXPECT_THAT(Names(), ElementsAre("earlier", "rank-x.log"));
   EXPECT_EQ(fs::read_symlink(folder_ / "earlier/rank-0.log"), "worker-1.log");
 }
@@ -109,7 +105,7 @@ TEST_F(LogFolder, HasALinkForEachRankWhoseNumberIsNotThatOfItsWorker) {
 TEST_F(LogFolder, LosesNothingWhereTheyCannotBeMoved) {
   Make("earlier");
   Make("worker-3.log");
-  (void)BeginLogFolder(folder_);
+  (void)BeginLogFolder(path_);
   EXPECT_THAT(Names(), ElementsAre("earlier", "worker-3.log"));
 }
 

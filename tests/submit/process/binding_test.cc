@@ -6,13 +6,13 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <random>
 #include <set>
 
 #include "submit/cluster/scripts/texts.h"
 #include "submit/process/capture.h"
 #include "submit/process/command.h"
+#include "tests/temporary_folder.h"
 
 namespace warren::submit {
 namespace {
@@ -242,38 +242,30 @@ class InventedRoot {
  public:
   /// `offline`: a range of cores that the mask allows, such as "8-15", but that are not there; may be empty.
   explicit InventedRoot(const HostCores& host, const std::string& offline = "") {
-    std::string name = (std::filesystem::temp_directory_path() / "warren-binding-XXXXXX").string();
-    path_ = mkdtemp(name.data());
-    Write("proc/self/status", "Name:\tcat\nCpus_allowed:\tff\nCpus_allowed_list:\t" +
-                                  ShowCoreList(host.allowed) + (offline.empty() ? "" : "," + offline) +
-                                  "\nMems_allowed:\t1\n");
-    if (!offline.empty()) Write("sys/devices/system/cpu/online", ShowCoreList(host.allowed) + "\n");
+    folder_.Write("proc/self/status", "Name:\tcat\nCpus_allowed:\tff\nCpus_allowed_list:\t" +
+                                          ShowCoreList(host.allowed) +
+                                          (offline.empty() ? "" : "," + offline) + "\nMems_allowed:\t1\n");
+    if (!offline.empty()) folder_.Write("sys/devices/system/cpu/online", ShowCoreList(host.allowed) + "\n");
     for (const CoreList& core : host.physical_cores) {
       for (const int thread : core) {
-        Write("sys/devices/system/cpu/cpu" + std::to_string(thread) + "/topology/thread_siblings_list",
-              ShowCoreList(core) + "\n");
+        folder_.Write(
+            "sys/devices/system/cpu/cpu" + std::to_string(thread) + "/topology/thread_siblings_list",
+            ShowCoreList(core) + "\n");
       }
     }
     // An offline core, which has no topology.
-    std::filesystem::create_directories(path_ / "sys/devices/system/cpu/cpu99");
-    std::filesystem::create_directories(path_ / "sys/devices/system/cpu/cpufreq");
+    std::filesystem::create_directories(path() / "sys/devices/system/cpu/cpu99");
+    std::filesystem::create_directories(path() / "sys/devices/system/cpu/cpufreq");
     for (std::size_t node = 0; node < host.numa_nodes.size(); ++node) {
-      Write("sys/devices/system/node/node" + std::to_string(node) + "/cpulist",
-            ShowCoreList(host.numa_nodes[node]) + "\n");
+      folder_.Write("sys/devices/system/node/node" + std::to_string(node) + "/cpulist",
+                    ShowCoreList(host.numa_nodes[node]) + "\n");
     }
-    Write("sys/devices/system/node/node9/cpulist", "\n");  // a node with memory only
+    folder_.Write("sys/devices/system/node/node9/cpulist", "\n");  // a node with memory only
   }
-  ~InventedRoot() { std::filesystem::remove_all(path_); }
-  InventedRoot(const InventedRoot&) = delete;
-  InventedRoot& operator=(const InventedRoot&) = delete;
-  const std::filesystem::path& path() const { return path_; }
+  const std::filesystem::path& path() const { return folder_.path(); }
 
  private:
-  void Write(const std::string& name, const std::string& text) const {
-    std::filesystem::create_directories((path_ / name).parent_path());
-    std::ofstream(path_ / name) << text;
-  }
-  std::filesystem::path path_;
+  const TemporaryFolder folder_;
 };
 
 TEST(HostCores, AreWhatLinuxSaysAndTheScriptOfOtherHostsSaysTheSame) {

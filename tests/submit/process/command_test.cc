@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "tests/temporary_folder.h"
+
 namespace warren::submit {
 namespace {
 
@@ -19,18 +21,7 @@ namespace fs = std::filesystem;
 /// Runs in a directory that contains only an empty directory "bin".
 class FindCommandTest : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "warren-command-XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    directory_ = name;
-    before_ = fs::current_path();
-    fs::current_path(directory_);
-    fs::create_directory("bin");
-  }
-  void TearDown() override {
-    fs::current_path(before_);
-    fs::remove_all(directory_);
-  }
+  FindCommandTest() { fs::create_directory("bin"); }
 
   static void MakeFile(const std::string& name, bool executable) {
     std::ofstream(name) << "#!/bin/sh\n";
@@ -46,7 +37,7 @@ class FindCommandTest : public testing::Test {
     return {"no error", 0};
   }
 
-  fs::path directory_, before_;
+  const TemporaryWorkingFolder folder_;
 };
 
 TEST_F(FindCommandTest, BareNameIsSearchedOnPathFirst) {

@@ -18,6 +18,7 @@ TEST(ProcessStat, IsReadWhateverTheNameOfTheProcess) {
     EXPECT_EQ(stat->pid, 4242);
     EXPECT_EQ(stat->state, 'D');
     EXPECT_EQ(stat->parent, 17);
+    EXPECT_EQ(stat->group, 4242);
     EXPECT_EQ(stat->session, 4241);
     EXPECT_EQ(stat->ticks, 10u + 40 + 500 + 2000);
     EXPECT_EQ(stat->resident_pages, 998u);
@@ -33,7 +34,7 @@ TEST(ProcessStat, IsNoneWhereTheTextIsNotWhole) {
 }
 
 ProcessStat Stat(pid_t pid, char state, pid_t parent, pid_t session, std::uint64_t ticks = 0) {
-  return {pid, state, parent, session, ticks, 1};
+  return {pid, state, parent, 0, session, ticks, 1};
 }
 
 char StateOf(const std::vector<ProcessStat>& all) {

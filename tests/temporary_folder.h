@@ -1,4 +1,4 @@
-// A new folder for a test, removed after the test.
+// New folders for tests, removed after the test.
 #pragma once
 
 #include <fcntl.h>
@@ -12,13 +12,13 @@
 #include <string>
 #include <string_view>
 
-namespace warren::data {
+namespace warren {
 
 /// A folder that all users can read, for tests that read as a user without rights.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "warren_data_test.XXXXXX").string();
+    std::string name = (std::filesystem::temp_directory_path() / "warren_test.XXXXXX").string();
     if (mkdtemp(name.data()) == nullptr) ADD_FAILURE() << "no folder for the test";
     path_ = name;
     std::filesystem::permissions(path_, std::filesystem::perms(0755));
@@ -30,6 +30,7 @@ class TemporaryFolder {
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
 
+  const std::filesystem::path& path() const { return path_; }
   std::string operator/(const std::string& name) const { return (path_ / name).string(); }
   std::size_t Files() const {
     return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(path_), {}));
@@ -63,4 +64,17 @@ inline std::string ReadFile(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-}  // namespace warren::data
+/// A temporary folder that is the working directory while the object exists.
+class TemporaryWorkingFolder {
+ public:
+  TemporaryWorkingFolder() { std::filesystem::current_path(folder_.path()); }
+  ~TemporaryWorkingFolder() { std::filesystem::current_path(before_); }
+  TemporaryWorkingFolder(const TemporaryWorkingFolder&) = delete;
+  TemporaryWorkingFolder& operator=(const TemporaryWorkingFolder&) = delete;
+
+ private:
+  const TemporaryFolder folder_;
+  const std::filesystem::path before_ = std::filesystem::current_path();
+};
+
+}  // namespace warren

@@ -110,7 +110,6 @@ class Shares(unittest.TestCase):
         self.assertGreater(torn_before, 1000)
 
     def test_a_query_ends_where_a_shuffled_file_does(self):
-        pieces = [Piece(file, 0, 4, 4) for file in range(2)]
         queries = [np.array([1, 1, 2, 2]), np.array([2, 2, 3, 3])]
         self.assertEqual(_pieces.cut_between_queries(Cut(1, 0), 2, queries.__getitem__), Cut(0, 2))
         self.assertEqual(_pieces.cut_between_queries(Cut(1, 0), 2, queries.__getitem__, lambda _: False), Cut(1, 0))

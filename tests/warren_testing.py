@@ -31,6 +31,13 @@ HELD, RELEASED, NOTED = 2, 3, 4  # our tracker's answers to Warren's workers: wi
 #: rarely changes.
 AT_NIGHT = os.environ.get("WARREN_NIGHTLY") == "1"
 at_night = unittest.skipUnless(AT_NIGHT, "runs at night: WARREN_NIGHTLY=1")
+
+
+def nightly(*cases):
+    """The further cases of a test that only scripts/nightly runs: `cases` at night, else none."""
+    return cases if AT_NIGHT else ()
+
+
 #: Marks tests that load librabit into Python. They are skipped with a sanitizer, whose runtime would have to be loaded before Python.
 without_sanitizers = unittest.skipIf(os.environ.get("WARREN_SANITIZE"), "SKIPPED: Python cannot load a library with a sanitizer")
 
@@ -170,6 +177,12 @@ def string(data):
 def classic_hello(command, rank=-1, world=-1, task=b"0"):
     """The first bytes of a rabit worker: the magic and its hello."""
     return struct.pack("@3i", MAGIC, rank, world) + string(task) + string(command)
+
+
+def package_environment(**more):
+    """The environment of a process outside of any job that imports the Python package of this tree."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("DMLC_")}
+    return {**clean, "OMP_NUM_THREADS": "1", "WARREN_NATIVE": str(BIN.parent), "PYTHONPATH": str(SOURCE / "python/src"), **more}
 
 
 class Wire:

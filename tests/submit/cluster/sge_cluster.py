@@ -14,7 +14,7 @@ SHARE = pathlib.Path("/usr/share/gridengine")
 PROGRAMS = ["sge_qmaster", "sge_execd", "sge_shepherd", "qsub", "qstat", "qdel", "qconf", "qacct"]
 
 BOOTSTRAP = """\
-admin_user              {admin}
+admin_user              root
 default_domain          none
 ignore_fqdn             true
 spooling_method         classic
@@ -42,19 +42,19 @@ min_cpu_interval      00:05:00
 processors            UNDEFINED
 qtype                 BATCH INTERACTIVE
 ckpt_list             NONE
-pe_list               {pe_list}
+pe_list               smp
 rerun                 FALSE
 slots                 {slots}
 tmpdir                /tmp
 shell                 /bin/sh
 prolog                NONE
 epilog                NONE
-shell_start_mode      {shell_start_mode}
+shell_start_mode      posix_compliant
 starter_method        NONE
 suspend_method        NONE
 resume_method         NONE
 terminate_method      NONE
-notify                {notify}
+notify                00:00:02
 owner_list            NONE
 user_lists            NONE
 xuser_lists           NONE
@@ -101,26 +101,21 @@ qsort_args         NONE
 class SgeCluster(ClusterOfDaemons):
     """A cluster whose only execution host is this machine, with `slots` slots in the queue all.q and a parallel environment smp."""
 
-    def __init__(self, directory, slots=4, shell_start_mode="posix_compliant", notify="00:00:02", timeout=60):
-        super().__init__(directory, timeout)
+    def __init__(self, directory, slots):
+        super().__init__(directory, 60)
         self.ports = free_ports(2)
-        self._begin(lambda: self._start(slots, shell_start_mode, notify))
+        self._begin(lambda: self._start(slots))
 
     def environment(self):
         """The variables that the clients (qsub, qstat, ...) need, in addition to the usual environment."""
         return {"SGE_ROOT": str(self.directory), "SGE_CELL": "default", "SGE_QMASTER_PORT": str(self.ports[0]),
                 "SGE_EXECD_PORT": str(self.ports[1])}
 
-    @property
-    def accounting(self):
-        return self.directory / "default" / "common" / "accounting"
-
     def _end_jobs(self):
         self.run("qdel", "-f", "-u", "*", timeout=5, capture_output=True)
         self._kill_jobs()  # the jobs' processes run in their own sessions
 
-    def _start(self, slots, shell_start_mode, notify):
-        admin = "root"
+    def _start(self, slots):
         common = self.directory / "default" / "common"
         for path in [common, self.directory / "qmaster" / "job_scripts", self.directory / "execd"]:
             path.mkdir(parents=True, exist_ok=True)
@@ -130,7 +125,7 @@ class SgeCluster(ClusterOfDaemons):
             if source.exists() and not (self.directory / name).exists():
                 (self.directory / name).symlink_to(source)
         host = socket.gethostname()
-        (common / "bootstrap").write_text(BOOTSTRAP.format(admin=admin, root=self.directory))
+        (common / "bootstrap").write_text(BOOTSTRAP.format(root=self.directory))
         (common / "act_qmaster").write_text(host + "\n")
         # If the host's name resolves to an address with several names (e.g. 127.0.0.1, which is also localhost), qmaster and its clients
         # disagree on the name: "local host name error". In host_aliases, the first name on each line is the canonical one.
@@ -141,7 +136,7 @@ class SgeCluster(ClusterOfDaemons):
         # The default min_uid of 1000 would forbid root's jobs.
         configuration = (SHARE / "default-configuration").read_text()
         changes = {"execd_spool_dir": str(self.directory / "execd"), "min_uid": "0", "min_gid": "0", "mailer": "/bin/true",
-                   "load_report_time": "00:00:01", "shell_start_mode": shell_start_mode,
+                   "load_report_time": "00:00:01", "shell_start_mode": "posix_compliant",
                    "reporting_params": "accounting=true reporting=false flush_time=00:00:01 "
                                        "accounting_flush_time=00:00:00 joblog=false sharelog=00:00:00",
                    "execd_params": "NONE", "qmaster_params": "NONE"}
@@ -162,8 +157,7 @@ class SgeCluster(ClusterOfDaemons):
         self.run("qconf", "-ah", host, capture_output=True)
         self._need("qconf", "-as", host)
         for option, name, text in [("-Ap", "pe", PARALLEL_ENVIRONMENT),
-                                   ("-Aq", "queue", QUEUE.format(host=host, slots=slots, pe_list="smp", notify=notify,
-                                                                 shell_start_mode=shell_start_mode)),
+                                   ("-Aq", "queue", QUEUE.format(host=host, slots=slots)),
                                    ("-Msconf", "scheduler", None)]:
             if text is None:
                 text = self.run("qconf", "-ssconf", capture_output=True, text=True).stdout

@@ -19,10 +19,10 @@ LIMIT_S = 60
 class Page:
     """One tab. `complaints`: errors and warnings in its console, uncaught exceptions, and failed loads. `requests`: the requested URLs."""
 
-    def __init__(self, browser: "Browser", session: str) -> None:
+    def __init__(self, browser: "Browser", session: str, target: str) -> None:
         self.browser = browser
         self.session = session
-        self.target = ""
+        self.target = target
         self.complaints: List[str] = []
         self.requests: List[str] = []
         for domain in ("Page", "Runtime", "Log", "Network"):
@@ -134,9 +134,8 @@ class Browser:
         context = self.call("Target.createBrowserContext")["browserContextId"]
         target = self.call("Target.createTarget", url="about:blank", browserContextId=context)["targetId"]
         session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        self.pages[session] = Page(self, session)
-        self.pages[session].target = target
-        return self.pages[session]
+        page = self.pages[session] = Page(self, session, target)
+        return page
 
     def close(self) -> None:
         self.process.kill()

@@ -80,26 +80,29 @@ class ClusterOfDaemons:
 
     def _kill_jobs(self):
         """Kills all processes of jobs and their descendants, even processes that are no longer descendants of a server."""
-        for entry in pathlib.Path("/proc").iterdir():
-            if entry.name.isdigit():
-                try:
-                    is_of_a_job = self._is_of_a_job(entry)
-                except OSError:
-                    continue
-                if is_of_a_job:
-                    kill_tree(int(entry.name))
+        for entry in processes():
+            try:
+                is_of_a_job = self._is_of_a_job(entry)
+            except OSError:
+                continue
+            if is_of_a_job:
+                kill_tree(int(entry.name))
+
+
+def processes():
+    """The folders in /proc of all processes."""
+    return (entry for entry in pathlib.Path("/proc").iterdir() if entry.name.isdigit())
 
 
 def kill_tree(pid):
     """Sends SIGKILL to a process and all its descendants."""
-    for entry in pathlib.Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-            except (OSError, ValueError, IndexError):
-                continue
-            if parent == pid:
-                kill_tree(int(entry.name))
+    for entry in processes():
+        try:
+            parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+        except (OSError, ValueError, IndexError):
+            continue
+        if parent == pid:
+            kill_tree(int(entry.name))
     try:
         os.kill(pid, signal.SIGKILL)
     except OSError:

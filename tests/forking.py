@@ -84,11 +84,11 @@ def serve(listener):
     found = selectors.DefaultSelector()
     found.register(listener, selectors.EVENT_READ, None)
     found.register(sys.stdin, selectors.EVENT_READ, None)
-    running = {}  # maps the descriptor of each process to its connection, and vice versa
+    running = {}  # maps the descriptor of each process to its connection
     while True:
         for key, _ in found.select():
             if key.fileobj is sys.stdin:
-                for process in [one for one in running if isinstance(one, int)]:
+                for process in running:
                     signal.pidfd_send_signal(process, signal.SIGKILL)
                 return None
             if key.fileobj is listener:
@@ -101,22 +101,22 @@ def serve(listener):
                 pid = os.fork()
                 if pid == 0:
                     found.close()
-                    for one in (listener, connection, *(one for one in running if not isinstance(one, int))):
+                    for one in (listener, connection, *running.values()):
                         one.close()
-                    for one in (one for one in running if isinstance(one, int)):
+                    for one in running:
                         os.close(one)
                     return request, streams
                 for one in streams:
                     os.close(one)
                 process = os.pidfd_open(pid)
-                running[process], running[connection] = connection, process
-                found.register(process, selectors.EVENT_READ, None)
-                found.register(connection, selectors.EVENT_READ, None)
-            elif key.fileobj in running:
-                process = key.fileobj if isinstance(key.fileobj, int) else running[key.fileobj]
-                connection = running.pop(process)
-                del running[connection]
-                if process is not key.fileobj:  # the program was killed
+                running[process] = connection
+                for one in (process, connection):
+                    found.register(one, selectors.EVENT_READ, (process, connection))
+                continue
+            process, connection = key.data
+            if running.get(process) is connection:  # else an earlier event of this round has ended both
+                del running[process]
+                if key.fileobj is connection:  # the program was killed
                     signal.pidfd_send_signal(process, signal.SIGKILL)
                 ended = os.waitid(os.P_PIDFD, process, os.WEXITED)
                 found.unregister(process)

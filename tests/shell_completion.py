@@ -26,37 +26,29 @@ def _words(line):
     return words
 
 
+def _output(directory, *command, **environment):
+    done = subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=LIMIT_S, check=True,
+                          env={**os.environ, **environment})
+    assert not done.stderr, done.stderr
+    return done.stdout
+
+
 def bash(script, function, line, directory):
     """The completions that bash offers for the end of the line."""
-    words = _words(line)
     program = 'source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); ' + f'{function}; printf "%s\\n" "${{COMPREPLY[@]}}"'
-    done = subprocess.run(["bash", "--norc", "-c", program, "bash", script, *words],
-                          cwd=directory,
-                          capture_output=True,
-                          text=True,
-                          timeout=LIMIT_S,
-                          check=True)
-    assert not done.stderr, done.stderr
-    return sorted(done.stdout.split("\n")[:-1]) if done.stdout != "\n" else []
+    found = _output(directory, "bash", "--norc", "-c", program, "bash", script, *_words(line))
+    return sorted(found.split("\n")[:-1]) if found != "\n" else []
 
 
 def fish(script, line, directory):
     """The completions that fish offers for the line, without their descriptions."""
-    done = subprocess.run(["fish", "--no-config", "-c", 'source $argv[1]; complete -C $argv[2]', script, line],
-                          cwd=directory,
-                          capture_output=True,
-                          text=True,
-                          timeout=LIMIT_S,
-                          check=True,
-                          env={
-                              **os.environ, "HOME": str(directory)
-                          })
-    assert not done.stderr, done.stderr
-    return sorted(shown.partition("\t")[0] for shown in done.stdout.splitlines())
+    found = _output(directory, "fish", "--no-config", "-c", "source $argv[1]; complete -C $argv[2]", script, line, HOME=str(directory))
+    return sorted(shown.partition("\t")[0] for shown in found.splitlines())
 
 
 class Terminal:
     """An interactive shell in a terminal."""
+
     def __init__(self, command, directory):
         self.seen = ""
         self.pid, self.end = pty.fork()

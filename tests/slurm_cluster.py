@@ -2,7 +2,6 @@
 with all files in one directory."""
 
 import os
-import pathlib
 import shutil
 import socket
 import stat

@@ -3,6 +3,8 @@
 import contextlib
 import hashlib
 import hmac
+import importlib.machinery
+import importlib.util
 import json
 import os
 import pathlib
@@ -12,6 +14,7 @@ import resource
 import socket
 import struct
 import subprocess
+import sys
 import threading
 import time
 import unittest
@@ -28,6 +31,13 @@ HELD, RELEASED, NOTED = 2, 3, 4  # our tracker's answers to Warren's workers: wi
 #: rarely changes.
 AT_NIGHT = os.environ.get("WARREN_NIGHTLY") == "1"
 at_night = unittest.skipUnless(AT_NIGHT, "runs at night: WARREN_NIGHTLY=1")
+
+
+def nightly(*cases):
+    """The further cases of a test that only scripts/nightly runs: `cases` at night, else none."""
+    return cases if AT_NIGHT else ()
+
+
 #: Marks tests that load librabit into Python. They are skipped with a sanitizer, whose runtime would have to be loaded before Python.
 without_sanitizers = unittest.skipIf(os.environ.get("WARREN_SANITIZE"), "SKIPPED: Python cannot load a library with a sanitizer")
 
@@ -41,6 +51,15 @@ def memory_bound(limit_bytes):
     return limit_bytes * 3 // 2 + (256 << 20) if "address" in sanitizers else limit_bytes
 
 
+def load_script(path):
+    """The module in a Python program of this tree whose file name has no suffix."""
+    name = pathlib.Path(path).name
+    loader = importlib.machinery.SourceFileLoader(name, str(SOURCE / path))
+    module = sys.modules[name] = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))
+    loader.exec_module(module)
+    return module
+
+
 def wait_for(condition, seconds=30.0, what="the condition", interval_s=0.01):
     """Polls until `condition()` is true, and returns its value. Raises AssertionError, naming `what`, after `seconds`."""
     end = time.monotonic() + seconds
@@ -49,6 +68,19 @@ def wait_for(condition, seconds=30.0, what="the condition", interval_s=0.01):
             raise AssertionError(f"{what} did not happen within {seconds} s")
         time.sleep(interval_s)
     return value
+
+
+def processes_with(mark):
+    """Returns the ids of the running processes with `mark` in their environment. The engine's sockets and segments need no check: they have
+    no names, so they disappear with their process."""
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and mark.encode() in (entry / "environ").read_bytes():
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return found
 
 
 def free_ports(count):
@@ -88,6 +120,8 @@ class Tracker:
         self.env = dict(line.split("=", 1) for line in self.block if "=" in line)
         self.host = self.env.get("DMLC_TRACKER_URI")
         self.port = int(self.env.get("DMLC_TRACKER_PORT", 0))
+        self.address = (self.host, self.port)
+        self.log, self._reading = [], None
 
     def __enter__(self):
         return self
@@ -103,14 +137,52 @@ class Tracker:
         if alive is not None:
             os.close(alive)
 
+    def follow(self):
+        """Reads the lines of the log into `log` from now on: a tracker that logs much would block if its pipe were not read."""
+        self._reading = threading.Thread(target=lambda: self.log.extend(self.process.stderr))
+        self._reading.start()
+        return self
+
     def finish(self, seconds=30):
         """Waits for the tracker to end. Returns the exit code and the log."""
-        _, log = self.process.communicate(timeout=seconds)
+        if self._reading:
+            self.process.wait(seconds)
+            self._reading.join(seconds)
+            log = "".join(self.log)
+        else:
+            _, log = self.process.communicate(timeout=seconds)
         self._forget()
         return self.process.returncode, log
 
     def connect(self):
-        return socket.create_connection((self.host, self.port), timeout=30)
+        return socket.create_connection(self.address, timeout=30)
+
+
+def local_tracker(num_workers, *options, **settings):
+    """Starts a Tracker at a free port of the loopback interface."""
+    return Tracker("--num-workers", num_workers, "--host-ip", "127.0.0.1", "--port", 0, *options, **settings)
+
+
+def package_environment(**more):
+    """The environment of a process outside of any job that imports the Python package of this tree."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("DMLC_")}
+    return {**clean, "OMP_NUM_THREADS": "1", "WARREN_NATIVE": str(BIN.parent), "PYTHONPATH": str(SOURCE / "python/src"), **more}
+
+
+def string(data):
+    """The bytes of a string in the tracker's protocol."""
+    return struct.pack("@i", len(data)) + data
+
+
+def classic_hello(command, rank=-1, world=-1, task=b"0"):
+    """The first bytes of a rabit worker: the magic and its hello."""
+    return struct.pack("@3i", MAGIC, rank, world) + string(task) + string(command)
+
+
+def package_environment(**more):
+    """The environment of a process outside of any job that imports the Python package of this tree."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("DMLC_")}
+    return {**clean, "OMP_NUM_THREADS": "1", "WARREN_NATIVE": str(BIN.parent), "PYTHONPATH": str(SOURCE / "python/src"), **more}
 
 
 class Wire:
@@ -123,8 +195,7 @@ class Wire:
         self.sock.sendall(struct.pack(f"@{len(values)}i", *values))
 
     def send_str(self, text):
-        data = text.encode()
-        self.sock.sendall(struct.pack("@i", len(data)) + data)
+        self.sock.sendall(string(text.encode()))
 
     def recv_exactly(self, count):
         data = b""

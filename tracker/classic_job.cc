@@ -80,7 +80,7 @@ void ClassicJob::Name(ConnectionId connection, const Peer& peer) {
 
 void ClassicJob::Drop(ConnectionId connection, const std::string& reason) {
   const Peer& peer = *Find(connection);
-  connections_.Log(Severity::kWarning, fmt::format("dropped {}: {}", connections_.Name(connection), reason));
+  connections_.LogDrop(connection, reason);
   if (peer.rank >= 0 && members_[peer.rank].exchange == connection) {
     members_[peer.rank].exchange = 0;
     broker_->Leave(peer.rank);
@@ -97,7 +97,7 @@ void ClassicJob::Unassign(int rank) {
   if (task != task_ranks_.end() && task->second == rank) task_ranks_.erase(task);
   members_[rank] = {};
   --num_assigned_;
-  Write({.kind = Note::Kind::kUnassigned, .rank = rank});
+  connections_.Write({.kind = Note::Kind::kUnassigned, .rank = rank});
 }
 
 void ClassicJob::Forget(ConnectionId connection) {
@@ -169,7 +169,7 @@ void ClassicJob::SettleWorldSize(const classic::Hello& hello) {
   }
   if (topology_ && topology_->size() == world_size) return;
   SetWorldSize(world_size);
-  Write({.kind = Note::Kind::kWorld, .rank = world_size});
+  connections_.Write({.kind = Note::Kind::kWorld, .rank = world_size});
 }
 
 void ClassicJob::SetWorldSize(int world_size) {
@@ -223,8 +223,7 @@ void ClassicJob::HandleStart(ConnectionId connection, Peer& peer, TimePoint now)
 
 void ClassicJob::HandleRecover(ConnectionId connection, Peer& peer, TimePoint now) {
   const int rank = peer.hello.rank;
-  const bool known = rank >= 0 && rank < static_cast<int>(members_.size()) && members_[rank].assigned;
-  if (!known) {
+  if (!IsAssigned(rank)) {
     throw wire::ProtocolError(
         fmt::format("it wants to recover as rank {}, which has not been assigned", rank));
   }
@@ -239,7 +238,7 @@ void ClassicJob::HandleRecover(ConnectionId connection, Peer& peer, TimePoint no
 
 void ClassicJob::HandleShutdown(ConnectionId connection, Peer& peer, TimePoint now) {
   const int rank = peer.hello.rank;
-  if (rank < 0 || rank >= static_cast<int>(members_.size()) || !members_[rank].assigned) {
+  if (!IsAssigned(rank)) {
     throw wire::ProtocolError(fmt::format("it shuts down as rank {}, which has not been assigned", rank));
   }
   RequireOwner(connection, rank, peer.hello);
@@ -253,7 +252,7 @@ void ClassicJob::HandleShutdown(ConnectionId connection, Peer& peer, TimePoint n
   if (!again) {
     member.shut_down = true;
     ++num_shut_down_;
-    Write({.kind = Note::Kind::kShutDown, .rank = rank});
+    connections_.Write({.kind = Note::Kind::kShutDown, .rank = rank});
   }
   connections_.Log(Severity::kDebug,
                    fmt::format("{} shut down as rank {}", connections_.Name(connection), rank));
@@ -265,8 +264,7 @@ void ClassicJob::HandleShutdown(ConnectionId connection, Peer& peer, TimePoint n
 
 void ClassicJob::HandlePrint(ConnectionId connection, const Peer& peer, const classic::PrintText& print) {
   const int rank = peer.hello.rank;
-  const bool has_rank = rank >= 0 && rank < static_cast<int>(members_.size()) && members_[rank].assigned;
-  if (has_rank) {
+  if (IsAssigned(rank)) {
     RequireOwner(connection, rank, peer.hello);
   } else if (!connections_.authenticated(connection)) {
     // A peer that knows the token needs no rank: workers that communicate over MPI get none from the tracker.
@@ -287,7 +285,7 @@ void ClassicJob::ReturnToJob(int rank) {
   members_[rank].waits = 0;
   members_[rank].shut_down = members_[rank].shut_down_before = false;
   --num_shut_down_;
-  Write({.kind = Note::Kind::kReturned, .rank = rank});
+  connections_.Write({.kind = Note::Kind::kReturned, .rank = rank});
 }
 
 /// Calls back the workers that wait for the others to shut down: a lost worker has returned and needs their
@@ -368,7 +366,8 @@ void ClassicJob::Assign(ConnectionId connection, Peer& peer, int rank, TimePoint
   member.host = connections_.host(connection);
   member.exchange = connection;
   if (member.task_id != classic::kNoTaskId) task_ranks_[member.task_id] = rank;
-  Write({.kind = Note::Kind::kAssigned, .rank = rank, .task_id = member.task_id, .host = member.host});
+  connections_.Write(
+      {.kind = Note::Kind::kAssigned, .rank = rank, .task_id = member.task_id, .host = member.host});
   if (linked_) {
     linked_ = false;
     incomplete_since_ = now;
@@ -407,7 +406,7 @@ void ClassicJob::HandleGoodLinks(ConnectionId connection, Peer& peer, const clas
     for (const int planned : broker_->Planned(peer.rank)) {
       if (std::find(ranks.begin(), ranks.end(), planned) != ranks.end()) made.push_back(planned);
     }
-    Write({.kind = Note::Kind::kLinked, .rank = peer.rank, .peers = std::move(made)});
+    connections_.Write({.kind = Note::Kind::kLinked, .rank = peer.rank, .peers = std::move(made)});
   }
   if (const auto other = broker_->ReportGood(peer.rank, ranks, peer.retries, now)) {
     throw wire::ProtocolError(
@@ -445,7 +444,8 @@ void ClassicJob::HandleLinkErrors(ConnectionId connection, Peer& peer, const cla
     connections_.Log(Severity::kDebug, fmt::format("{}: {} connections failed, trying again",
                                                    connections_.Name(connection), errors.count));
   } else {
-    Write({.kind = Note::Kind::kLinked, .rank = peer.rank, .peers = broker_->Planned(peer.rank)});
+    connections_.Write(
+        {.kind = Note::Kind::kLinked, .rank = peer.rank, .peers = broker_->Planned(peer.rank)});
     broker_->ReportLinked(peer.rank);
   }
 }
@@ -458,10 +458,10 @@ void ClassicJob::HandleListenPort(ConnectionId connection, Peer& peer, const cla
   members_[rank].exchange = 0;
   broker_->ReportListening(rank);
   const std::set<int>& awaited = broker_->awaited(rank);
-  Write({.kind = Note::Kind::kListens,
-         .rank = rank,
-         .port = port.port,
-         .peers = {awaited.begin(), awaited.end()}});
+  connections_.Write({.kind = Note::Kind::kListens,
+                      .rank = rank,
+                      .port = port.port,
+                      .peers = {awaited.begin(), awaited.end()}});
   connections_.Send(connection, classic::Encode(classic::TrackerWord::kNoted));
   Forget(connection);
   SendReadyPlans(now);
@@ -480,8 +480,8 @@ void ClassicJob::Tick(TimePoint now) {
   FinishWhenAllHaveShutDown(now);
   if (finished_) return;
   if (HasDeadline() && now - incomplete_since_ >= options_.timeout) {
-    Fail(fmt::format("workers are missing after {:g} s: {}",
-                     std::chrono::duration<double>(options_.timeout).count(), DescribeMissing()));
+    finished_ = true;
+    connections_.Add(Finished{DescribeTimeout(options_.timeout, DescribeMissing())});
   }
 }
 
@@ -493,15 +493,6 @@ std::optional<TimePoint> ClassicJob::NextDeadline() const {
   if (HasDeadline()) consider(incomplete_since_ + options_.timeout);
   if (finish_by_ && num_shut_down_ == options_.num_workers) consider(*finish_by_);
   return next;
-}
-
-void ClassicJob::Fail(std::string reason) {
-  finished_ = true;
-  connections_.Add(Finished{std::move(reason)});
-}
-
-void ClassicJob::Write(Note note) {
-  if (options_.takes_notes) connections_.Add(std::move(note));
 }
 
 // --- queries ---------------------------------------------------------------------------------------------

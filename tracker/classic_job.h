@@ -102,16 +102,17 @@ class ClassicJob final : public DialectJob {
   int ExpectedWorldSize() const;
   void RequireOwner(ConnectionId connection, int rank, const wire::classic::Hello& hello) const;
   void Unassign(int rank);
+  bool IsAssigned(int rank) const {
+    return rank >= 0 && rank < static_cast<int>(members_.size()) && members_[rank].assigned;
+  }
   int KnownRank(const wire::classic::Hello& hello) const;
   void AddPending(ConnectionId connection, Peer& peer, TimePoint now);
   void AssignPending(TimePoint now);
   void Assign(ConnectionId connection, Peer& peer, int rank, TimePoint now);
   void SendReadyPlans(TimePoint now);
-  void Fail(std::string reason);
   /// Whether the timeout is running: workers are missing, or some workers had shut down already when this
   /// tracker took over.
   bool HasDeadline() const { return options_.timeout.count() > 0 && (!linked_ || awaits_end_); }
-  void Write(Note note);
 
   ConnectionTable& connections_;
   JobOptions options_;      ///< num_workers is the number that the first worker requested, if any

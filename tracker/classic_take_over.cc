@@ -1,9 +1,5 @@
 // Takes over a job of rabit workers from a tracker that has died, by replaying that tracker's notes.
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <stdexcept>
-#include <utility>
 
 #include "tracker/classic_job.h"
 
@@ -12,7 +8,7 @@ namespace warren::tracker {
 namespace classic = wire::classic;
 
 void ClassicJob::TakeOver(const std::vector<Note>& notes, TimePoint now) {
-  const bool takes_notes = std::exchange(options_.takes_notes, false);  // these notes are already written
+  const bool takes_notes = connections_.SetTakesNotes(false);  // these notes are already written
   for (const Note& note : notes) Replay(note);
   for (int rank = 0; rank < static_cast<int>(members_.size()); ++rank) {
     Member& member = members_[rank];
@@ -22,7 +18,7 @@ void ClassicJob::TakeOver(const std::vector<Note>& notes, TimePoint now) {
     if (!member.has_linked && !member.shut_down && member.task_id == classic::kNoTaskId) Unassign(rank);
   }
   awaits_end_ = num_shut_down_ > 0;
-  options_.takes_notes = takes_notes;
+  connections_.SetTakesNotes(takes_notes);
   linked_ = broker_ && broker_->complete();
   incomplete_since_ = now;
   if (linked_) connections_.Add(Linked{});
@@ -30,9 +26,7 @@ void ClassicJob::TakeOver(const std::vector<Note>& notes, TimePoint now) {
 }
 
 void ClassicJob::Replay(const Note& note) {
-  const auto check = [&](bool possible) {
-    if (!possible) throw std::invalid_argument(fmt::format("'{}' is not valid at this point", Encode(note)));
-  };
+  const auto check = [&](bool possible) { RequirePossible(note, possible); };
   const int rank = note.rank;
   if (note.kind == Note::Kind::kWorld) {
     check(num_assigned_ == 0 && rank >= 1 && rank <= classic::kMaxWorldSize);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <stdexcept>
 #include <utility>
 
 #include "wire/printable.h"
@@ -62,7 +61,7 @@ void CollectiveJob::Closed(ConnectionId connection, std::string_view why, TimePo
 }
 
 void CollectiveJob::Drop(ConnectionId connection, const std::string& reason) {
-  connections_.Log(Severity::kWarning, fmt::format("dropped {}: {}", connections_.Name(connection), reason));
+  connections_.LogDrop(connection, reason);
   const auto peer = peers_.find(connection);
   if (peer != peers_.end() && peer->second.leaves_run > 0) return Left(connection);
   Forget(connection);
@@ -201,7 +200,7 @@ void CollectiveJob::Bootstrap() {
       connections_.SetName(member.error_connection, fmt::format("the error port of rank {}", rank));
     }
     connections_.Add(Assigned{task_id, number, host});
-    Write({.kind = Note::Kind::kMember, .rank = number, .task_id = task_id, .host = host});
+    connections_.Write({.kind = Note::Kind::kMember, .rank = number, .task_id = task_id, .host = host});
     Forget(connection);
   }
   connections_.Log(Severity::kDebug, fmt::format("all {} workers know each other", options_.num_workers));
@@ -243,7 +242,7 @@ void CollectiveJob::HandleShutdown(ConnectionId connection, TimePoint now) {
   peer.leaves_run = run_;
   connections_.SetIdentified(connection);
   connections_.SetDeadline(connection, now + kLeaveTimeout);
-  Write({.kind = Note::Kind::kShutDown, .rank = rank});
+  connections_.Write({.kind = Note::Kind::kShutDown, .rank = rank});
   connections_.Log(Severity::kDebug,
                    fmt::format("{} shut down as rank {}", connections_.Name(connection), rank));
 }
@@ -372,7 +371,7 @@ void CollectiveJob::Break(int rank, std::string what, TimePoint now) {
     connections_.Close(error_connection);
     ++told;
   }
-  Write({.kind = Note::Kind::kBroken, .rank = rank});
+  connections_.Write({.kind = Note::Kind::kBroken, .rank = rank});
   connections_.Log(Severity::kWarning, fmt::format("{}; told {} others to stop", story, told));
   connections_.Add(Broken{members_[rank].task_id, rank, story});
 }
@@ -410,9 +409,7 @@ void CollectiveJob::Tick(TimePoint now) {
   }
   if (HasDeadline() && now - incomplete_since_ >= options_.timeout) {
     finished_ = true;
-    connections_.Add(
-        Finished{fmt::format("workers are missing after {:g} s: {}",
-                             std::chrono::duration<double>(options_.timeout).count(), DescribeMissing())});
+    connections_.Add(Finished{DescribeTimeout(options_.timeout, DescribeMissing())});
   }
 }
 
@@ -432,17 +429,10 @@ std::optional<TimePoint> CollectiveJob::NextDeadline() const {
 
 // --- take-over by another tracker ------------------------------------------------------------------------
 
-void CollectiveJob::Write(Note note) {
-  if (options_.takes_notes) connections_.Add(std::move(note));
-}
-
 void CollectiveJob::TakeOver(const std::vector<Note>& notes, TimePoint now) {
   for (const Note& note : notes) {
     const auto size = static_cast<int>(members_.size());
-    const auto check = [&](bool possible) {
-      if (!possible)
-        throw std::invalid_argument(fmt::format("'{}' is not valid at this point", Encode(note)));
-    };
+    const auto check = [&](bool possible) { RequirePossible(note, possible); };
     switch (note.kind) {
       case Note::Kind::kMember:
         if (note.rank == 0) {

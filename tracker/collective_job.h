@@ -132,7 +132,6 @@ class CollectiveJob final : public DialectJob {
   void Forget(ConnectionId connection);
   std::string Describe(int rank) const;
   bool HasDeadline() const { return options_.timeout.count() > 0 && stage_ != Stage::kRunning; }
-  void Write(Note note);
 
   ConnectionTable& connections_;
   JobOptions options_;

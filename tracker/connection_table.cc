@@ -74,4 +74,12 @@ void ConnectionTable::Log(Severity severity, std::string text) {
   Add(Report{severity, std::move(text)});
 }
 
+void ConnectionTable::LogDrop(ConnectionId connection, std::string_view reason, Severity severity) {
+  Log(severity, fmt::format("dropped {}: {}", Name(connection), reason));
+}
+
+void ConnectionTable::Write(Note note) {
+  if (takes_notes_) Add(std::move(note));
+}
+
 }  // namespace warren::tracker

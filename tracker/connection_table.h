@@ -19,6 +19,9 @@ namespace warren::tracker {
 
 class ConnectionTable {
  public:
+  /// `takes_notes`: JobOptions::takes_notes.
+  explicit ConnectionTable(bool takes_notes) : takes_notes_(takes_notes) {}
+
   /// Adds a connection that a peer has made. It is pending until SetIdentified, for which it has until
   /// `deadline`.
   void Open(ConnectionId connection, std::string host, std::uint16_t port, TimePoint deadline);
@@ -54,6 +57,12 @@ class ConnectionTable {
   /// Removes the connection from the table, and closes it once all bytes to send have been written.
   void Close(ConnectionId connection);
   void Log(Severity severity, std::string text);
+  /// Logs that a connection is dropped, which the caller does.
+  void LogDrop(ConnectionId connection, std::string_view reason, Severity severity = Severity::kWarning);
+  /// Adds the note if the job takes notes.
+  void Write(Note note);
+  /// Whether Write adds notes from now on. Returns whether it did so before.
+  bool SetTakesNotes(bool takes_notes) { return std::exchange(takes_notes_, takes_notes); }
   void Add(Action action) { actions_.push_back(std::move(action)); }
   std::vector<Action> TakeActions() { return std::exchange(actions_, {}); }
 
@@ -70,6 +79,7 @@ class ConnectionTable {
   std::set<ConnectionId> pending_;  ///< oldest first
   std::set<std::pair<TimePoint, ConnectionId>> deadlines_;
   std::vector<Action> actions_;
+  bool takes_notes_;
   ConnectionId next_outbound_ = ConnectionId{1} << 63;  ///< the server numbers inbound connections from 1
 };
 

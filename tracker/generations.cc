@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <stdexcept>
 #include <tuple>
 #include <utility>
 
@@ -15,11 +14,9 @@ namespace warren::tracker {
 using wire::GenerationWord;
 using wire::MemberWord;
 
-Generations::Generations(ConnectionTable& connections, const ElasticOptions& options, bool takes_notes,
-                         TimePoint now)
+Generations::Generations(ConnectionTable& connections, const ElasticOptions& options, TimePoint now)
     : connections_(connections),
       options_(options),
-      takes_notes_(takes_notes),
       incomplete_since_(now),
       limited_from_(now),
       waiting_since_(now),
@@ -27,17 +24,9 @@ Generations::Generations(ConnectionTable& connections, const ElasticOptions& opt
 
 // --- take-over by another tracker ------------------------------------------------------------------------
 
-void Generations::Write(Note note) {
-  if (takes_notes_) connections_.Add(std::move(note));
-}
-
 void Generations::TakeOver(const std::vector<Note>& notes, TimePoint now) {
   for (const Note& note : notes) {
-    const auto check = [&](bool possible) {
-      if (!possible)
-        throw std::invalid_argument(
-            fmt::format("'{}' is not valid at this point", warren::tracker::Encode(note)));
-    };
+    const auto check = [&](bool possible) { RequirePossible(note, possible); };
     switch (note.kind) {
       case Note::Kind::kGeneration:
         check(note.rank == number_ + 1);
@@ -99,7 +88,7 @@ void Generations::Closed(ConnectionId connection, std::string_view why, TimePoin
 }
 
 void Generations::Drop(ConnectionId connection, const std::string& reason, TimePoint now) {
-  connections_.Log(Severity::kWarning, fmt::format("dropped {}: {}", connections_.Name(connection), reason));
+  connections_.LogDrop(connection, reason);
   Tell(connection, GenerationWord::kFailed, "the tracker has dropped this worker: " + reason);
   Remove(connection, "was dropped", now);
 }
@@ -107,7 +96,7 @@ void Generations::Drop(ConnectionId connection, const std::string& reason, TimeP
 /// Removes a worker. If it is a member of the current generation, that generation breaks.
 void Generations::Remove(ConnectionId connection, const std::string& why, TimePoint now) {
   const auto found = workers_.find(connection);
-  const bool was_member = found->second.state == State::kMember && found->second.generation == number_;
+  const bool was_member = IsMember(found->second);
   const std::string story = fmt::format("task {} (host {}) {}", wire::Printable(found->second.task_id),
                                         connections_.host(connection), why);
   workers_.erase(found);
@@ -135,7 +124,7 @@ void Generations::Handle(ConnectionId connection, const wire::MemberMessage& mes
       connections_.Log(Severity::kInfo, fmt::format("{} leaves the job", connections_.Name(connection)));
       return Remove(connection, "left", now);
     case MemberWord::kDone:
-      if (worker.state != State::kMember || worker.generation != number_) {
+      if (!IsMember(worker)) {
         throw wire::ProtocolError("it says that the job is done, and is in no generation");
       }
       return Done(connection);
@@ -200,7 +189,7 @@ void Generations::Return(ConnectionId connection, MemberWord word, int generatio
 void Generations::Done(ConnectionId connection) {
   workers_.at(connection).state = State::kDone;
   if (is_taken_up_ || std::exchange(done_, true)) return;
-  Write({.kind = Note::Kind::kDone, .rank = number_});
+  connections_.Write({.kind = Note::Kind::kDone, .rank = number_});
   connections_.Add(WorkDone{true});
   for (const auto& [other, one] : workers_) {
     const bool was_given_up = one.state == State::kMember && one.generation == 0;
@@ -214,7 +203,7 @@ void Generations::Come(ConnectionId connection, TimePoint now) {
   if (takes_up) {
     is_taken_up_ = true;
     if (std::exchange(done_, false)) {
-      Write({.kind = Note::Kind::kResumed, .rank = number_});
+      connections_.Write({.kind = Note::Kind::kResumed, .rank = number_});
       connections_.Add(WorkDone{false});
     }
     if (cause_.empty())
@@ -222,7 +211,7 @@ void Generations::Come(ConnectionId connection, TimePoint now) {
   }
   if (done_) return Tell(connection, GenerationWord::kOver);
   // After one member has resumed the work, the other members do so without being told.
-  const bool is_other = !takes_up && (worker.state != State::kMember || worker.generation != number_);
+  const bool is_other = !takes_up && !IsMember(worker);
   if (Count(State::kWaits) == 0) {
     waiting_since_ = now;
     if (!broken_) incomplete_since_ = now;
@@ -239,7 +228,7 @@ void Generations::Come(ConnectionId connection, TimePoint now) {
 }
 
 void Generations::NoteIfAMemberLeaves(const Worker& worker, TimePoint now) {
-  if (worker.state != State::kMember || worker.generation != number_ || broken_ || first_left_at_) return;
+  if (!IsMember(worker) || broken_ || first_left_at_) return;
   first_left_at_ = now;
 }
 
@@ -250,7 +239,7 @@ void Generations::BreakIfMembersStay(TimePoint now) {
   std::vector<std::string> names;
   for (const auto& [task_id, host] : away_) names.push_back(wire::Printable(task_id));
   for (const auto& [connection, worker] : workers_) {
-    if (worker.state != State::kMember || worker.generation != number_) continue;
+    if (!IsMember(worker)) continue;
     names.push_back(
         fmt::format("{} (host {})", wire::Printable(worker.task_id), connections_.host(connection)));
   }
@@ -294,7 +283,7 @@ void Generations::Tell(ConnectionId connection, GenerationWord word, const std::
 
 void Generations::TellMembers(GenerationWord word, const std::string& story) {
   for (const auto& [connection, worker] : workers_) {
-    if (worker.state == State::kMember && worker.generation == number_) Tell(connection, word, story);
+    if (IsMember(worker)) Tell(connection, word, story);
   }
 }
 
@@ -316,7 +305,7 @@ void Generations::Break(const std::string& story, TimePoint now) {
   incomplete_since_ = now;
   first_left_at_.reset();
   cause_ = story;
-  Write({.kind = Note::Kind::kEnded, .rank = number_});
+  connections_.Write({.kind = Note::Kind::kEnded, .rank = number_});
   connections_.Log(Severity::kDebug, fmt::format("generation {} is broken: {}", number_, story));
   TellMembers(GenerationWord::kBroken, story);
 }
@@ -335,9 +324,8 @@ int Generations::Count(State state) const {
 /// The number of members of the current generation that have not left it yet, as far as is known.
 int Generations::NumMembers() const {
   return static_cast<int>(away_.size()) +
-         static_cast<int>(std::count_if(workers_.begin(), workers_.end(), [this](const auto& one) {
-           return one.second.state == State::kMember && one.second.generation == number_;
-         }));
+         static_cast<int>(std::count_if(workers_.begin(), workers_.end(),
+                                        [this](const auto& one) { return IsMember(one.second); }));
 }
 
 /// Gives up members that do not leave a broken generation in time, so that the next one can begin. A member
@@ -378,15 +366,15 @@ void Generations::Evaluate(TimePoint now) {
 void Generations::Form() {
   ++number_;
   size_ = 0;
-  Write({.kind = Note::Kind::kGeneration, .rank = number_});
+  connections_.Write({.kind = Note::Kind::kGeneration, .rank = number_});
   for (auto& [connection, worker] : workers_) {
     if (worker.state != State::kWaits || size_ == options_.max_workers) continue;
     worker.state = State::kMember;
     worker.generation = number_;
-    Write({.kind = Note::Kind::kEntered,
-           .rank = size_,
-           .task_id = worker.task_id,
-           .host = connections_.host(connection)});
+    connections_.Write({.kind = Note::Kind::kEntered,
+                        .rank = size_,
+                        .task_id = worker.task_id,
+                        .host = connections_.host(connection)});
     ++size_;
   }
   broken_ = changing_ = is_taken_up_ = false;
@@ -397,7 +385,7 @@ void Generations::Form() {
 void Generations::Announce(TimePoint now) {
   std::vector<std::string> tasks;
   for (const auto& [connection, worker] : workers_) {
-    if (worker.state == State::kMember && worker.generation == number_) {
+    if (IsMember(worker)) {
       tasks.push_back(wire::Printable(worker.task_id));
     }
   }
@@ -433,8 +421,7 @@ void Generations::Tick(TimePoint now) {
   if (Count(State::kWaits) >= options_.min_workers) return;  // they begin after Patience()
   if (now < TimeLimit()) return;
   finished_ = true;
-  end_ = fmt::format("workers are missing after {:g} s: {}",
-                     std::chrono::duration<double>(options_.timeout).count(), Describe());
+  end_ = DescribeTimeout(options_.timeout, Describe());
   for (const auto& [connection, worker] : workers_) Tell(connection, GenerationWord::kFailed, *end_);
 }
 

@@ -55,7 +55,7 @@ inline constexpr std::chrono::seconds kLeaveTogether{5};
 
 class Generations {
  public:
-  Generations(ConnectionTable& connections, const ElasticOptions& options, bool takes_notes, TimePoint now);
+  Generations(ConnectionTable& connections, const ElasticOptions& options, TimePoint now);
 
   /// Takes the job over from the tracker that wrote these notes; notes about other parts of the job are
   /// ignored. Throws std::invalid_argument if the notes about generations are invalid.
@@ -137,6 +137,10 @@ class Generations {
   void Remove(ConnectionId connection, const std::string& why, TimePoint now);
   void Tell(ConnectionId connection, wire::GenerationWord word, const std::string& story = {});
   void TellMembers(wire::GenerationWord word, const std::string& story = {});
+  /// Whether the worker is a member of the current generation.
+  bool IsMember(const Worker& worker) const {
+    return worker.state == State::kMember && worker.generation == number_;
+  }
   int Count(State state) const;
   int NumMembers() const;
   std::chrono::milliseconds LeavePatience() const {
@@ -153,15 +157,13 @@ class Generations {
   void BreakIfMembersStay(TimePoint now);
   void GiveUpMembers(TimePoint now);
   void GiveUpThoseAway(TimePoint now);
-  void Write(Note note);
   void Evaluate(TimePoint now);
   void Form();
   void FinishWhenAllAreGone();
 
   ConnectionTable& connections_;
   ElasticOptions options_;
-  std::optional<int> expected_;  ///< set by Expect
-  bool takes_notes_;
+  std::optional<int> expected_;             ///< set by Expect
   std::map<ConnectionId, Worker> workers_;  ///< in the order in which they connected
   int number_ = 0;
   int size_ = 0;

@@ -158,11 +158,10 @@ bool IsLoopback(const std::string& address) {
 
 std::string BindAddressFor(const std::string& host) {
   asio::io_context io;
-  boost::system::error_code not_literal;
-  asio::ip::make_address(host, not_literal);
+  const bool is_name = !IsAddress(host);
   for (const auto& entry : Resolve(io, host)) {
     // A machine's own name often resolves to 127.0.1.1 on that machine and to its real address elsewhere.
-    if (not_literal && entry.endpoint().address().is_loopback() && host != "localhost") return {};
+    if (is_name && entry.endpoint().address().is_loopback() && host != "localhost") return {};
     tcp::acceptor probe(io);
     boost::system::error_code error;
     probe.open(entry.endpoint().protocol(), error);

@@ -58,8 +58,8 @@ std::string OwnTask(const JobOptions& options, const std::string& task_id) {
 }
 
 Job::Job(const JobOptions& options, TimePoint now)
-    : options_(options), admission_(options.admission), now_(now) {
-  if (options_.elastic) generations_.emplace(connections_, *options_.elastic, options_.takes_notes, now);
+    : connections_(options.takes_notes), options_(options), admission_(options.admission), now_(now) {
+  if (options_.elastic) generations_.emplace(connections_, *options_.elastic, now);
   classic_.emplace(connections_, options_, now);
   collective_.emplace(connections_, options_, now);
 }
@@ -257,23 +257,11 @@ bool Job::ReadHead(ConnectionId connection, Inbound& inbound, std::string_view& 
       if (!ReadAuthentication(connection, inbound)) return false;
       return ReadHead(connection, inbound, bytes = {}, now);
     }
-    if ((*magic & kTlsMask) == kTlsBegin && !admission_.requires_tls()) {
-      throw wire::ProtocolError(
-          "it wants TLS (WARREN_TLS=1 in its environment), but this tracker was started without --tls");
-    }
     if (*magic == wire::kVouchMagic && connections_.authenticated(connection)) {
       inbound.step = Inbound::Step::kVouch;
       return ReadHead(connection, inbound, bytes = {}, now);
     }
-    if (*magic == wire::kMembershipMagic && !generations_) {
-      throw wire::ProtocolError(
-          "it wants to be a member of an elastic job, but this job has a fixed number of workers: start it with --num-workers MIN:MAX");
-    }
-    if (*magic != wire::kMagic && *magic != wire::kReportMagic && *magic != wire::kMembershipMagic) {
-      throw wire::ProtocolError(
-          fmt::format("not a worker: its first four bytes are {:#010x}, expected {:#010x}",
-                      static_cast<std::uint32_t>(*magic), static_cast<std::uint32_t>(wire::kMagic)));
-    }
+    RequireUsable(*magic);
     if (const auto why = RefusalOfUnproved(connection)) {
       // The task id is known only after the peer has received the magic number, which reveals nothing.
       const bool may_show_ticket =
@@ -304,6 +292,24 @@ bool Job::ReadHead(ConnectionId connection, Inbound& inbound, std::string_view& 
   return true;
 }
 
+/// Throws wire::ProtocolError unless this is the magic number of a dialect, of reports, or of a membership in
+/// this job.
+void Job::RequireUsable(std::int32_t magic) const {
+  if ((magic & kTlsMask) == kTlsBegin && !admission_.requires_tls()) {
+    throw wire::ProtocolError(
+        "it wants TLS (WARREN_TLS=1 in its environment), but this tracker was started without --tls");
+  }
+  if (magic == wire::kMembershipMagic && !generations_) {
+    throw wire::ProtocolError(
+        "it wants to be a member of an elastic job, but this job has a fixed number of workers: start it with --num-workers MIN:MAX");
+  }
+  if (magic != wire::kMagic && magic != wire::kReportMagic && magic != wire::kMembershipMagic) {
+    throw wire::ProtocolError(
+        fmt::format("not a worker: its first four bytes are {:#010x}, expected {:#010x}",
+                    static_cast<std::uint32_t>(magic), static_cast<std::uint32_t>(wire::kMagic)));
+  }
+}
+
 std::optional<std::string> Job::RefusalOfUnproved(ConnectionId connection) const {
   if (connections_.authenticated(connection)) return std::nullopt;
   const bool is_own_user =
@@ -317,10 +323,8 @@ void Job::HandleVouch(ConnectionId connection, const wire::Vouch& vouch, TimePoi
   if (!admission_.closed()) RequireAuthentication(now);
   const std::string& host = connections_.host(connection);
   admission_.Vouch(vouch, host);
-  if (options_.takes_notes) {
-    connections_.Add(
-        Note{.kind = Note::Kind::kVouched, .task_id = vouch.task_id, .host = host, .ticket = vouch.ticket});
-  }
+  connections_.Write(
+      {.kind = Note::Kind::kVouched, .task_id = vouch.task_id, .host = host, .ticket = vouch.ticket});
   connections_.Send(connection, wire::Writer().String(wire::kVouched).Take());
   connections_.Close(connection);
 }
@@ -408,21 +412,22 @@ void Job::RequireAuthentication(TimePoint now) {
     if (!connections_.Has(connection)) continue;
     if (connections_.authenticated(connection)) {
       if (inbound.job != nullptr) ours.push_back(connection);
-    } else if (reports_.Has(connection)) {
-      reports_.Drop(connection, *admission_.Refusal(connections_.host(connection), false));
+      continue;
+    }
+    const std::string refusal = *admission_.Refusal(connections_.host(connection), false);
+    if (reports_.Has(connection)) {
+      reports_.Drop(connection, refusal);
     } else if (generations_ && generations_->Has(connection)) {
-      generations_->Drop(connection, *admission_.Refusal(connections_.host(connection), false), now);
+      generations_->Drop(connection, refusal, now);
     } else if (inbound.job != nullptr || inbound.step == Inbound::Step::kDialect) {
-      connections_.Log(Severity::kWarning,
-                       fmt::format("dropped {}: {}", connections_.Name(connection),
-                                   *admission_.Refusal(connections_.host(connection), false)));
+      connections_.LogDrop(connection, refusal);
       connections_.Close(connection);
     }
   }
   collective_->Abandon();
   classic_.emplace(connections_, options_, now);
   collective_.emplace(connections_, options_, now);
-  if (options_.takes_notes) connections_.Add(Note{.kind = Note::Kind::kClosed});
+  connections_.Write({.kind = Note::Kind::kClosed});
   std::sort(ours.begin(), ours.end());
   for (const ConnectionId connection : ours) inbound_.at(connection).job->Opened(connection);
   for (const ConnectionId connection : ours) {
@@ -479,8 +484,7 @@ void Job::Drop(ConnectionId connection, const std::string& reason) {
   if (job != nullptr) {
     job->Drop(connection, reason);
   } else {
-    connections_.Log(Severity::kWarning,
-                     fmt::format("dropped {}: {}", connections_.Name(connection), reason));
+    connections_.LogDrop(connection, reason);
     connections_.Close(connection);
   }
 }

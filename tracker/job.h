@@ -143,6 +143,7 @@ class Job {
   std::optional<std::string> RefusalOfUnproved(ConnectionId connection) const;
   void Dispatch(ConnectionId connection, std::string_view bytes, TimePoint now);
   bool ReadHead(ConnectionId connection, Inbound& inbound, std::string_view& bytes, TimePoint now);
+  void RequireUsable(std::int32_t magic) const;
   bool ReadAuthentication(ConnectionId connection, Inbound& inbound);
   static void RequireSame(const wire::Digest& shown, const wire::Digest& expected);
   static std::string_view Expected(const Inbound& inbound);

@@ -14,10 +14,8 @@
 #include <cmath>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <exception>
 #include <fstream>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -230,10 +228,16 @@ wire::JobToken ReadToken(const std::string& path) {
   }
 }
 
-/// The token from --token-file or the environment; std::nullopt if neither has one.
-std::optional<wire::JobToken> ToldToken(const Options& options) {
-  if (!options.token_file.empty()) return ReadToken(options.token_file);
-  return TokenFromEnvironment();
+/// The token from --token-file or the environment; std::nullopt if neither has one. Throws std::runtime_error
+/// if the job in the state file has another token.
+std::optional<wire::JobToken> ToldToken(const Options& options, const StateFile* state) {
+  const auto told = options.token_file.empty() ? TokenFromEnvironment() : ReadToken(options.token_file);
+  if (told && state != nullptr && state->token() && !(*told == *state->token())) {
+    throw std::runtime_error(fmt::format(
+        "the state file '{}' belongs to a job with another token than the one from {}; give the token of that job, or remove the file to start a new job",
+        options.state_path, options.token_file.empty() ? wire::kTokenVariable : "--token-file"));
+  }
+  return told;
 }
 
 AdmissionOptions AdmissionOf(const Options& options, const wire::JobToken& token) {
@@ -244,6 +248,11 @@ AdmissionOptions AdmissionOf(const Options& options, const wire::JobToken& token
   for (const std::string& host : options.admitted_hosts) admission.hosts.merge(AddressesOf(host));
   if (admission.admit == Admit::kHosts) admission.hosts.merge(AddressesOfThisMachine());
   return admission;
+}
+
+/// The seconds as whole milliseconds, rounded up.
+std::chrono::milliseconds Milliseconds(double seconds) {
+  return std::chrono::milliseconds(std::llround(std::ceil(seconds * 1000)));
 }
 
 /// The number of workers in the form of the state file: "4" or "2:4".
@@ -263,6 +272,28 @@ std::unique_ptr<StateFile> OpenState(const Options& options) {
         options.state_path, state->workers(), WorkersText(options)));
   }
   return state;
+}
+
+ServerOptions ServerOptionsOf(const Options& options, const std::string& bind_address,
+                              const wire::JobToken& token, const StateFile* state) {
+  ServerOptions of_server;
+  of_server.bind_address = bind_address;
+  of_server.port = options.port.value_or(kFirstPort);
+  of_server.begin_anywhere = !options.port;
+  of_server.port_end = options.port_end;
+  of_server.job = {options.num_workers, options.sort_by, false, Milliseconds(options.timeout_seconds)};
+  of_server.job.takes_notes = state != nullptr;
+  if (options.min_workers) {
+    of_server.job.elastic = {*options.min_workers, options.num_workers,
+                             Milliseconds(options.replace_within_seconds), of_server.job.timeout};
+  }
+  of_server.job.admission = AdmissionOf(options, token);
+  if (state != nullptr && state->begun()) {
+    of_server.port = of_server.port_end = state->port();
+    of_server.begin_anywhere = false;
+    of_server.notes = state->notes();
+  }
+  return of_server;
 }
 
 int Serve(const Options& options) {
@@ -290,7 +321,7 @@ int Serve(const Options& options) {
     if (state) state->Remove();
     if (!failure.empty() || !options.min_workers || options.linger_seconds == 0) return io.stop();
     lingers = true;
-    linger.expires_after(std::chrono::milliseconds(std::llround(std::ceil(options.linger_seconds * 1000))));
+    linger.expires_after(Milliseconds(options.linger_seconds));
     linger.async_wait([&](boost::system::error_code) { io.stop(); });
   };
   const auto warn = [](const std::string& warning) {
@@ -298,35 +329,12 @@ int Serve(const Options& options) {
   };
   events.note = [&](const Note& note) { warn(state->Add(note)); };
 
-  ServerOptions server_options;
   const std::string host = ResolveHostIp(options.host_ip);
-  server_options.bind_address = BindAddressFor(host);
-  const std::optional<wire::JobToken> told = ToldToken(options);
+  const std::string bind_address = BindAddressFor(host);
+  const std::optional<wire::JobToken> told = ToldToken(options, state.get());
   const auto made = [&] { return state && state->token() ? *state->token() : wire::JobToken::Random(); };
-  if (told && state && state->token() && !(*told == *state->token())) {
-    throw std::runtime_error(fmt::format(
-        "the state file '{}' belongs to a job with another token than the one from {}; give the token of that job, or remove the file to start a new job",
-        options.state_path, options.token_file.empty() ? wire::kTokenVariable : "--token-file"));
-  }
   const wire::JobToken token = told ? *told : made();
-  server_options.port = options.port.value_or(kFirstPort);
-  server_options.begin_anywhere = !options.port;
-  server_options.port_end = options.port_end;
-  server_options.job = {options.num_workers, options.sort_by, false,
-                        std::chrono::milliseconds(std::llround(std::ceil(options.timeout_seconds * 1000)))};
-  server_options.job.takes_notes = state != nullptr;
-  if (options.min_workers) {
-    server_options.job.elastic = {
-        *options.min_workers, options.num_workers,
-        std::chrono::milliseconds(std::llround(std::ceil(options.replace_within_seconds * 1000))),
-        server_options.job.timeout};
-  }
-  server_options.job.admission = AdmissionOf(options, token);
-  if (state && state->begun()) {
-    server_options.port = server_options.port_end = state->port();
-    server_options.begin_anywhere = false;
-    server_options.notes = state->notes();
-  }
+  const ServerOptions server_options = ServerOptionsOf(options, bind_address, token, state.get());
   const auto serve = [&] {
     try {
       return std::make_unique<Server>(io, server_options, std::move(events));

@@ -1,7 +1,6 @@
 #include "tracker/note.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <array>
 #include <charconv>
@@ -142,6 +141,10 @@ Note DecodeNote(std::string_view line) {
     throw std::invalid_argument(fmt::format("'{}' is not a valid entry", line.substr(0, 80)));
   }
   return note;
+}
+
+void RequirePossible(const Note& note, bool possible) {
+  if (!possible) throw std::invalid_argument(fmt::format("'{}' is not valid at this point", Encode(note)));
 }
 
 }  // namespace warren::tracker

@@ -44,5 +44,7 @@ struct Note {
 std::string Encode(const Note& note);
 /// Throws std::invalid_argument, whose message quotes the line, if the line is malformed.
 Note DecodeNote(std::string_view line);
+/// Throws std::invalid_argument, whose message quotes the note, unless it is `possible` at this point.
+void RequirePossible(const Note& note, bool possible);
 
 }  // namespace warren::tracker

@@ -79,7 +79,7 @@ void ReportConnections::Closed(ConnectionId connection) {
 }
 
 void ReportConnections::Drop(ConnectionId connection, const std::string& reason, Severity severity) {
-  connections_.Log(severity, fmt::format("dropped {}: {}", connections_.Name(connection), reason));
+  connections_.LogDrop(connection, reason, severity);
   Closed(connection);
 }
 

@@ -212,21 +212,11 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   std::uint16_t port() const { return acceptors_.front().local_endpoint().port(); }
   const Job& job() const { return job_; }
 
-  void WaitAnew() {
+  /// Passes an event from the owner on to the job.
+  template <typename Event>
+  void Handle(const Event& event) {
     if (stopped_) return;
-    job_.WaitAnew(steady_clock::now());
-    Perform();
-  }
-
-  void Expect(int num_workers) {
-    if (stopped_) return;
-    job_.Expect(num_workers, steady_clock::now());
-    Perform();
-  }
-
-  void TaskFailed(const std::string& task_id, const std::string& how) {
-    if (stopped_) return;
-    job_.TaskFailed(task_id, how, steady_clock::now());
+    event(job_, steady_clock::now());
     Perform();
   }
 
@@ -514,35 +504,20 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
     spdlog::log(level, "tracker: {}", report.text);
   }
 
-  void Do(Joined& joined) {
-    if (events_.joined) events_.joined(joined.joined, joined.expected);
-  }
-  void Do(Assigned& assigned) {
-    if (events_.assigned) events_.assigned(assigned.task_id, assigned.rank, assigned.host);
-  }
-  void Do(Linked&) {
-    if (events_.linked) events_.linked();
-  }
-  void Do(GenerationBegan& generation) {
-    if (events_.generation_began) events_.generation_began(generation);
-  }
-  void Do(WorkDone& work) {
-    if (events_.work_done) events_.work_done(work.is_done);
-  }
-  void Do(Broken& broken) {
-    if (events_.broken) events_.broken(broken.task_id, broken.story);
-  }
-  void Do(WorkerReported& reported) {
-    if (events_.reported) events_.reported(*reported.report);
-  }
-  void Do(Print& print) {
-    if (events_.print) events_.print(print.rank, print.text);
-  }
-  void Do(Note& note) {
-    if (events_.note) events_.note(note);
-  }
-  void Do(Finished& finished) {
-    if (events_.finished) events_.finished(finished.failure);
+  void Do(Joined& joined) { Tell(events_.joined, joined.joined, joined.expected); }
+  void Do(Assigned& assigned) { Tell(events_.assigned, assigned.task_id, assigned.rank, assigned.host); }
+  void Do(Linked&) { Tell(events_.linked); }
+  void Do(GenerationBegan& generation) { Tell(events_.generation_began, generation); }
+  void Do(WorkDone& work) { Tell(events_.work_done, work.is_done); }
+  void Do(Broken& broken) { Tell(events_.broken, broken.task_id, broken.story); }
+  void Do(WorkerReported& reported) { Tell(events_.reported, *reported.report); }
+  void Do(Print& print) { Tell(events_.print, print.rank, print.text); }
+  void Do(Note& note) { Tell(events_.note, note); }
+  void Do(Finished& finished) { Tell(events_.finished, finished.failure); }
+
+  template <typename Event, typename... Arguments>
+  static void Tell(const Event& event, const Arguments&... arguments) {
+    if (event) event(arguments...);
   }
 
   void ArmTimer() {
@@ -590,13 +565,13 @@ const Job& Server::job() const {
   return impl_->job();
 }
 void Server::WaitAnew() {
-  impl_->WaitAnew();
+  impl_->Handle([](Job& job, TimePoint now) { job.WaitAnew(now); });
 }
 void Server::TaskFailed(const std::string& task_id, const std::string& how) {
-  impl_->TaskFailed(task_id, how);
+  impl_->Handle([&](Job& job, TimePoint now) { job.TaskFailed(task_id, how, now); });
 }
 void Server::Expect(int num_workers) {
-  impl_->Expect(num_workers);
+  impl_->Handle([&](Job& job, TimePoint now) { job.Expect(num_workers, now); });
 }
 void Server::Stop() {
   impl_->Stop();

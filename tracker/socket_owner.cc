@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -14,6 +13,8 @@
 #include <sstream>
 #include <string_view>
 #include <vector>
+
+#include "posix/descriptor.h"
 
 #if defined(__linux__) && !defined(WARREN_PORTABLE)
 #include <linux/inet_diag.h>
@@ -73,20 +74,6 @@ void Store(const ip::tcp::endpoint& endpoint, std::uint16_t& port, std::uint32_t
   }
 }
 
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
-
 /// Queries the kernel for the peer's socket of this connection (`man 7 sock_diag`). Returns an owner without
 /// an inode if there is no such socket, and std::nullopt if the query fails.
 std::optional<Owner> AskKernel(const ip::tcp::endpoint& peer, const ip::tcp::endpoint& own) {
@@ -103,8 +90,9 @@ std::optional<Owner> AskKernel(const ip::tcp::endpoint& peer, const ip::tcp::end
   Store(peer, message.request.id.idiag_sport, message.request.id.idiag_src);
   Store(own, message.request.id.idiag_dport, message.request.id.idiag_dst);
   message.request.id.idiag_cookie[0] = message.request.id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
-  const Descriptor socket(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_SOCK_DIAG));
-  if (socket.get() < 0) return std::nullopt;
+  const posix::Descriptor socket(
+      ::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_SOCK_DIAG));
+  if (!socket) return std::nullopt;
   if (send(socket.get(), &message, sizeof message, 0) != sizeof message) return std::nullopt;
   // The kernel has answered when `send` returns.
   alignas(nlmsghdr) std::array<char, 8192> answer{};

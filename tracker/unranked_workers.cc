@@ -93,4 +93,9 @@ std::string DescribeAttendance(const std::vector<std::string>& names,
                                           : fmt::format("; {} did not", missing));
 }
 
+std::string DescribeTimeout(std::chrono::milliseconds timeout, const std::string& missing) {
+  return fmt::format("workers are missing after {:g} s: {}", std::chrono::duration<double>(timeout).count(),
+                     missing);
+}
+
 }  // namespace warren::tracker

@@ -2,6 +2,7 @@
 // no I/O.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <map>
 #include <optional>
@@ -55,5 +56,8 @@ std::string ListSome(const std::vector<std::string>& entries);
 /// `names` and `task_ids` describe the workers that have joined.
 std::string DescribeAttendance(const std::vector<std::string>& names,
                                const std::vector<std::string>& task_ids, int num_workers);
+
+/// The reason for which a job fails whose workers were missing for `timeout`; `missing` describes them.
+std::string DescribeTimeout(std::chrono::milliseconds timeout, const std::string& missing);
 
 }  // namespace warren::tracker

@@ -44,12 +44,17 @@ void Reader::Consume(std::size_t count) {
   }
 }
 
-std::optional<std::int32_t> Reader::Int() {
+std::optional<std::int32_t> Reader::PeekInt(std::size_t offset) const {
   std::int32_t value = 0;
-  const std::string_view raw = Peek(sizeof value);
+  const std::string_view raw = Peek(offset + sizeof value);
   if (raw.empty()) return std::nullopt;
-  std::memcpy(&value, raw.data(), sizeof value);
-  Consume(sizeof value);
+  std::memcpy(&value, raw.data() + offset, sizeof value);
+  return value;
+}
+
+std::optional<std::int32_t> Reader::Int() {
+  const auto value = PeekInt();
+  if (value) Consume(sizeof *value);
   return value;
 }
 
@@ -61,17 +66,15 @@ std::optional<std::string> Reader::Bytes(std::size_t count) {
 }
 
 std::optional<std::string> Reader::String(std::string_view what, std::size_t max_bytes) {
-  std::int32_t length = 0;
-  const std::string_view head = Peek(sizeof length);
-  if (head.empty()) return std::nullopt;
-  std::memcpy(&length, head.data(), sizeof length);
-  if (length < 0 || static_cast<std::size_t>(length) > max_bytes) {
-    throw ProtocolError(fmt::format("the {} announces {} bytes, expected 0 to {}", what, length, max_bytes));
+  const auto length = PeekInt();
+  if (!length) return std::nullopt;
+  if (*length < 0 || static_cast<std::size_t>(*length) > max_bytes) {
+    throw ProtocolError(fmt::format("the {} announces {} bytes, expected 0 to {}", what, *length, max_bytes));
   }
-  const std::size_t whole = sizeof length + static_cast<std::size_t>(length);
+  const std::size_t whole = sizeof *length + static_cast<std::size_t>(*length);
   const std::string_view field = Peek(whole);
   if (field.empty()) return std::nullopt;
-  std::string text(field.substr(sizeof length));
+  std::string text(field.substr(sizeof *length));
   Consume(whole);
   return text;
 }

@@ -51,6 +51,8 @@ class Reader {
   /// Returns the next `count` bytes without consuming them; empty if fewer have arrived. The view is valid
   /// until the next call of a function that is not const.
   std::string_view Peek(std::size_t count) const;
+  /// Returns the integer `offset` bytes ahead without consuming it.
+  std::optional<std::int32_t> PeekInt(std::size_t offset = 0) const;
 
  private:
   void Consume(std::size_t count);

@@ -272,12 +272,10 @@ std::optional<LinkPlan> TrackerStream::NextLinkPlan() {
   }
   while (plan_.connect.size() < plan_connects_) {
     // An endpoint is read only once it has arrived completely, since a part of it cannot be put back.
-    const std::string_view head = reader_.Peek(sizeof(std::int32_t));
-    if (head.empty()) return std::nullopt;
-    std::int32_t host_bytes = 0;
-    std::memcpy(&host_bytes, head.data(), sizeof host_bytes);
-    RequireRange("length of a host name", host_bytes, 0, kMaxHostBytes);
-    if (reader_.available() < static_cast<std::size_t>(host_bytes) + 3 * sizeof(std::int32_t)) {
+    const auto host_bytes = reader_.PeekInt();
+    if (!host_bytes) return std::nullopt;
+    RequireRange("length of a host name", *host_bytes, 0, kMaxHostBytes);
+    if (reader_.available() < static_cast<std::size_t>(*host_bytes) + 3 * sizeof(std::int32_t)) {
       return std::nullopt;
     }
     Endpoint peer;

@@ -4,7 +4,6 @@
 
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <utility>
 
 #include "wire/flat_json.h"
 

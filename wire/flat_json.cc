@@ -17,29 +17,6 @@ namespace {
 constexpr int kMaxDepth = 32;
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
-/// Returns the length in bytes of the UTF-8 character at the beginning of `text`, or 0 if it is not valid
-/// UTF-8.
-std::size_t CharacterLength(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(0);
-  if (first < 0x80) return 1;
-  const std::size_t length = first >= 0xC2 && first < 0xE0   ? 2
-                             : first >= 0xE0 && first < 0xF0 ? 3
-                             : first >= 0xF0 && first < 0xF5 ? 4
-                                                             : 0;
-  if (length == 0 || text.size() < length) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-  }
-  // Refuse overlong forms, surrogates and codes above U+10FFFF.
-  const unsigned char second = byte(1);
-  if ((first == 0xE0 && second < 0xA0) || (first == 0xED && second > 0x9F) ||
-      (first == 0xF0 && second < 0x90) || (first == 0xF4 && second > 0x8F)) {
-    return 0;
-  }
-  return length;
-}
-
 bool IsUnicodeEscape(std::string_view text) {  // "\uXXXX"
   if (text.size() < 6) return false;
   for (std::size_t i = 2; i < 6; ++i) {
@@ -52,7 +29,7 @@ std::string Repaired(std::string_view text) {
   std::string out;
   out.reserve(text.size());
   while (!text.empty()) {
-    std::size_t length = CharacterLength(text);
+    std::size_t length = Utf8Bytes(text);
     if (length == 0) {
       out += kReplacement;
       length = 1;

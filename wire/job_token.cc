@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <stdexcept>
 #include <system_error>
 
@@ -12,12 +13,6 @@ namespace {
 
 constexpr std::string_view kBlanks = " \t\r\n";
 constexpr std::string_view kDigits = "0123456789abcdef";
-
-int DigitOf(char c) {
-  if (c >= 'A' && c <= 'F') c = static_cast<char>(c - 'A' + 'a');
-  const std::size_t digit = kDigits.find(c);
-  return digit == std::string_view::npos ? -1 : static_cast<int>(digit);
-}
 
 Digest RandomBytes() {
   Digest bytes;
@@ -46,10 +41,9 @@ JobToken JobToken::Parse(std::string_view text) {
     refuse(("this text has " + std::to_string(text.size()) + " characters").c_str());
   }
   for (std::size_t i = 0; i < token.bytes_.size(); ++i) {
-    const int high = DigitOf(text[2 * i]);
-    const int low = DigitOf(text[2 * i + 1]);
-    if (high < 0 || low < 0) refuse("this text has other characters");
-    token.bytes_[i] = static_cast<std::uint8_t>(high * 16 + low);
+    const char* const digits = text.data() + 2 * i;
+    const auto [end, error] = std::from_chars(digits, digits + 2, token.bytes_[i], 16);
+    if (error != std::errc{} || end != digits + 2) refuse("this text has other characters");
   }
   return token;
 }

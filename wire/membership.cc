@@ -1,8 +1,7 @@
 #include "wire/membership.h"
 
-#include <algorithm>
 #include <charconv>
-#include <cstring>
+#include <string>
 
 #include "wire/classic.h"
 
@@ -12,13 +11,6 @@ namespace {
 constexpr char kBeforeGeneration = '@';
 constexpr std::size_t kMemberHead = 2 * sizeof(std::int32_t);
 constexpr std::size_t kGenerationHead = 4 * sizeof(std::int32_t);
-
-/// Returns the integer with this index, counted from 0, of the integers in `bytes`.
-std::int32_t IntAt(std::string_view bytes, std::size_t index) {
-  std::int32_t value = 0;
-  std::memcpy(&value, bytes.data() + index * sizeof value, sizeof value);
-  return value;
-}
 
 /// Throws ProtocolError unless the word is from 1 to `last`.
 template <typename Word>
@@ -30,16 +22,16 @@ Word Checked(std::int32_t word, Word last) {
 }
 
 /// Returns whether a message whose last field is a string has arrived completely. `head`: the size of the
-/// fields up to and including the string's length; `head_bytes`: these fields, or empty if they have not
-/// arrived. Throws ProtocolError if the length is negative or above `max_bytes`.
-bool HasArrived(const Reader& reader, std::string_view head_bytes, std::size_t head, std::size_t max_bytes) {
-  if (head_bytes.empty()) return false;
-  const std::int32_t length = IntAt(head_bytes, head / sizeof(std::int32_t) - 1);
-  if (length < 0 || static_cast<std::size_t>(length) > max_bytes) {
-    throw ProtocolError("a text of its membership has " + std::to_string(length) +
+/// fields up to and including the string's length. Throws ProtocolError if the length is negative or above
+/// `max_bytes`.
+bool HasArrived(const Reader& reader, std::size_t head, std::size_t max_bytes) {
+  const auto length = reader.PeekInt(head - sizeof(std::int32_t));
+  if (!length) return false;
+  if (*length < 0 || static_cast<std::size_t>(*length) > max_bytes) {
+    throw ProtocolError("a text of its membership has " + std::to_string(*length) +
                         " bytes, expected at most " + std::to_string(max_bytes));
   }
-  return reader.available() >= head + static_cast<std::size_t>(length);
+  return reader.available() >= head + static_cast<std::size_t>(*length);
 }
 
 }  // namespace
@@ -58,8 +50,7 @@ std::string Encode(const GenerationMessage& message) {
 }
 
 std::optional<MemberMessage> NextMemberMessage(Reader& reader) {
-  if (!HasArrived(reader, reader.Peek(kMemberHead), kMemberHead, classic::kMaxTaskIdBytes))
-    return std::nullopt;
+  if (!HasArrived(reader, kMemberHead, classic::kMaxTaskIdBytes)) return std::nullopt;
   MemberMessage message;
   message.word = Checked(*reader.Int(), MemberWord::kStay);
   message.task_id = *reader.String("task id", classic::kMaxTaskIdBytes);
@@ -67,7 +58,7 @@ std::optional<MemberMessage> NextMemberMessage(Reader& reader) {
 }
 
 std::optional<GenerationMessage> NextGenerationMessage(Reader& reader) {
-  if (!HasArrived(reader, reader.Peek(kGenerationHead), kGenerationHead, kMaxStoryBytes)) return std::nullopt;
+  if (!HasArrived(reader, kGenerationHead, kMaxStoryBytes)) return std::nullopt;
   GenerationMessage message;
   message.word = Checked(*reader.Int(), GenerationWord::kFailed);
   message.generation = *reader.Int();

@@ -11,26 +11,6 @@ void AppendEscaped(std::string& out, std::string_view bytes) {
   for (const char c : bytes) out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
 }
 
-/// Returns the length in bytes of the UTF-8 character at the beginning, or 0 if it is not valid UTF-8.
-std::size_t Utf8Bytes(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const std::size_t bytes = byte(0) < 0x80   ? 1
-                            : byte(0) < 0xc2 ? 0
-                            : byte(0) < 0xe0 ? 2
-                            : byte(0) < 0xf0 ? 3
-                            : byte(0) < 0xf5 ? 4
-                                             : 0;
-  if (bytes > text.size()) return 0;
-  for (std::size_t i = 1; i < bytes; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  }
-  if (bytes == 3 && byte(0) == 0xe0 && byte(1) < 0xa0) return 0;
-  if (bytes == 3 && byte(0) == 0xed && byte(1) > 0x9f) return 0;  // a surrogate
-  if (bytes == 4 && byte(0) == 0xf0 && byte(1) < 0x90) return 0;
-  if (bytes == 4 && byte(0) == 0xf4 && byte(1) > 0x8f) return 0;
-  return bytes;
-}
-
 /// Whether the character is a control character: U+0000 to U+001F or U+007F to U+009F.
 bool IsControl(std::string_view character) {
   const auto first = static_cast<unsigned char>(character[0]);
@@ -49,6 +29,25 @@ int CodeThatMovesText(std::string_view character) {
 }
 
 }  // namespace
+
+std::size_t Utf8Bytes(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const std::size_t bytes = byte(0) < 0x80   ? 1
+                            : byte(0) < 0xc2 ? 0
+                            : byte(0) < 0xe0 ? 2
+                            : byte(0) < 0xf0 ? 3
+                            : byte(0) < 0xf5 ? 4
+                                             : 0;
+  if (bytes > text.size()) return 0;
+  for (std::size_t i = 1; i < bytes; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  }
+  if (bytes == 3 && byte(0) == 0xe0 && byte(1) < 0xa0) return 0;
+  if (bytes == 3 && byte(0) == 0xed && byte(1) > 0x9f) return 0;  // a surrogate
+  if (bytes == 4 && byte(0) == 0xf0 && byte(1) < 0x90) return 0;
+  if (bytes == 4 && byte(0) == 0xf4 && byte(1) > 0x8f) return 0;
+  return bytes;
+}
 
 std::string Printable(std::string_view text) {
   constexpr std::size_t kMostBytes = 64;

@@ -1,10 +1,15 @@
 // Makes text from the network safe to show in a log line or on a terminal.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
 namespace warren::wire {
+
+/// Returns the length in bytes of the UTF-8 character at the beginning of `text`, or 0 if it is not valid
+/// UTF-8. `text` must not be empty.
+std::size_t Utf8Bytes(std::string_view text);
 
 /// Returns the first 64 bytes, with everything but printable ASCII written as \xNN.
 std::string Printable(std::string_view text);

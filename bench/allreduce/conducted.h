@@ -11,7 +11,7 @@ namespace warren::bench {
 /// Connects to the Unix socket at `path`, sends the rank, and then answers each command (left) with a line
 /// (right):
 ///
-///     sample <case> <seconds of a block>    <seconds of one operation> <operations in the block>
+///     sample <case> <seconds of a block>    <seconds of one operation>
 ///     forget                                ok: the buffers of the last case are freed
 ///
 /// until the conductor closes the socket. Sleeps between commands. Throws the errors of Measurement,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <iterator>
 #include <stdexcept>
 #include <utility>
 
@@ -235,17 +236,15 @@ double Measurement::elapsed() const {
   return watch_->elapsed();
 }
 
-Timing Measure(World& world, const Case& what, const Effort& effort) {
+std::vector<double> Measure(World& world, const Case& what, const Effort& effort) {
   Measurement measurement(world, what, effort.block_s);
-  Timing timing{measurement.operations(), {}};
+  std::vector<double> seconds;
   do {
-    timing.seconds.push_back(measurement.Sample());
+    seconds.push_back(measurement.Sample());
     if (measurement.elapsed() > 10 * effort.limit_s) break;
-    if (measurement.elapsed() > effort.limit_s &&
-        static_cast<int>(timing.seconds.size()) >= effort.least_samples)
-      break;
-  } while (static_cast<int>(timing.seconds.size()) < effort.samples);
-  return timing;
+    if (measurement.elapsed() > effort.limit_s && std::ssize(seconds) >= effort.least_samples) break;
+  } while (std::ssize(seconds) < effort.samples);
+  return seconds;
 }
 
 }  // namespace warren::bench

@@ -40,11 +40,6 @@ struct Effort {
   double block_s = 0.005;  ///< a sample is a block of operations that takes at least this long
 };
 
-struct Timing {
-  std::size_t operations;       ///< number of operations in each block
-  std::vector<double> seconds;  ///< time of one operation, for each block
-};
-
 /// Thrown if an operation gives a wrong result on this rank.
 class WrongResult : public std::runtime_error {
  public:
@@ -67,8 +62,6 @@ class Measurement {
   Measurement(const Measurement&) = delete;
   Measurement& operator=(const Measurement&) = delete;
 
-  /// The number of operations in a block.
-  std::size_t operations() const { return operations_; }
   /// Measures a block; returns the seconds per operation.
   double Sample();
   /// Seconds from the construction of this object to the end of the last block, on the slowest rank.
@@ -80,10 +73,10 @@ class Measurement {
 
   std::unique_ptr<Stopwatch> watch_;
   std::unique_ptr<Operation> operation_;
-  std::size_t operations_ = 1;
+  std::size_t operations_ = 1;  ///< in a block
 };
 
-/// Takes samples according to `effort`.
-Timing Measure(World& world, const Case& what, const Effort& effort);
+/// Takes samples according to `effort`. Returns the seconds of one operation in each.
+std::vector<double> Measure(World& world, const Case& what, const Effort& effort);
 
 }  // namespace warren::bench

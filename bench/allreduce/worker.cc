@@ -18,9 +18,9 @@ namespace {
 constexpr int kExitFailed = 1;
 constexpr int kExitWrongResult = 3;
 
-void Print(const Case& what, const Timing& timing) {
-  fmt::print("{{\"collective\": \"{}\", \"bytes\": {}, \"operations\": {}, \"seconds\": [{:.6g}]}}\n",
-             Name(what.collective), what.bytes, timing.operations, fmt::join(timing.seconds, ", "));
+void Print(const Case& what, const std::vector<double>& seconds) {
+  fmt::print("{{\"collective\": \"{}\", \"bytes\": {}, \"seconds\": [{:.6g}]}}\n", Name(what.collective),
+             what.bytes, fmt::join(seconds, ", "));
   std::fflush(stdout);
 }
 
@@ -55,8 +55,8 @@ int RunWorker(int argc, char** argv, const std::function<std::unique_ptr<World>(
     const std::unique_ptr<World> world = join();
     if (!conductor.empty()) ObeyConductor(*world, conductor);
     for (const Case& what : cases) {
-      const Timing timing = Measure(*world, what, effort);
-      if (world->rank() == 0) Print(what, timing);
+      const std::vector<double> seconds = Measure(*world, what, effort);
+      if (world->rank() == 0) Print(what, seconds);
     }
     world->Barrier();
   } catch (const WrongResult& error) {

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
 #include <stdexcept>
 #include <system_error>
@@ -15,12 +14,6 @@ namespace {
 namespace classic = wire::classic;
 
 }  // namespace
-
-ClassicWorker::ClassicWorker(EventLoop& loop, int task, const WorkerOptions& options)
-    : fiber_(loop),
-      options_(&options),
-      task_id_(std::to_string(task)),
-      address_(AddressOfWorker(options, task)) {}
 
 void ClassicWorker::Say(const Descriptor& tracker, std::string_view message) {
   const std::size_t piece = options_->whole_messages ? message.size() : kIntBytes;
@@ -38,29 +31,10 @@ void ClassicWorker::SayHello(const Descriptor& tracker, const classic::Hello& he
   }
 }
 
-Task<Descriptor> ClassicWorker::CallTracker(classic::TrackerStream& stream, classic::Hello hello,
-                                            Stage& stage) {
-  stage = Stage::kConnects;
-  Descriptor tracker = co_await fiber_.Connect(options_->tracker, &address_);
-  stage = Stage::kGreets;
-  fiber_.Send(tracker, classic::EncodeMagic());
-  std::optional<std::int32_t> magic;
-  while (!(magic = stream.NextMagic())) stream.Append(co_await fiber_.Receive(tracker, kIntBytes));
-  if (*magic != wire::kMagic) throw std::runtime_error(fmt::format("the tracker's magic is {:#x}", *magic));
-  SayHello(tracker, hello);
-  co_return tracker;
-}
-
 Task<int> ClassicWorker::ExchangeRanks(const Descriptor& link) {
   CloseByReset(link);
-  std::int32_t rank = rank_;
-  char raw[kIntBytes];
-  std::memcpy(raw, &rank, kIntBytes);
-  fiber_.Send(link, {raw, kIntBytes});
-  std::string answer;
-  while (answer.size() < kIntBytes) answer += co_await fiber_.Receive(link, kIntBytes - answer.size());
-  std::memcpy(&rank, answer.data(), kIntBytes);
-  co_return rank;
+  SendRank(link, rank_);
+  return ReceiveRank(link);
 }
 
 Task<bool> ClassicWorker::ConnectTo(classic::Endpoint peer) {
@@ -92,7 +66,8 @@ Task<void> ClassicWorker::Join(Membership& membership) {
   classic::TrackerStream stream;
   classic::Hello hello;
   hello.task_id = task_id_;
-  Descriptor tracker = co_await CallTracker(stream, hello, membership.stage);
+  Descriptor tracker = co_await CallTracker(stream, membership.stage);
+  SayHello(tracker, hello);
 
   membership.stage = Stage::kWaitsForRank;
   std::optional<classic::Assignment> assignment;
@@ -116,7 +91,6 @@ Task<void> ClassicWorker::Join(Membership& membership) {
     for (const classic::Endpoint& peer : plan->connect) {
       if (!co_await ConnectTo(peer)) ++errors.count;
     }
-    num_failed_connects_ += errors.count;
     Say(tracker, Encode(errors));
   } while (errors.count > 0);
   Say(tracker, Encode(classic::ListenPort{ntohs(address_.sin_port)}));
@@ -143,7 +117,8 @@ Task<void> ClassicWorker::ShutDown(Membership& membership) {
   hello.world_size = membership.world_size;
   hello.task_id = task_id_;
   hello.command = classic::Command::kShutdown;
-  const Descriptor tracker = co_await CallTracker(stream, hello, membership.stage);
+  const Descriptor tracker = co_await CallTracker(stream, membership.stage);
+  SayHello(tracker, hello);
   membership.stage = Stage::kHasShutDown;
 }
 

@@ -2,7 +2,7 @@
 // the same pieces (unless WorkerOptions::whole_messages is set), over real sockets without TCP_NODELAY.
 #pragma once
 
-#include <string>
+#include <string_view>
 #include <vector>
 
 #include "bench/bootstrap_workers/fiber.h"
@@ -15,11 +15,10 @@ namespace warren::bench {
 
 class ClassicWorker final : public Worker {
  public:
-  ClassicWorker(EventLoop& loop, int task, const WorkerOptions& options);
+  using Worker::Worker;
 
   Task<void> Join(Membership& membership) override;
   Task<void> ShutDown(Membership& membership) override;
-  int num_failed_connects() const override { return num_failed_connects_; }
 
  private:
   struct Link {
@@ -27,8 +26,6 @@ class ClassicWorker final : public Worker {
     int rank;
   };
 
-  Task<Descriptor> CallTracker(wire::classic::TrackerStream& stream, wire::classic::Hello hello,
-                               Stage& stage);
   Task<bool> ConnectTo(wire::classic::Endpoint peer);
   Task<void> AcceptFrom(const Descriptor& listener);
   /// Sends this worker's rank over a new link; returns the peer's rank.
@@ -36,13 +33,8 @@ class ClassicWorker final : public Worker {
   void SayHello(const Descriptor& tracker, const wire::classic::Hello& hello);
   void Say(const Descriptor& tracker, std::string_view message);
 
-  Fiber fiber_;
-  const WorkerOptions* options_;
-  std::string task_id_;
-  sockaddr_in address_;
   int rank_ = -1;
   std::vector<Link> links_;
-  int num_failed_connects_ = 0;
 };
 
 }  // namespace warren::bench

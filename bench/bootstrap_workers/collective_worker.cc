@@ -1,13 +1,8 @@
 #include "bench/bootstrap_workers/collective_worker.h"
 
 #include <arpa/inet.h>
-#include <fmt/format.h>
 
-#include <cstring>
 #include <optional>
-#include <stdexcept>
-
-#include "wire/classic.h"
 
 namespace warren::bench {
 namespace {
@@ -16,13 +11,6 @@ namespace collective = wire::collective;
 
 }  // namespace
 
-CollectiveWorker::CollectiveWorker(EventLoop& loop, int task, const WorkerOptions& options)
-    : fiber_(loop),
-      options_(&options),
-      task_id_(std::to_string(task)),
-      address_(AddressOfWorker(options, task)),
-      error_address_(address_) {}
-
 /// Sends the length and the text separately, as XGBoost does, unless `whole_messages` is set.
 void CollectiveWorker::Say(const Descriptor& tracker, std::string_view message) {
   if (options_->whole_messages) return fiber_.Send(tracker, message);
@@ -30,34 +18,16 @@ void CollectiveWorker::Say(const Descriptor& tracker, std::string_view message) 
   fiber_.Send(tracker, message.substr(kIntBytes));
 }
 
-Task<Descriptor> CollectiveWorker::CallTracker(collective::TrackerStream& stream, collective::Hello hello,
-                                               Stage& stage) {
-  stage = Stage::kConnects;
-  Descriptor tracker = co_await fiber_.Connect(options_->tracker, &address_);
-  stage = Stage::kGreets;
-  fiber_.Send(tracker, wire::classic::EncodeMagic());
-  std::optional<std::int32_t> magic;
-  while (!(magic = stream.NextMagic())) stream.Append(co_await fiber_.Receive(tracker, kIntBytes));
-  if (*magic != wire::kMagic) throw std::runtime_error(fmt::format("the tracker's magic is {:#x}", *magic));
-  Say(tracker, Encode(hello));
-  co_return tracker;
-}
-
 Task<void> CollectiveWorker::MakeRing(Membership& membership, collective::Next next,
                                       const Descriptor& listener) {
   membership.stage = Stage::kMakesLinks;
   next_ = co_await fiber_.Connect(MakeAddress(next.host, static_cast<std::uint16_t>(next.port)), nullptr);
   CloseByReset(next_);
-  char raw[kIntBytes];
-  std::memcpy(raw, &membership.rank, kIntBytes);
-  fiber_.Send(next_, {raw, kIntBytes});
+  SendRank(next_, membership.rank);
   membership.stage = Stage::kAcceptsLinks;
   prev_ = co_await fiber_.Accept(listener);
   CloseByReset(prev_);
-  std::string said;
-  while (said.size() < kIntBytes) said += co_await fiber_.Receive(prev_, kIntBytes - said.size());
-  std::int32_t prev = 0;
-  std::memcpy(&prev, said.data(), kIntBytes);
+  const int prev = co_await ReceiveRank(prev_);
   membership.ring_next = next.rank;
   membership.ring_prev = prev;
   membership.links.Add(next.rank);
@@ -69,12 +39,12 @@ Task<void> CollectiveWorker::Join(Membership& membership) {
   collective::Hello hello;
   hello.rank = 0;
   hello.task_id = task_id_;
-  Descriptor tracker = co_await CallTracker(stream, hello, membership.stage);
-  const sockaddr_in own = address_;
-  address_.sin_port = error_address_.sin_port = 0;
+  Descriptor tracker = co_await CallTracker(stream, membership.stage);
+  Say(tracker, Encode(hello));
+  sockaddr_in error_address = address_;
   const Descriptor listener = fiber_.Listen(address_);
-  error_listener_ = fiber_.Listen(error_address_);
-  Say(tracker, Encode(collective::Start{ntohs(address_.sin_port), ntohs(error_address_.sin_port)}));
+  error_listener_ = fiber_.Listen(error_address);
+  Say(tracker, Encode(collective::Start{ntohs(address_.sin_port), ntohs(error_address.sin_port)}));
 
   membership.stage = Stage::kWaitsForRank;
   std::optional<collective::World> world;
@@ -83,7 +53,6 @@ Task<void> CollectiveWorker::Join(Membership& membership) {
   std::optional<collective::Next> next;
   while (!(next = stream.NextPeer())) stream.Append(co_await fiber_.Receive(tracker, kTrackerReadBytes));
   tracker.reset();
-  address_ = own;
   membership.world_size = world->size;
   membership.rank = (next->rank + world->size - 1) % world->size;
   if (world->size > 1) co_await MakeRing(membership, *next, listener);
@@ -96,7 +65,8 @@ Task<void> CollectiveWorker::ShutDown(Membership& membership) {
   hello.rank = membership.rank;
   hello.world_size = membership.world_size;
   hello.task_id = task_id_;
-  const Descriptor tracker = co_await CallTracker(stream, hello, membership.stage);
+  const Descriptor tracker = co_await CallTracker(stream, membership.stage);
+  Say(tracker, Encode(hello));
   Say(tracker, Encode(collective::Shutdown{}));
   membership.stage = Stage::kHasShutDown;
 }

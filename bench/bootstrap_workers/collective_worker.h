@@ -3,7 +3,6 @@
 // XGBoost's communication begins. After that, a worker contacts the tracker only to shut down.
 #pragma once
 
-#include <string>
 #include <string_view>
 
 #include "bench/bootstrap_workers/fiber.h"
@@ -14,23 +13,16 @@ namespace warren::bench {
 
 class CollectiveWorker final : public Worker {
  public:
-  CollectiveWorker(EventLoop& loop, int task, const WorkerOptions& options);
+  using Worker::Worker;
 
   Task<void> Join(Membership& membership) override;
   Task<void> ShutDown(Membership& membership) override;
 
  private:
-  Task<Descriptor> CallTracker(wire::collective::TrackerStream& stream, wire::collective::Hello hello,
-                               Stage& stage);
   /// Connects to the next rank, sends it this worker's rank, and accepts the connection of the previous rank.
   Task<void> MakeRing(Membership& membership, wire::collective::Next next, const Descriptor& listener);
   void Say(const Descriptor& tracker, std::string_view message);
 
-  Fiber fiber_;
-  const WorkerOptions* options_;
-  std::string task_id_;
-  sockaddr_in address_;
-  sockaddr_in error_address_;
   Descriptor error_listener_;
   Descriptor next_;
   Descriptor prev_;

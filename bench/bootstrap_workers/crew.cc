@@ -50,10 +50,4 @@ void Crew::ShutDown() {
   RunUntilIdle();
 }
 
-int Crew::num_failed_connects() const {
-  int sum = 0;
-  for (const auto& worker : workers_) sum += worker->num_failed_connects();
-  return sum;
-}
-
 }  // namespace warren::bench

@@ -23,8 +23,6 @@ class Crew {
   void Join();
   void ShutDown();
 
-  int num_failed_connects() const;
-
  private:
   /// Runs one worker's part; `index` identifies the worker in an error.
   Detached Run(std::size_t index, Task<void> part);

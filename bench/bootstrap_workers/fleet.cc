@@ -64,7 +64,6 @@ struct Fleet::Shared {
     Clock::time_point first_connect;
     Clock::time_point last_link;
     std::chrono::nanoseconds join_cpu;
-    int num_failed_connects;
     char error[256];
   };
   std::array<PerProcess, kMaxProcesses> processes;
@@ -124,7 +123,6 @@ void Fleet::RunProcess(int index, int num_processes, const Descriptor& control,
     crew.Join();
     report.last_link = Clock::now();
     report.join_cpu = OwnCpuTime() - cpu_before;
-    report.num_failed_connects = crew.num_failed_connects();
     SendByte(control, kPhaseDone);
     if (ReceiveByte(control) != kGo) return;
     crew.ShutDown();
@@ -175,12 +173,6 @@ Seconds Fleet::join_time() const {
 Seconds Fleet::join_cpu_time() const {
   std::chrono::nanoseconds sum{0};
   for (int i = 0; i < num_processes(); ++i) sum += shared_->processes[i].join_cpu;
-  return sum;
-}
-
-int Fleet::num_failed_connects() const {
-  int sum = 0;
-  for (int i = 0; i < num_processes(); ++i) sum += shared_->processes[i].num_failed_connects;
   return sum;
 }
 

@@ -42,8 +42,6 @@ class Fleet {
   Seconds join_time() const;
   /// The processor time of the simulation itself during Join.
   Seconds join_cpu_time() const;
-  /// The number of connection attempts between workers that failed and were retried.
-  int num_failed_connects() const;
   /// The results of the workers. They may still change during a phase, and after a phase that failed or timed
   /// out; then use them for diagnosis only.
   std::span<const Membership> members() const;

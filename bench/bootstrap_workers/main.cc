@@ -92,14 +92,9 @@ struct Result {
   Seconds links{};                ///< first connect to last link
   Seconds exit{};                 ///< first shutdown to the tracker's exit
   Seconds tracker_cpu{};          ///< the tracker's processor time while the links were made
-  Seconds tracker_cpu_all{};      ///< the tracker's total processor time
   Seconds simulation_cpu{};       ///< the simulated workers' processor time while the links were made
   std::int64_t listen_drops = 0;  ///< in this network namespace while the links were made
-  int num_links = 0;
   int num_linked = 0;
-  int num_failed_connects = 0;
-  int num_processes = 0;
-  int tracker_exit_code = 0;
   long tracker_peak_rss_kib = 0;
 };
 
@@ -111,7 +106,6 @@ void RunJob(const Options& options, TrackerProcess& tracker, Result& result) {
   worker_options.dialect = options.dialect;
   Fleet fleet(options.num_workers, worker_options);
   const std::vector<Descriptor> silent = OpenSilent(options.num_silent, tracker.address());
-  result.num_processes = fleet.num_processes();
 
   const auto limit = std::chrono::duration_cast<Clock::duration>(Seconds(options.limit_seconds));
   const auto outcome_name = [](Fleet::Outcome outcome) {
@@ -131,9 +125,6 @@ void RunJob(const Options& options, TrackerProcess& tracker, Result& result) {
   }
   result.links = fleet.join_time();
   result.simulation_cpu = fleet.join_cpu_time();
-  result.num_failed_connects = fleet.num_failed_connects();
-  for (const Membership& member : fleet.members()) result.num_links += member.links.count;
-  result.num_links /= 2;
   result.error = FindFault(fleet.members(), options.dialect == wire::Dialect::kClassic);
   if (!result.error.empty()) return;
 
@@ -149,8 +140,6 @@ void RunJob(const Options& options, TrackerProcess& tracker, Result& result) {
   result.outcome = end ? (end->exit_code == 0 ? "linked" : "failed") : "stalled";
   if (!end) return;
   result.exit = Clock::now() - shutdown_start;
-  result.tracker_exit_code = end->exit_code;
-  result.tracker_cpu_all = end->cpu_time;
   result.tracker_peak_rss_kib = end->peak_rss_kib;
 }
 
@@ -166,13 +155,11 @@ std::string JsonText(std::string text) {
 void PrintResult(const Options& options, const Result& result) {
   fmt::print(
       "{{\"workers\": {}, \"silent\": {}, \"outcome\": {}, \"error\": {}, \"links_s\": {:.6f}, \"exit_s\": {:.6f}, "
-      "\"tracker_cpu_s\": {:.6f}, \"tracker_cpu_all_s\": {:.6f}, \"simulation_cpu_s\": {:.6f}, "
-      "\"tracker_peak_rss_kib\": {}, \"tracker_exit_code\": {}, \"links\": {}, \"linked_workers\": {}, "
-      "\"failed_connects\": {}, \"listen_drops\": {}, \"processes\": {}}}\n",
+      "\"tracker_cpu_s\": {:.6f}, \"simulation_cpu_s\": {:.6f}, \"tracker_peak_rss_kib\": {}, "
+      "\"linked_workers\": {}, \"listen_drops\": {}}}\n",
       options.num_workers, options.num_silent, JsonText(result.outcome), JsonText(result.error),
-      result.links.count(), result.exit.count(), result.tracker_cpu.count(), result.tracker_cpu_all.count(),
-      result.simulation_cpu.count(), result.tracker_peak_rss_kib, result.tracker_exit_code, result.num_links,
-      result.num_linked, result.num_failed_connects, result.listen_drops, result.num_processes);
+      result.links.count(), result.exit.count(), result.tracker_cpu.count(), result.simulation_cpu.count(),
+      result.tracker_peak_rss_kib, result.num_linked, result.listen_drops);
 }
 
 }  // namespace

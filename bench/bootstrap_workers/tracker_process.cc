@@ -31,10 +31,6 @@ bool WaitReadable(const Descriptor& descriptor, Clock::time_point deadline) {
   }
 }
 
-std::chrono::duration<double> ToSeconds(const timeval& time) {
-  return std::chrono::seconds(time.tv_sec) + std::chrono::microseconds(time.tv_usec);
-}
-
 }  // namespace
 
 TrackerProcess::TrackerProcess(const std::vector<std::string>& command, Clock::time_point deadline) {
@@ -105,8 +101,7 @@ TrackerProcess::End TrackerProcess::Reap() {
   rusage usage{};
   if (wait4(pid_, &status, 0, &usage) != pid_) ThrowErrno("wait4");
   pid_ = -1;
-  return {WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status),
-          ToSeconds(usage.ru_utime) + ToSeconds(usage.ru_stime), usage.ru_maxrss};
+  return {WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status), usage.ru_maxrss};
 }
 
 std::optional<TrackerProcess::End> TrackerProcess::WaitForEnd(Clock::time_point deadline) {
@@ -117,9 +112,9 @@ std::optional<TrackerProcess::End> TrackerProcess::WaitForEnd(Clock::time_point 
   return Reap();
 }
 
-TrackerProcess::End TrackerProcess::Kill() {
+void TrackerProcess::Kill() {
   kill(pid_, SIGKILL);
-  return Reap();
+  Reap();
 }
 
 }  // namespace warren::bench

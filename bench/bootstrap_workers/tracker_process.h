@@ -18,7 +18,6 @@ class TrackerProcess {
   /// The kernel's data about a process that has exited.
   struct End {
     int exit_code = 0;  ///< or 128 + the signal that killed it
-    std::chrono::duration<double> cpu_time{};
     long peak_rss_kib = 0;
   };
 
@@ -35,11 +34,11 @@ class TrackerProcess {
   std::chrono::duration<double> cpu_time() const;
   /// Returns nullopt if the tracker is still running at the deadline.
   std::optional<End> WaitForEnd(std::chrono::steady_clock::time_point deadline);
-  End Kill();
 
  private:
   void ReadEnvironment(std::chrono::steady_clock::time_point deadline);
   End Reap();
+  void Kill();
 
   pid_t pid_ = -1;
   Descriptor output_;  ///< the read end of the tracker's stdout

@@ -3,13 +3,28 @@
 #include <arpa/inet.h>
 #include <sys/socket.h>
 
+#include <cstring>
+
 namespace warren::bench {
 
-sockaddr_in AddressOfWorker(const WorkerOptions& options, int task) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(options.first_address + static_cast<std::uint32_t>(task));
-  return address;
+Worker::Worker(EventLoop& loop, int task, const WorkerOptions& options)
+    : fiber_(loop), options_(&options), task_id_(std::to_string(task)), address_{} {
+  address_.sin_family = AF_INET;
+  address_.sin_addr.s_addr = htonl(options.first_address + static_cast<std::uint32_t>(task));
+}
+
+void Worker::SendRank(const Descriptor& link, std::int32_t rank) const {
+  char raw[kIntBytes];
+  std::memcpy(raw, &rank, kIntBytes);
+  fiber_.Send(link, {raw, kIntBytes});
+}
+
+Task<int> Worker::ReceiveRank(const Descriptor& link) {
+  std::string said;
+  while (said.size() < kIntBytes) said += co_await fiber_.Receive(link, kIntBytes - said.size());
+  std::int32_t rank = 0;
+  std::memcpy(&rank, said.data(), kIntBytes);
+  co_return rank;
 }
 
 void CloseByReset(const Descriptor& link) {

@@ -1,15 +1,19 @@
 // A simulated worker: the part common to both dialects.
 #pragma once
 
+#include <fmt/format.h>
 #include <netinet/in.h>
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
 
 #include "bench/bootstrap_workers/fiber.h"
 #include "bench/bootstrap_workers/membership.h"
 #include "bench/bootstrap_workers/task.h"
+#include "wire/classic.h"
 #include "wire/dialect.h"
 
 namespace warren::bench {
@@ -32,7 +36,7 @@ struct WorkerOptions {
 /// competes with another worker's for a port number.
 class Worker {
  public:
-  Worker() = default;
+  Worker(EventLoop& loop, int task, const WorkerOptions& options);
   virtual ~Worker() = default;
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
@@ -42,14 +46,33 @@ class Worker {
   /// Reports to the tracker that this worker has finished.
   virtual Task<void> ShutDown(Membership& membership) = 0;
 
-  /// The number of connections to peers that failed and were retried with the tracker's help.
-  virtual int num_failed_connects() const { return 0; }
+ protected:
+  /// Connects to the tracker, and exchanges magics with it.
+  template <typename Stream>
+  Task<Descriptor> CallTracker(Stream& stream, Stage& stage);
+  void SendRank(const Descriptor& link, std::int32_t rank) const;
+  Task<int> ReceiveRank(const Descriptor& link);
+
+  Fiber fiber_;
+  const WorkerOptions* options_;
+  std::string task_id_;
+  sockaddr_in address_;
 };
 
-/// The address of worker `task`, with port 0.
-sockaddr_in AddressOfWorker(const WorkerOptions& options, int task);
 /// Sets the link to be closed by a reset: otherwise thousands of links would stay in TIME_WAIT and burden the
 /// next run.
 void CloseByReset(const Descriptor& link);
+
+template <typename Stream>
+Task<Descriptor> Worker::CallTracker(Stream& stream, Stage& stage) {
+  stage = Stage::kConnects;
+  Descriptor tracker = co_await fiber_.Connect(options_->tracker, &address_);
+  stage = Stage::kGreets;
+  fiber_.Send(tracker, wire::classic::EncodeMagic());
+  std::optional<std::int32_t> magic;
+  while (!(magic = stream.NextMagic())) stream.Append(co_await fiber_.Receive(tracker, kIntBytes));
+  if (*magic != wire::kMagic) throw std::runtime_error(fmt::format("the tracker's magic is {:#x}", *magic));
+  co_return tracker;
+}
 
 }  // namespace warren::bench

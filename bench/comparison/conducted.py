@@ -44,9 +44,8 @@ class ConductedWorld(World):
             self._line(connection, end)
 
     def sample(self, case, block_s, limit_s):
-        """Returns the seconds of one operation, and the number of operations. Raises WrongResult, WorldStalled, WorldFailed."""
-        seconds, operations = self._tell(f"sample {case} {block_s}", limit_s)[0].split()
-        return float(seconds), int(operations)
+        """Returns the seconds of one operation. Raises WrongResult, WorldStalled, WorldFailed."""
+        return float(self._tell(f"sample {case} {block_s}", limit_s)[0])
 
     def forget(self, limit_s):
         """Frees the memory of the last case."""

@@ -3,15 +3,10 @@
 import json
 import os
 import platform
-import shlex
 import subprocess
 import sys
 
 STREAM_LIMIT_S = 120
-#: Options of benchmarks that do not change what is measured.
-HIDDEN_OPTIONS = ("--bin", "--build", "--json", "--output", "--picture")
-#: Options of benchmarks whose values are paths of this machine, and what stands for a path.
-PATH_OPTIONS = {"--parameters": "FILE", "--ps-lite": "FOLDER", "--python": "PYTHON", "--wheels": "FOLDER"}
 
 
 def description():
@@ -20,22 +15,6 @@ def description():
     commit = _first_line(["git", "-C", os.path.dirname(__file__), "describe", "--always", "--dirty"])
     commit = commit and f"commit {commit}"
     return "; ".join(part for part in (processor(), kernel, compiler, commit) if part)
-
-
-def shown_command() -> str:
-    """The command that repeats this run, without paths of this machine."""
-    words = iter(sys.argv[1:])
-    shown = [f"bench/{os.path.basename(sys.argv[0])}"]
-    for word in words:
-        option, is_one_word, _ = word.partition("=")
-        if option not in (*HIDDEN_OPTIONS, *PATH_OPTIONS):
-            shown.append(word)
-            continue
-        if not is_one_word:
-            next(words, None)
-        if option in PATH_OPTIONS:
-            shown += [option, PATH_OPTIONS[option]]
-    return shlex.join(shown)
 
 
 def processor() -> str:

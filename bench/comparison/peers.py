@@ -147,6 +147,10 @@ class InPython(Peer):
     python = XGBOOST_PYTHON
     path = ""  # added to PYTHONPATH
 
+    def __init__(self, bin_dir):
+        super().__init__(bin_dir)
+        self.program = WORKER
+
     def missing(self):
         return None
 
@@ -167,10 +171,6 @@ class WarrenRabit(InPython, Warren):
     by_name = True
     collectives = ("allreduce",)
 
-    def __init__(self, bin_dir):
-        super().__init__(bin_dir)
-        self.program = WORKER
-
 
 class XgboostCollective(InPython, WithTracker):
     key = "xgboost.collective"
@@ -178,10 +178,6 @@ class XgboostCollective(InPython, WithTracker):
     by_name = True
     collectives = ("allreduce",)
     library = "xgboost"
-
-    def __init__(self, bin_dir):
-        super().__init__(bin_dir)
-        self.program = WORKER
 
     def missing(self):
         try:
@@ -251,7 +247,7 @@ class Mpi(Peer):
     def start(self, world, place, ranks, mode, arguments):
         environment = self.environment(place, mode)
         if place.addresses:
-            environment["BENCH_NAMESPACES"] = place.prefix
+            environment["BENCH_NAMESPACES"] = place.network.prefix
         command = self.command(place, ranks, mode) + [self.program] + arguments
         world.start(place.enter_middle(command), environment)
 
@@ -420,7 +416,6 @@ class TorchGloo(OfPypi, InPython, Gloo):
 
     def __init__(self, bin_dir, python=None):
         super().__init__(bin_dir)
-        self.program = WORKER
         self.is_given = python is not None
         self.python = python or self.in_environment("python")
 

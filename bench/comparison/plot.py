@@ -6,7 +6,7 @@ import os
 import re
 
 from comparison.peers import PEERS
-from comparison.units import bytes_text
+from comparison.text import bytes_text
 
 PANEL_WIDTH, PANEL_HEIGHT = 460, 340
 MARGIN_LEFT, MARGIN_TOP, MARGIN_BOTTOM, GAP = 74, 76, 52, 40
@@ -68,7 +68,7 @@ def _decade_text(exponent):
 
 
 def _bytes(text):
-    """The inverse of units.bytes_text."""
+    """The inverse of text.bytes_text."""
     number, _, unit = text.partition(" ")
     return int(number) * {"": 1, "Ki": 1 << 10, "Mi": 1 << 20, "MB": 1_000_000}[unit]
 

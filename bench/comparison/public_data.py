@@ -22,7 +22,6 @@ from collections import Counter
 
 import numpy as np
 
-NAMES = ("flights", "packages", "digits")
 #: Words become columns if at least this number of packages contain them.
 LEAST_PACKAGES = 20
 

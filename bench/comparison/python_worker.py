@@ -166,7 +166,7 @@ def main():
                 collective, _, number = words[1].partition(":")
                 measurement = None  # frees its buffers first
                 current, measurement = words[1], Measurement(library, collective, int(number), float(words[2]))
-            print(measurement.block() / measurement.operations, measurement.operations, file=stream, flush=True)
+            print(measurement.block() / measurement.operations, file=stream, flush=True)
         os._exit(0)  # an orderly exit would wait for ranks that have already exited
 
 

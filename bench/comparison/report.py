@@ -8,7 +8,7 @@ import time
 
 from comparison import machine
 from comparison.peers import PEERS
-from comparison.units import KI, MI, bytes_text
+from comparison.text import KI, MI, bytes_text, markdown, microseconds
 
 COLLECTIVES = tuple(dict.fromkeys(name for peer in PEERS for name in peer.collectives))
 WITHOUT_BYTES = ("barrier", "split", "transformer-step", "resnet18-step")
@@ -17,11 +17,6 @@ COMPETES = {peer.key for peer in PEERS if peer.competes}
 HOST_GOAL, TCP_GOAL, TCP_GOAL_BYTES = 1.0, 1.3, 16 * MI
 # The goals for torch.distributed on one host: up to this many bytes, and above.
 TORCH_GOAL_BYTES, TORCH_GOALS = 4 * KI, (10, 2)
-
-
-def microseconds(seconds):
-    value = seconds * 1e6
-    return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:,.0f}"
 
 
 def ratio_text(ratio):
@@ -98,12 +93,6 @@ def memory_limit_s(row, rates):
 def wire_rate(row, seconds):
     """The bytes per second through all sockets together: every allreduce moves at least 2 (ranks - 1) buffers."""
     return 2 * (row.ranks - 1) * row.size / seconds
-
-
-def markdown(rows):
-    lines = ["| " + " | ".join(row) + " |" for row in rows]
-    lines.insert(1, "|" + "---|" * len(rows[0]))
-    return "\n".join(lines) + "\n"
 
 
 def rows_of(records, place, ranks, collective, ours="warren"):

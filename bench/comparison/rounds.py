@@ -65,7 +65,7 @@ class Player:
         """Returns the seconds of one operation, or None if the peer cannot do it."""
         while self.can(case):
             try:
-                return self._standing().sample(case, block_s, STALL_S)[0]
+                return self._standing().sample(case, block_s, STALL_S)
             except WorldStalled as stalled:
                 self.hopeless.append(case)
                 self._notes.append(f"{stalled} (at {case})")

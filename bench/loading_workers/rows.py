@@ -1,5 +1,5 @@
-"""Creates the data sets of bench/loading, bench/reproducible and bench/elastic: Parquet files with float32 features and a label; by default
-in the shape of HIGGS, with 28 features. rows.py FOLDER ROWS FILES [FEATURES]"""
+"""Creates the data sets of bench/loading, bench/reproducible and bench/elastic: Parquet files with float32 features and a label. With 28
+features they have the shape of HIGGS. rows.py FOLDER ROWS FILES FEATURES"""
 import pathlib
 import sys
 
@@ -7,8 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-folder, rows, files = pathlib.Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
-features = int(sys.argv[4]) if len(sys.argv) > 4 else 28
+folder, (rows, files, features) = pathlib.Path(sys.argv[1]), map(int, sys.argv[2:])
 folder.mkdir(parents=True)
 for number in range(files):
     rng = np.random.default_rng(number)

@@ -1,33 +1,29 @@
 """Runs one way from Parquet to the end of the first round of training: python ways.py WAY FOLDER WORKERS. Prints a line of JSON for each
-worker: the peak memory of its process and, if known, its rows and the seconds until it had its matrix."""
+worker: which it is, and the peak memory of its process."""
 import glob
 import json
 import os
 import resource
 import sys
-import time
 
 way, folder, workers = (*sys.argv[1:3], int(sys.argv[3])) if len(sys.argv) == 4 else ("", "", 0)
 PARAMS = {"objective": "binary:logistic", "tree_method": "hist", "max_depth": 6, "nthread": int(os.environ.get("OMP_NUM_THREADS", "0"))}
-START = time.time()
 
 
 def peak_mb():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
 
 
-def told(rows, loaded):
-    return "loading " + json.dumps({"rows": rows, "load_s": loaded - START, "peak_mb": peak_mb()})
+def tell(worker, peak):
+    print("loading " + json.dumps({"worker": worker, "peak_mb": peak}), flush=True)
 
 
 def warren(**how):
     import xgboost as xgb
     import warren.xgboost
     with warren.xgboost.communicator():
-        matrix = warren.xgboost.load_dmatrix(folder, label="y", **how)
-        loaded = time.time()
-        xgb.train(PARAMS, matrix, 1)
-        print(told(matrix.num_row(), loaded), flush=True)
+        xgb.train(PARAMS, warren.xgboost.load_dmatrix(folder, label="y", **how), 1)
+        tell(os.getpid(), peak_mb())
 
 
 def pandas():
@@ -38,10 +34,8 @@ def pandas():
     with warren.xgboost.communicator():
         mine = sorted(glob.glob(folder + "/*"))[warren.xgboost.get_rank()::warren.xgboost.get_world_size()]
         frame = pd.concat([pd.read_parquet(path) for path in mine])
-        matrix = xgb.DMatrix(frame.drop(columns="y"), frame["y"])
-        loaded = time.time()
-        xgb.train(PARAMS, matrix, 1)
-        print(told(matrix.num_row(), loaded), flush=True)
+        xgb.train(PARAMS, xgb.DMatrix(frame.drop(columns="y"), frame["y"]), 1)
+        tell(os.getpid(), peak_mb())
 
 
 def dask():
@@ -53,15 +47,14 @@ def dask():
         frame = dd.read_parquet(folder).persist()  # otherwise labels and features would have different partitions
         matrix = dxgb.DaskDMatrix(client, frame.drop(columns="y"), frame["y"])
         dxgb.train(client, PARAMS, matrix, 1)
-        for peak in client.run(lambda: __import__("resource").getrusage(0).ru_maxrss * 1024 / 1e6).values():
-            print("loading " + json.dumps({"peak_mb": peak}))
-    sys.stdout.flush()
+        for worker, peak in client.run(peak_mb).items():
+            tell(worker, peak)
 
 
 def ray():
     import ray as r
     import ray.train
-    from ray.train.xgboost import RayTrainReportCallback, XGBoostTrainer  # noqa: F401
+    from ray.train.xgboost import XGBoostTrainer
     r.init(num_cpus=max(workers + 1, os.cpu_count()), include_dashboard=False, logging_level="ERROR")
 
     def loop():
@@ -69,7 +62,7 @@ def ray():
         frame = ray.train.get_dataset_shard("train").materialize().to_pandas()
         matrix = xgb.DMatrix(frame.drop(columns="y"), frame["y"])
         xgb.train(PARAMS, matrix, 1)
-        print("loading " + json.dumps({"rows": len(frame), "peak_mb": resource.getrusage(0).ru_maxrss * 1024 / 1e6}), flush=True)
+        tell(os.getpid(), peak_mb())
 
     XGBoostTrainer(loop, scaling_config=ray.train.ScalingConfig(num_workers=workers),
                    datasets={"train": r.data.read_parquet(folder)}).fit()

@@ -152,7 +152,6 @@ std::size_t World::SimulatedLink::TrySendWithHead(const void* head, std::size_t 
   sent_ += taken;
   ++self_.traffic_.messages;
   self_.traffic_.bytes += taken;
-  if (self_.host_ != peer_.host_) self_.traffic_.bytes_between_hosts += taken;
   const Time begin = self_.clock_ + path_.send_overhead;
   const std::size_t segment = self_.world_.model_.segment_bytes;
   for (std::size_t done = 0; done < taken;) {
@@ -276,10 +275,6 @@ World::World(const Model& model, int ranks, int ranks_of_host)
 
 World::~World() = default;
 
-Time World::ended(int rank) const {
-  return ranks_[static_cast<std::size_t>(rank)]->clock_;
-}
-
 Time World::ended() const {
   Time latest = 0;
   for (const auto& rank : ranks_) latest = std::max(latest, rank->clock_);
@@ -296,10 +291,6 @@ void World::Work(Time duration) {
 
 void World::Combine(std::size_t bytes) {
   Work(Cost(current->model_.combine_ps_per_byte, bytes));
-}
-
-Time World::Now() {
-  return current->running_->clock_;
 }
 
 const Path& World::PathBetween(const Rank& one, const Rank& other) const {

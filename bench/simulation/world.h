@@ -30,7 +30,6 @@ namespace warren::simulation {
 struct Traffic {
   std::uint64_t messages = 0;  ///< sends that moved data
   std::uint64_t bytes = 0;     ///< including tags
-  std::uint64_t bytes_between_hosts = 0;
 };
 
 class World {
@@ -46,8 +45,6 @@ class World {
   void Run(const std::function<void(Transport& transport)>& body);
 
   int size() const { return static_cast<int>(ranks_.size()); }
-  /// The time when a rank ended.
-  Time ended(int rank) const;
   /// The time when the last rank ended.
   Time ended() const;
   const Traffic& traffic(int rank) const;
@@ -60,7 +57,6 @@ class World {
   static void Work(Time duration);
   /// Advances the clock by the cost of reading `bytes` bytes of inputs of a reduction.
   static void Combine(std::size_t bytes);
-  static Time Now();
 
  private:
   class Rank;

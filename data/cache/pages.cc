@@ -10,7 +10,6 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "data/cache/cache.h"

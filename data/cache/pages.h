@@ -26,8 +26,8 @@ struct PageOptions {
   std::function<void(const std::string&)> on_stale_cache;
 };
 
-/// Returns the path of a part's cache: `cache` itself if there is one part, otherwise
-/// `<cache>.part<k>-of-<n>`.
+/// Returns the path of a part's cache, or of another file with the rows of a part: `cache` itself if there is
+/// one part, otherwise `<cache>.part<k>-of-<n>`.
 std::string CachePath(const std::string& cache, Share share);
 
 /// The pages of one part. If `uri.cache` is set, they are read from the file CachePath(). It is made from the

@@ -155,8 +155,7 @@ void Write(const Block& block, std::size_t row, fmt::memory_buffer& out) {
 
 AtomicFile Create(const std::string& path, Share share) {
   if (path == "-") return AtomicFile::StandardOutput();
-  if (share.count == 1) return AtomicFile(path);
-  return AtomicFile(fmt::format("{}.part{}-of-{}", path, share.index, share.count));
+  return AtomicFile(CachePath(path, share));
 }
 
 void ConvertToText(const Arguments& arguments, const DataUri& uri) {

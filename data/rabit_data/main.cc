@@ -8,7 +8,6 @@
 #include <cstring>
 #include <exception>
 #include <stdexcept>
-#include <string>
 #include <string_view>
 #include <vector>
 

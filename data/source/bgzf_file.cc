@@ -11,7 +11,6 @@
 #include <array>
 #include <cstring>
 #include <new>
-#include <string>
 #include <utility>
 
 #include "data/array.h"
@@ -56,7 +55,7 @@ std::optional<BgzfHeader> ReadHeader(const File& compressed, std::uint64_t at) {
 /// Inflates blocks. Keeps the text of the last block that was requested only in part.
 class BlockInflater {
  public:
-  BlockInflater() {
+  explicit BlockInflater(const File& compressed) : compressed_(compressed) {
     if (inflateInit2(&zlib_, -MAX_WBITS) != Z_OK) throw std::bad_alloc();
     file_bytes_.resize(kMostBlockBytes);
     text_.resize(kMostBlockBytes);
@@ -66,12 +65,12 @@ class BlockInflater {
   BlockInflater& operator=(const BlockInflater&) = delete;
 
   /// Writes the whole text of a block, block.text_bytes bytes, to `to`.
-  void Inflate(const File& compressed, const Block& block, char* to) {
+  void Inflate(const Block& block, char* to) {
     const char* const bytes = file_bytes_.data();
-    compressed.ReadAt(block.at, file_bytes_.data(), block.bytes);
+    compressed_.ReadAt(block.at, file_bytes_.data(), block.bytes);
     const auto header = ParseBgzfHeader({bytes, block.bytes});
     if (!header || header->block_bytes != block.bytes) {
-      Fail(compressed, block.at,
+      Fail(compressed_, block.at,
            "its header differs from when the file was opened: the file was changed while it was read");
     }
     const char* const trailer = bytes + block.bytes - kTrailerBytes;
@@ -83,24 +82,24 @@ class BlockInflater {
     const int result = inflate(&zlib_, Z_FINISH);
     if (result == Z_MEM_ERROR) throw std::bad_alloc();
     if (result != Z_STREAM_END || zlib_.avail_in != 0 || zlib_.avail_out != 0) {
-      Fail(compressed, block.at,
+      Fail(compressed_, block.at,
            fmt::format("damaged: {}, expected {} bytes of text",
                        zlib_.msg == nullptr ? "wrong length" : zlib_.msg, block.text_bytes));
     }
     const auto expected = LoadLittleEndian<std::uint32_t>(trailer);
     const auto found = crc32(0, reinterpret_cast<const Bytef*>(to), block.text_bytes);
     if (found != expected) {
-      Fail(compressed, block.at,
+      Fail(compressed_, block.at,
            fmt::format("damaged: found text with CRC {:08x}, expected {:08x}", found, expected));
     }
   }
 
   /// Returns the text of a block, inflating it unless text_ already holds it. Valid until the next call of
   /// Text.
-  const char* Text(const File& compressed, const Block& block) {
+  const char* Text(const Block& block) {
     if (!Holds(block)) {
       remembered_ = kNone;
-      Inflate(compressed, block, text_.data());
+      Inflate(block, text_.data());
       remembered_ = block.at;
     }
     return text_.data();
@@ -113,6 +112,7 @@ class BlockInflater {
  private:
   static constexpr std::uint64_t kNone = ~std::uint64_t{0};
 
+  const File& compressed_;
   z_stream zlib_{};
   Array<char> file_bytes_;
   Array<char> text_;
@@ -122,7 +122,7 @@ class BlockInflater {
 /// Finds all blocks of a file, and checks that they are complete and end with the empty block.
 class BlockChain {
  public:
-  explicit BlockChain(const File& compressed) : compressed_(compressed) {
+  explicit BlockChain(const File& compressed) : compressed_(compressed), inflater_(compressed) {
     while (at_ < compressed_.size()) Next();
     if (!ends_empty_) {
       throw DataError(fmt::format(
@@ -160,7 +160,7 @@ class BlockChain {
     // An empty block is never read, so it is checked here.
     if (ends_empty_) {
       char none = 0;
-      inflater_.Inflate(compressed_, block, &none);
+      inflater_.Inflate(block, &none);
     } else {
       blocks_.push_back(block);
     }
@@ -192,9 +192,9 @@ class BgzfFile : public File {
       const std::size_t skip = offset - block->text_at;
       const std::size_t taken = std::min<std::size_t>(bytes, block->text_bytes - skip);
       if (taken == block->text_bytes) {
-        inflater->Inflate(*compressed_, *block, to);
+        inflater->Inflate(*block, to);
       } else {
-        std::memcpy(to, inflater->Text(*compressed_, *block) + skip, taken);
+        std::memcpy(to, inflater->Text(*block) + skip, taken);
         if (skip + taken == block->text_bytes) inflater->Forget();  // a sequential read needs the next block
       }
       to += taken;
@@ -215,7 +215,7 @@ class BgzfFile : public File {
       return spare.Holds(first) ? 2U : spare.HoldsNothing() ? 1U : 0U;
     };
     auto inflater = spare_.Take(worth);
-    return inflater ? std::move(inflater) : std::make_unique<BlockInflater>();
+    return inflater ? std::move(inflater) : std::make_unique<BlockInflater>(*compressed_);
   }
 
   std::unique_ptr<File> compressed_;

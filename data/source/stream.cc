@@ -452,10 +452,6 @@ std::unique_ptr<Decoder> MakeDecoder(Container container, std::string_view first
   }
 }
 
-}  // namespace
-
-namespace {
-
 std::unique_ptr<Stream> OpenStream(Source source) {
   const std::string_view first_bytes = source.Peek(internal::kRecognisedBytes);
   const Container container = internal::RecogniseStart(first_bytes);

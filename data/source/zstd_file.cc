@@ -81,7 +81,9 @@ std::optional<SeekTable> FindSeekTable(const File& compressed) {
 /// most of the memory, is limited to 128 MiB, whatever sizes the table states.
 class FrameReader {
  public:
-  FrameReader() : zstd_(ZSTD_createDCtx()) {
+  /// `checked`: whether frames have checksums in the seek table.
+  FrameReader(const File& compressed, bool checked)
+      : compressed_(compressed), checked_(checked), zstd_(ZSTD_createDCtx()) {
     if (zstd_ == nullptr) throw std::bad_alloc();
     buffer_.resize(ZSTD_DStreamInSize());
   }
@@ -99,11 +101,11 @@ class FrameReader {
     ZSTD_DCtx_reset(zstd_, ZSTD_reset_session_only);
   }
 
-  void Read(const File& compressed, bool checked, char* to, std::size_t bytes) {
+  void Read(char* to, std::size_t bytes) {
     while (bytes > 0) {
-      const std::size_t got = Step(compressed, checked, to, bytes);
+      const std::size_t got = Step(to, bytes);
       if (got == 0 && AllTaken()) {
-        Fail(compressed, frame_,
+        Fail(compressed_, frame_,
              fmt::format("ends after {} bytes of text, expected {}", position_, frame_.text_bytes));
       }
       to += got;
@@ -111,35 +113,35 @@ class FrameReader {
     }
   }
 
-  void Skip(const File& compressed, bool checked, std::size_t bytes) {
+  void Skip(std::size_t bytes) {
     constexpr std::size_t kScratchBytes = 65536;
     scratch_.resize(kScratchBytes);
     while (bytes > 0) {
       const std::size_t part = std::min(bytes, kScratchBytes);
-      Read(compressed, checked, scratch_.data(), part);
+      Read(scratch_.data(), part);
       bytes -= part;
     }
   }
 
-  /// Throws DataError unless the frame ends here and, if `checked`, its text has the right checksum. Call it
+  /// Throws DataError unless the frame ends here and, if `checked_`, its text has the right checksum. Call it
   /// after all text of the frame has been read.
-  void End(const File& compressed, bool checked) {
+  void End() {
     while (rest_ != 0 || !AllTaken()) {
       const std::size_t taken_before = frame_.bytes - unread_ + in_.pos;
       char more = 0;
-      if (Step(compressed, false, &more, 1) > 0) {
-        Fail(compressed, frame_,
+      if (Step(&more, 1) > 0) {
+        Fail(compressed_, frame_,
              fmt::format("holds more than the {} bytes of text expected", frame_.text_bytes));
       }
       const bool stuck = AllTaken() && frame_.bytes - unread_ + in_.pos == taken_before;
       if (rest_ != 0 && stuck) {
-        Fail(compressed, frame_,
+        Fail(compressed_, frame_,
              fmt::format("does not end within the {} bytes of the seek table", frame_.bytes));
       }
     }
     const auto found = static_cast<std::uint32_t>(XXH64_digest(hash_.get()));
-    if (checked && found != frame_.checksum) {
-      Fail(compressed, frame_,
+    if (checked_ && found != frame_.checksum) {
+      Fail(compressed_, frame_,
            fmt::format("damaged: found text with checksum {:08x}, expected {:08x}", found, frame_.checksum));
     }
   }
@@ -151,10 +153,10 @@ class FrameReader {
  private:
   bool AllTaken() const { return in_.pos == in_.size && unread_ == 0; }
 
-  std::size_t Step(const File& compressed, bool checked, char* to, std::size_t bytes) {
+  std::size_t Step(char* to, std::size_t bytes) {
     if (in_.pos == in_.size && unread_ > 0) {
       const std::size_t part = std::min<std::size_t>(unread_, buffer_.size());
-      compressed.ReadAt(frame_.at + frame_.bytes - unread_, buffer_.data(), part);
+      compressed_.ReadAt(frame_.at + frame_.bytes - unread_, buffer_.data(), part);
       unread_ -= static_cast<std::uint32_t>(part);
       in_ = {buffer_.data(), part, 0};
     }
@@ -162,12 +164,14 @@ class FrameReader {
     rest_ = ZSTD_decompressStream(zstd_, &out, &in_);
     if (ZSTD_getErrorCode(rest_) == ZSTD_error_memory_allocation) throw std::bad_alloc();
     if (ZSTD_isError(rest_) != 0)
-      Fail(compressed, frame_, fmt::format("damaged: {}", ZSTD_getErrorName(rest_)));
-    if (checked) XXH64_update(hash_.get(), to, out.pos);
+      Fail(compressed_, frame_, fmt::format("damaged: {}", ZSTD_getErrorName(rest_)));
+    if (checked_) XXH64_update(hash_.get(), to, out.pos);
     position_ += out.pos;
     return out.pos;
   }
 
+  const File& compressed_;
+  bool checked_;
   ZSTD_DCtx* zstd_;
   Array<char> buffer_;
   Array<char> scratch_;
@@ -200,9 +204,9 @@ class ZstdSeekableFile : public File {
       const std::size_t skip = offset - frame->text_at;
       const std::size_t taken = std::min<std::size_t>(bytes, frame->text_bytes - skip);
       if (!Suits(*reader, *frame, skip)) reader->Begin(*frame);
-      reader->Skip(*compressed_, has_checksums_, skip - reader->position());
-      reader->Read(*compressed_, has_checksums_, to, taken);
-      if (reader->AtEnd()) reader->End(*compressed_, has_checksums_);
+      reader->Skip(skip - reader->position());
+      reader->Read(to, taken);
+      if (reader->AtEnd()) reader->End();
       to += taken;
       offset += taken;
       bytes -= taken;
@@ -225,7 +229,7 @@ class ZstdSeekableFile : public File {
       return Suits(spare, frame, position) ? 2 + spare.position() : spare.AtEnd() ? 1 : 0;
     };
     auto reader = spare_.Take(worth);
-    return reader ? std::move(reader) : std::make_unique<FrameReader>();
+    return reader ? std::move(reader) : std::make_unique<FrameReader>(*compressed_, has_checksums_);
   }
 
   std::unique_ptr<File> compressed_;
@@ -237,7 +241,8 @@ class ZstdSeekableFile : public File {
 /// Reads the table's entries and checks them; decompresses only empty frames.
 class TableReader {
  public:
-  TableReader(const File& compressed, const SeekTable& table) : compressed_(compressed), table_(table) {
+  TableReader(const File& compressed, const SeekTable& table)
+      : compressed_(compressed), table_(table), empty_(compressed, false) {
     constexpr std::size_t kEntriesAtOnce = 8192;
     Array<char> entries;
     for (std::size_t i = 0; i < table.entries; i += kEntriesAtOnce) {
@@ -273,7 +278,7 @@ class TableReader {
     // An empty frame is never read, so it is checked here.
     if (frame.text_bytes == 0) {
       empty_.Begin(frame);
-      empty_.End(compressed_, false);
+      empty_.End();
     } else {
       frames_.push_back(frame);
     }

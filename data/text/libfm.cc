@@ -1,7 +1,6 @@
 #include "data/text/libfm.h"
 
 #include <optional>
-#include <span>
 
 #include "data/text/format.h"
 #include "data/text/row_parser.h"
@@ -30,15 +29,9 @@ class LibFmParser {
     if (row.AtEnd()) return;
     writer_.Begin();
     const std::optional<float> weight = Label(row);
-    RowText entries = row;
+    const RowText entries = row;
     while (!row.AtEnd()) Entry(row);
-    const std::size_t entries_before = block_.offsets.back();
-    const std::span<const Index> indices(block_.indices.data() + entries_before,
-                                         block_.indices.size() - entries_before);
-    if (const std::optional<std::size_t> again = internal::FindRepeated(indices)) {
-      for (std::size_t passed = 0; passed < *again; ++passed) entries.Word();
-      entries.Complain(entries.at(), "each index once in a row");
-    }
+    internal::RequireIndicesOnce(block_, entries);
     // The weight is set last, because the first weight of a block gives weight 1 to all earlier rows, and a
     // rejected row must not do that.
     if (weight) writer_.SetWeight(*weight);

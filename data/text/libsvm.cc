@@ -43,7 +43,7 @@ class PlainParser {
       Query(row);
       const RowText features = row;
       while (!row.AtEnd()) Feature(row);
-      RequireIndicesOnce(features);
+      internal::RequireIndicesOnce(block_, features);
       // The weight is set last, because the first weight of a block gives weight 1 to all earlier rows, and a
       // rejected row must not do that.
       if (weight) writer_.SetWeight(*weight);
@@ -97,16 +97,6 @@ class PlainParser {
       row.Complain(word.data(), "index:value with a decimal number as value");
     }
     writer_.AddEntry(index, value);
-  }
-
-  /// Rejects the row if an index occurs twice. `features` is the row's text from its first feature on.
-  void RequireIndicesOnce(RowText features) const {
-    const std::size_t begin = block_.offsets.back();
-    const std::span<const Index> indices(block_.indices.data() + begin, block_.indices.size() - begin);
-    const std::optional<std::size_t> again = internal::FindRepeated(indices);
-    if (!again) return;
-    for (std::size_t passed = 0; passed < *again; ++passed) features.Word();
-    features.Complain(features.at(), "each index once in a row");
   }
 
   std::string_view text_;

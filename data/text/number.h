@@ -1,7 +1,6 @@
 // Parses numbers of the text formats, with exact rounding.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
 namespace warren::data {

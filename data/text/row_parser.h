@@ -91,6 +91,18 @@ std::optional<std::size_t> FindRepeated(std::span<const Index> indices) {
   return place;
 }
 
+/// Throws BadRow if the last row of `block`, which is not ended yet, has an index twice. `entries`: the row's
+/// text from its first entry on.
+template <typename Index>
+void RequireIndicesOnce(const RowBlock<Index>& block, RowText entries) {
+  const std::size_t begin = block.offsets.back();
+  const std::span<const Index> indices(block.indices.data() + begin, block.indices.size() - begin);
+  const std::optional<std::size_t> again = FindRepeated(indices);
+  if (!again) return;
+  for (std::size_t passed = 0; passed < *again; ++passed) entries.Word();
+  entries.Complain(entries.at(), "each index once in a row");
+}
+
 /// Returns the canonical name of a query (see QueryOf), the same for all spellings of its number; nullopt if
 /// it is not a number.
 inline std::optional<std::string> QueryName(std::string_view text) {

@@ -14,7 +14,6 @@
 #include "rabit_engine/api/c_result.h"
 #include "rabit_engine/api/face.h"
 #include "rabit_engine/api/session.h"
-#include "rabit_engine/base/error.h"
 
 namespace {
 
@@ -46,27 +45,8 @@ int OrLeave(int result) {
   return 0;
 }
 
-int Init(int argc, char* argv[]) {
-  return Attempt([&] { Session::Init(Call{"RabitInit"}, argc, argv); });
-}
-
-int Finalize() {
-  return Attempt([] {
-    if (!Session::Finalize(Call{"RabitFinalize"}, Threads::kShare)) {
-      throw warren::EngineError("RabitFinalize: an earlier error had ended the job for this rank");
-    }
-  });
-}
-
-int TrackerPrint(const char* msg) {
-  const std::string text = msg == nullptr ? "" : msg;
-  if (!Session::Find(Threads::kShare)) {
-    std::fputs(text.c_str(), stdout);
-    return 0;
-  }
-  const Call call{"RabitTrackerPrint"};
-  return AttemptWithSession(call, [&](Session& session) { session.TrackerPrint(call, text); });
-}
+// The calls that training loops repeat. They are not exported functions, whose calls from this library would
+// go through the dynamic linker's table.
 
 int Broadcast(void* data, rbt_ulong size, int root) {
   const Call call{"RabitBroadcast"};
@@ -103,56 +83,12 @@ std::vector<std::size_t> OffsetsOfCounts(Session& session, const Call& call, con
   return offsets;
 }
 
-int LoadCheckPoint(int& version, char** out_global, rbt_ulong* out_global_bytes, char** out_local,
-                   rbt_ulong* out_local_bytes) {
-  // The caller may use these strings until the thread's next call of this function.
-  thread_local std::string global;
-  thread_local std::string local;
-  global.clear();
-  local.clear();
-  const Call call{"RabitLoadCheckPoint"};
-  const int result = AttemptWithSession(call, [&](Session& session) {
-    if (out_global == nullptr || out_global_bytes == nullptr ||
-        (out_local == nullptr) != (out_local_bytes == nullptr)) {
-      session.Refuse(
-          call,
-          "the pointer to a model and the pointer to its length must both be given, or neither for the local model");
-    }
-    const auto loaded = session.LoadCheckPoint(call, true, out_local != nullptr);
-    version = loaded ? loaded->version : 0;
-    if (!loaded) return;
-    global = *loaded->global;
-    if (out_local != nullptr) local = *loaded->local;
-  });
-  if (result != 0) return result;
-  const auto give = [](std::string& bytes, char** model, rbt_ulong* length) {
-    *model = bytes.empty() ? nullptr : bytes.data();
-    *length = bytes.size();
-  };
-  give(global, out_global, out_global_bytes);
-  if (out_local != nullptr) give(local, out_local, out_local_bytes);
-  return 0;
-}
-
-int CheckPoint(const char* global_model, rbt_ulong global_len, const char* local_model, rbt_ulong local_len) {
-  const Call call{"RabitCheckPoint"};
-  return AttemptWithSession(call, [&](Session& session) {
-    if (global_model == nullptr && global_len > 0) {
-      session.Refuse(call, "the global model is NULL, but its length is not 0");
-    }
-    std::string global(global_model == nullptr ? "" : global_model, global_len);
-    std::optional<std::string> local;
-    if (local_model != nullptr) local.emplace(local_model, local_len);
-    session.CheckPoint(call, std::move(global), std::move(local));
-  });
-}
-
 }  // namespace
 
 // --- rabit's functions -------------------------------------------------------------------------------------
 
 bool RabitInit(int argc, char* argv[]) {
-  return PrintIfFailed(Init(argc, argv)) == 0;
+  return PrintIfFailed(RabitTryInit(argc, argv)) == 0;
 }
 
 int RabitFinalize() {
@@ -180,7 +116,7 @@ int RabitIsDistributed() {
 }
 
 int RabitTrackerPrint(const char* msg) {
-  return OrLeave(TrackerPrint(msg));
+  return OrLeave(RabitTryTrackerPrint(msg));
 }
 
 void RabitGetProcessorName(char* out_name, rbt_ulong* out_len, rbt_ulong max_len) {
@@ -211,13 +147,13 @@ int RabitAllreduce(void* sendrecvbuf, size_t count, int enum_dtype, int enum_op,
 int RabitLoadCheckPoint(char** out_global_model, rbt_ulong* out_global_len, char** out_local_model,
                         rbt_ulong* out_local_len) {
   int version = 0;
-  OrLeave(LoadCheckPoint(version, out_global_model, out_global_len, out_local_model, out_local_len));
+  OrLeave(RabitTryLoadCheckPoint(&version, out_global_model, out_global_len, out_local_model, out_local_len));
   return version;
 }
 
 void RabitCheckPoint(const char* global_model, rbt_ulong global_len, const char* local_model,
                      rbt_ulong local_len) {
-  OrLeave(CheckPoint(global_model, global_len, local_model, local_len));
+  OrLeave(RabitTryCheckPoint(global_model, global_len, local_model, local_len));
 }
 
 int RabitVersionNumber() {
@@ -231,15 +167,21 @@ int RabitLinkTag() {
 // --- for callers that continue after an error --------------------------------------------------------------
 
 int RabitTryInit(int argc, char* argv[]) {
-  return Init(argc, argv);
+  return Attempt([&] { Session::Init(Call{"RabitInit"}, argc, argv); });
 }
 
 int RabitTryFinalize() {
-  return Finalize();
+  return warren::api::AttemptFinalize(Call{"RabitFinalize"});
 }
 
 int RabitTryTrackerPrint(const char* msg) {
-  return TrackerPrint(msg);
+  const std::string text = msg == nullptr ? "" : msg;
+  if (!Session::Find(Threads::kShare)) {
+    std::fputs(text.c_str(), stdout);
+    return 0;
+  }
+  const Call call{"RabitTrackerPrint"};
+  return AttemptWithSession(call, [&](Session& session) { session.TrackerPrint(call, text); });
 }
 
 int RabitTryBroadcast(void* sendrecv_data, rbt_ulong size, int root) {
@@ -276,16 +218,47 @@ int RabitTryReduceScatter(void* sendrecvbuf, const size_t* counts, int enum_dtyp
 
 int RabitTryLoadCheckPoint(int* out_version, char** out_global_model, rbt_ulong* out_global_len,
                            char** out_local_model, rbt_ulong* out_local_len) {
-  int version = 0;
-  const int result =
-      LoadCheckPoint(version, out_global_model, out_global_len, out_local_model, out_local_len);
-  if (out_version != nullptr) *out_version = version;
-  return result;
+  // The caller may use these strings until the thread's next call of this function.
+  thread_local std::string global;
+  thread_local std::string local;
+  global.clear();
+  local.clear();
+  if (out_version != nullptr) *out_version = 0;
+  const Call call{"RabitLoadCheckPoint"};
+  return AttemptWithSession(call, [&](Session& session) {
+    if (out_global_model == nullptr || out_global_len == nullptr ||
+        (out_local_model == nullptr) != (out_local_len == nullptr)) {
+      session.Refuse(
+          call,
+          "the pointer to a model and the pointer to its length must both be given, or neither for the local model");
+    }
+    const auto loaded = session.LoadCheckPoint(call, true, out_local_model != nullptr);
+    if (loaded) {
+      if (out_version != nullptr) *out_version = loaded->version;
+      global = *loaded->global;
+      if (out_local_model != nullptr) local = *loaded->local;
+    }
+    const auto give = [](std::string& bytes, char** model, rbt_ulong* length) {
+      *model = bytes.empty() ? nullptr : bytes.data();
+      *length = bytes.size();
+    };
+    give(global, out_global_model, out_global_len);
+    if (out_local_model != nullptr) give(local, out_local_model, out_local_len);
+  });
 }
 
 int RabitTryCheckPoint(const char* global_model, rbt_ulong global_len, const char* local_model,
                        rbt_ulong local_len) {
-  return CheckPoint(global_model, global_len, local_model, local_len);
+  const Call call{"RabitCheckPoint"};
+  return AttemptWithSession(call, [&](Session& session) {
+    if (global_model == nullptr && global_len > 0) {
+      session.Refuse(call, "the global model is NULL, but its length is not 0");
+    }
+    std::string global(global_model == nullptr ? "" : global_model, global_len);
+    std::optional<std::string> local;
+    if (local_model != nullptr) local.emplace(local_model, local_len);
+    session.CheckPoint(call, std::move(global), std::move(local));
+  });
 }
 
 const char* RabitGetLastError() {

@@ -6,6 +6,7 @@
 
 #include "rabit_engine/api/forced_unwind.h"
 #include "rabit_engine/api/session.h"
+#include "rabit_engine/base/error.h"
 
 namespace warren::api {
 
@@ -47,6 +48,14 @@ int Attempt(Function&& function) {
 template <typename Function>
 int AttemptWithSession(const Call& call, Function&& function) {
   return Attempt([&] { function(*Session::Require(call, Threads::kShare)); });
+}
+
+/// Ends the session that this thread uses, if any. Also fails if an error had already ended the job.
+inline int AttemptFinalize(const Call& call) {
+  return Attempt([&] {
+    if (Session::Finalize(call, Threads::kShare)) return;
+    throw EngineError(std::string(call.name) + ": an earlier error had ended the job for this rank");
+  });
 }
 
 }  // namespace warren::api

@@ -1,9 +1,6 @@
 #include "rabit_engine/api/call_queue.h"
 
-#include <pthread.h>
-
 #include <chrono>
-#include <csignal>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -76,11 +73,7 @@ std::shared_ptr<QueuedCall> CallQueue::Add(std::function<void()> work) {
 
 /// If no thread can be started, the operations run in Wait, Drain and HasEnded.
 void CallQueue::StartThread() {
-  // Start the thread with all signals blocked: signals are for the program's threads.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const posix::SignalsBlocked blocked;  // also in the new thread: signals are for the program's threads
   try {
     std::thread([self = shared_from_this()] { self->Serve(); }).detach();
     has_thread_ = true;
@@ -91,7 +84,6 @@ void CallQueue::StartThread() {
           error.what(), posix::ShortageAdvice(error.code().value()));
     }
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void CallQueue::RequireNoFork() const {

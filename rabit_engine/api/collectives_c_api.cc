@@ -7,6 +7,7 @@
 #include <array>
 #include <exception>
 #include <memory>
+#include <new>
 #include <span>
 #include <string>
 #include <utility>
@@ -27,7 +28,7 @@ using namespace warren::api::face;  // NOLINT(google-build-using-namespace): the
 
 namespace {
 
-using warren::Collective;
+using warren::EngineError;
 using warren::EqualOffsets;
 using warren::Fnv1a;
 using warren::Misuse;
@@ -52,15 +53,24 @@ struct CallMode {
   WarrenHandle* handle = nullptr;
 };
 
+/// Runs the work. On std::bad_alloc, informs the other ranks, which are waiting for this rank, and throws
+/// EngineError.
+template <typename Work>
+void Perform(Session& session, const Call& call, Work&& work) {
+  try {
+    work();
+  } catch (const std::bad_alloc&) {
+    session.GiveUp("out of memory");
+    throw EngineError(fmt::format("{}: out of memory", session.Where(call)));
+  }
+}
+
 WarrenHandle Begin(const std::shared_ptr<Session>& session, const CallMode& mode, const Arguments& arguments,
                    std::shared_ptr<WarrenCustomOp> custom) {
   Call call{mode.name};
   std::shared_ptr<CallOptions> options;
+  RequireWhole(*session, call, mode.options, "WARREN_CALL_OPTIONS");
   if (mode.options != nullptr) {
-    if (mode.options->struct_bytes < sizeof(WarrenCallOptions)) {
-      session->Refuse(call,
-                      "struct_bytes of the options is too small; initialise them with WARREN_CALL_OPTIONS");
-    }
     const bool has_name = mode.options->name != nullptr && *mode.options->name != '\0';
     if (has_name || mode.options->timeout_seconds != 0) {
       options = std::make_shared<CallOptions>();
@@ -169,11 +179,7 @@ int WarrenInit(int argc, char** argv) {
 }
 
 int WarrenFinalize() {
-  return Attempt([] {
-    if (!Session::Finalize(Call{"WarrenFinalize"}, Threads::kShare)) {
-      throw warren::EngineError("WarrenFinalize: an earlier error had ended the job for this rank");
-    }
-  });
+  return warren::api::AttemptFinalize(Call{"WarrenFinalize"});
 }
 
 const char* WarrenGetLastError() {

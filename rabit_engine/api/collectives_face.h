@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <memory>
-#include <new>
 
 #include "rabit_engine/api/c_result.h"
 #include "rabit_engine/api/named_calls.h"
@@ -38,16 +37,13 @@ int On(WarrenComm comm, const char* name, Function&& function) {
   });
 }
 
-/// Runs the work. On std::bad_alloc, informs the other ranks, which are waiting for this rank, and throws
-/// EngineError.
-template <typename Work>
-void Perform(Session& session, const Call& call, Work&& work) {
-  try {
-    work();
-  } catch (const std::bad_alloc&) {
-    session.GiveUp("out of memory");
-    throw warren::EngineError(fmt::format("{}: out of memory", session.Where(call)));
-  }
+/// Refuses options, if there are any, whose struct is smaller than this library's. `initializer`: the macro
+/// that initializes them.
+template <typename Options>
+void RequireWhole(const Session& session, const Call& call, const Options* options, const char* initializer) {
+  if (options == nullptr || options->struct_bytes >= sizeof(Options)) return;
+  session.Refuse(
+      call, fmt::format("struct_bytes of the options is too small; initialise them with {}", initializer));
 }
 
 }  // namespace warren::api::face

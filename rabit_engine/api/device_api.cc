@@ -2,6 +2,7 @@
 // communicator and can return handles.
 #include <fmt/format.h>
 
+#include <iterator>
 #include <memory>
 #include <string>
 
@@ -15,27 +16,37 @@
 
 namespace {
 
+using warren::Collective;
 using warren::api::AttemptWithSession;
 using warren::api::Call;
 using warren::api::LastError;
 using warren::api::Session;
 using DeviceOperation = warren::device::Operation;
+using DeviceReduceOp = warren::device::ReduceOp;
+using DeviceType = warren::device::Type;
 
-int RunOnDevice(const char* name, const DeviceOperation& operation) {
+/// The arguments of a function for device memory. `type` and `op` are codes of the function's header.
+struct DeviceArguments {
+  Collective kind;
+  const void* send;
+  void* recv;
+  std::size_t count;
+  int type;
+  void* stream;
+  int op = 0;
+  int root = 0;
+
+  DeviceOperation As(DeviceType device_type, DeviceReduceOp device_op) const {
+    return {kind, send, recv, count, device_type, device_op, root, stream};
+  }
+};
+
+int RunOnDevice(const char* name, const DeviceArguments& arguments) {
   const Call call{name};
-  return AttemptWithSession(call, [&](Session& session) { session.OnDevice(call, operation); });
-}
-
-DeviceOperation Make(warren::Collective kind, const void* send, void* receive, size_t count, int type,
-                     void* stream) {
-  DeviceOperation made;
-  made.kind = kind;
-  made.send = send;
-  made.receive = receive;
-  made.count = count;
-  made.type = static_cast<warren::device::Type>(type);
-  made.stream = stream;
-  return made;
+  return AttemptWithSession(call, [&](Session& session) {
+    session.OnDevice(call, arguments.As(static_cast<DeviceType>(arguments.type),
+                                        static_cast<DeviceReduceOp>(arguments.op)));
+  });
 }
 
 }  // namespace
@@ -50,27 +61,23 @@ int RabitDeviceSelect(int* device) {
 
 int RabitDeviceAllreduce(const void* sendbuf, void* recvbuf, size_t count, int type, int operation,
                          void* stream) {
-  DeviceOperation made = Make(warren::Collective::kAllreduce, sendbuf, recvbuf, count, type, stream);
-  made.operation = static_cast<warren::device::ReduceOp>(operation);
-  return RunOnDevice("RabitDeviceAllreduce", made);
+  return RunOnDevice("RabitDeviceAllreduce",
+                     {Collective::kAllreduce, sendbuf, recvbuf, count, type, stream, operation});
 }
 
 int RabitDeviceBroadcast(const void* sendbuf, void* recvbuf, size_t count, int type, int root, void* stream) {
-  DeviceOperation made = Make(warren::Collective::kBroadcast, sendbuf, recvbuf, count, type, stream);
-  made.root = root;
-  return RunOnDevice("RabitDeviceBroadcast", made);
+  return RunOnDevice("RabitDeviceBroadcast",
+                     {Collective::kBroadcast, sendbuf, recvbuf, count, type, stream, 0, root});
 }
 
 int RabitDeviceAllgather(const void* sendbuf, void* recvbuf, size_t count, int type, void* stream) {
-  return RunOnDevice("RabitDeviceAllgather",
-                     Make(warren::Collective::kAllgather, sendbuf, recvbuf, count, type, stream));
+  return RunOnDevice("RabitDeviceAllgather", {Collective::kAllgather, sendbuf, recvbuf, count, type, stream});
 }
 
 int RabitDeviceReduceScatter(const void* sendbuf, void* recvbuf, size_t count, int type, int operation,
                              void* stream) {
-  DeviceOperation made = Make(warren::Collective::kReduceScatter, sendbuf, recvbuf, count, type, stream);
-  made.operation = static_cast<warren::device::ReduceOp>(operation);
-  return RunOnDevice("RabitDeviceReduceScatter", made);
+  return RunOnDevice("RabitDeviceReduceScatter",
+                     {Collective::kReduceScatter, sendbuf, recvbuf, count, type, stream, operation});
 }
 
 int RabitDeviceGroupStart() {
@@ -105,34 +112,15 @@ const char* RabitDeviceGetLastError() {
 namespace {
 
 using warren::api::DeviceCall;
-using DeviceReduceOp = warren::device::ReduceOp;
-using DeviceType = warren::device::Type;
 
 DeviceType DeviceTypeOf(const Session& session, const Call& call, int type) {
-  warren::api::CElementBytes(session, call, type);
-  switch (static_cast<WarrenType>(type)) {
-    case WARREN_INT8:
-      return DeviceType::kInt8;
-    case WARREN_UINT8:
-      return DeviceType::kUint8;
-    case WARREN_INT32:
-      return DeviceType::kInt32;
-    case WARREN_UINT32:
-      return DeviceType::kUint32;
-    case WARREN_INT64:
-      return DeviceType::kInt64;
-    case WARREN_UINT64:
-      return DeviceType::kUint64;
-    case WARREN_FLOAT32:
-      return DeviceType::kFloat32;
-    case WARREN_FLOAT64:
-      return DeviceType::kFloat64;
-    case WARREN_FLOAT16:
-      return DeviceType::kFloat16;
-    case WARREN_BFLOAT16:
-      return DeviceType::kBFloat16;
-  }
-  session.Refuse(call, "there is no such element type on devices");
+  warren::api::CElementBytes(session, call, type);  // refuses codes that are not in WarrenType
+  using T = DeviceType;
+  // There are no codes 8 and 9; the entries in their places are not used.
+  constexpr T kTypes[] = {T::kInt8,    T::kUint8,   T::kInt32, T::kUint32, T::kInt64,   T::kUint64,
+                          T::kFloat32, T::kFloat64, T::kInt8,  T::kInt8,   T::kFloat16, T::kBFloat16};
+  static_assert(std::size(kTypes) == WARREN_BFLOAT16 + 1);
+  return kTypes[type];
 }
 
 DeviceReduceOp DeviceReduceOpOf(const Session& session, const Call& call, int op) {
@@ -152,28 +140,15 @@ DeviceReduceOp DeviceReduceOpOf(const Session& session, const Call& call, int op
   }
 }
 
-/// The arguments of a function for device memory.
-struct DeviceArguments {
-  warren::Collective kind;
-  const void* send;
-  void* recv;
-  std::size_t count;
-  int type;
-  void* stream;
-  int op = WARREN_SUM;
-  int root = 0;
-};
-
 int OnDevice(WarrenComm comm, const char* name, const DeviceArguments& arguments, WarrenHandle* handle) {
   return warren::api::face::On(comm, name, [&](Session& session, const Call& call) {
-    DeviceOperation made =
-        Make(arguments.kind, arguments.send, arguments.recv, arguments.count, 0, arguments.stream);
-    made.type = DeviceTypeOf(session, call, arguments.type);
-    if (warren::Reduces(arguments.kind)) made.operation = DeviceReduceOpOf(session, call, arguments.op);
-    made.root = arguments.root;
-    if (handle == nullptr) return session.OnDevice(call, made);
+    const DeviceType type = DeviceTypeOf(session, call, arguments.type);
+    const DeviceReduceOp op = warren::Reduces(arguments.kind) ? DeviceReduceOpOf(session, call, arguments.op)
+                                                              : DeviceReduceOp::kSum;
+    const DeviceOperation operation = arguments.As(type, op);
+    if (handle == nullptr) return session.OnDevice(call, operation);
     *handle = nullptr;
-    *handle = new WarrenHandle_{std::make_shared<DeviceCall>(call, comm->session, made)};
+    *handle = new WarrenHandle_{std::make_shared<DeviceCall>(call, comm->session, operation)};
   });
 }
 
@@ -182,24 +157,23 @@ int OnDevice(WarrenComm comm, const char* name, const DeviceArguments& arguments
 int WarrenDeviceAllreduce(WarrenComm comm, const void* send, void* recv, size_t count, int type, int op,
                           void* stream, WarrenHandle* handle) {
   return OnDevice(comm, "WarrenDeviceAllreduce",
-                  {warren::Collective::kAllreduce, send, recv, count, type, stream, op}, handle);
+                  {Collective::kAllreduce, send, recv, count, type, stream, op}, handle);
 }
 
 int WarrenDeviceReduceScatter(WarrenComm comm, const void* send, void* recv, size_t count, int type, int op,
                               void* stream, WarrenHandle* handle) {
   return OnDevice(comm, "WarrenDeviceReduceScatter",
-                  {warren::Collective::kReduceScatter, send, recv, count, type, stream, op}, handle);
+                  {Collective::kReduceScatter, send, recv, count, type, stream, op}, handle);
 }
 
 int WarrenDeviceBroadcast(WarrenComm comm, const void* send, void* recv, size_t count, int type, int root,
                           void* stream, WarrenHandle* handle) {
   return OnDevice(comm, "WarrenDeviceBroadcast",
-                  {warren::Collective::kBroadcast, send, recv, count, type, stream, WARREN_SUM, root},
-                  handle);
+                  {Collective::kBroadcast, send, recv, count, type, stream, 0, root}, handle);
 }
 
 int WarrenDeviceAllgather(WarrenComm comm, const void* send, void* recv, size_t count, int type, void* stream,
                           WarrenHandle* handle) {
-  return OnDevice(comm, "WarrenDeviceAllgather",
-                  {warren::Collective::kAllgather, send, recv, count, type, stream}, handle);
+  return OnDevice(comm, "WarrenDeviceAllgather", {Collective::kAllgather, send, recv, count, type, stream},
+                  handle);
 }

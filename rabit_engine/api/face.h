@@ -32,11 +32,7 @@ class Face {
   /// EngineError.
   template <typename Function>
   static auto WithSession(const Call& call, Function&& function) {
-    try {
-      return function(*Session::Require(call, threads));
-    } catch (const EngineError& error) {
-      throw dmlc::Error(error.what());
-    }
+    return Translated([&] { return function(*Session::Require(call, threads)); });
   }
   static bool Finalize(const Call& call) {
     return Translated([&] { return Session::Finalize(call, threads); });

@@ -37,6 +37,7 @@ using warren::api::Call;
 using warren::api::PendingCall;
 using warren::api::Session;
 using warren::api::face::On;
+using warren::api::face::RequireWhole;
 
 /// A message in progress.
 class PostedMessage final : public PendingCall {
@@ -118,10 +119,7 @@ int Begin(WarrenMailbox mailbox, const char* name, bool may_be_any, int peer, co
       session.Refuse(call, fmt::format("{} is not another rank of {}", peer, session.world_size()));
     }
     if (is_any && session.world_size() == 1) session.Refuse(call, "there is no other rank to receive from");
-    if (options != nullptr && options->struct_bytes < sizeof(WarrenCallOptions)) {
-      session.Refuse(call,
-                     "struct_bytes of the options is too small; initialise them with WARREN_CALL_OPTIONS");
-    }
+    RequireWhole(session, call, options, "WARREN_CALL_OPTIONS");
     const auto timeout = session.Timeout(call, options == nullptr ? 0 : options->timeout_seconds);
     const bool has_name = options != nullptr && options->name != nullptr && *options->name != '\0';
     const std::string where =

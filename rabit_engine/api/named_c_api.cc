@@ -44,10 +44,7 @@ NamedCallOptions OptionsOf(const Session& session, const Call& call,
                            const WarrenCoordinatorOptions* options) {
   NamedCallOptions result = session.options().named;
   if (options == nullptr) return result;
-  if (options->struct_bytes < sizeof(WarrenCoordinatorOptions)) {
-    session.Refuse(
-        call, "struct_bytes of the options is too small; initialise them with WARREN_COORDINATOR_OPTIONS");
-  }
+  RequireWhole(session, call, options, "WARREN_COORDINATOR_OPTIONS");
   if (options->fusion_bytes >= 0) result.fusion_bytes = static_cast<std::size_t>(options->fusion_bytes);
   constexpr int kLongestCycle = 1'000'000;
   if (options->cycle_us > kLongestCycle)
@@ -88,25 +85,29 @@ std::vector<std::uint64_t> LengthsOf(std::span<const std::size_t> offsets) {
   return lengths;
 }
 
+/// Throws Misuse if the coordinator is null. The result keeps its named calls alive if another thread frees
+/// the coordinator meanwhile.
+std::shared_ptr<NamedCalls> CallsOf(WarrenCoordinator coordinator, const Call& call) {
+  if (coordinator == nullptr) {
+    throw Misuse(fmt::format("rank unknown: {}: the coordinator is null", call.name));
+  }
+  return coordinator->calls;
+}
+
 int Enqueue(WarrenCoordinator coordinator, const char* function, const char* name,
             const WarrenEnqueueOptions* options, WarrenHandle* handle, const Arguments& arguments) {
   std::shared_ptr<WarrenCustomOp> custom = TakeCustomOp(arguments);
   return Attempt([&] {
     const Call call{function};
-    if (coordinator == nullptr)
-      throw Misuse(fmt::format("rank unknown: {}: the coordinator is null", function));
-    const std::shared_ptr<NamedCalls> calls = coordinator->calls;
+    const std::shared_ptr<NamedCalls> calls = CallsOf(coordinator, call);
     Session& session = calls->session();
     if (handle == nullptr) session.Refuse(call, "`handle` is NULL");
     *handle = nullptr;
     if (name == nullptr || *name == '\0') session.Refuse(call, "the operation has no name");
     Request request;
     request.name = name;
+    RequireWhole(session, call, options, "WARREN_ENQUEUE_OPTIONS");
     if (options != nullptr) {
-      if (options->struct_bytes < sizeof(WarrenEnqueueOptions)) {
-        session.Refuse(
-            call, "struct_bytes of the options is too small; initialise them with WARREN_ENQUEUE_OPTIONS");
-      }
       request.priority = options->priority;
       if (options->group != nullptr && *options->group != '\0') {
         if (options->group_size == 0 || options->group_size > std::numeric_limits<std::uint32_t>::max())
@@ -145,10 +146,7 @@ int WarrenCoordinatorCreate(WarrenComm comm, const WarrenCoordinatorOptions* opt
 }
 
 int WarrenCoordinatorClose(WarrenCoordinator coordinator) {
-  return Attempt([&] {
-    if (coordinator == nullptr) throw Misuse("rank unknown: WarrenCoordinatorClose: the coordinator is null");
-    std::shared_ptr<NamedCalls>(coordinator->calls)->Close();
-  });
+  return Attempt([&] { CallsOf(coordinator, Call{"WarrenCoordinatorClose"})->Close(); });
 }
 
 int WarrenCoordinatorFree(WarrenCoordinator coordinator) {
@@ -161,9 +159,7 @@ int WarrenCoordinatorFree(WarrenCoordinator coordinator) {
 int WarrenCoordinatorJoin(WarrenCoordinator coordinator, int* last_rank) {
   return Attempt([&] {
     const Call call{"WarrenCoordinatorJoin"};
-    if (coordinator == nullptr)
-      throw Misuse(fmt::format("rank unknown: {}: the coordinator is null", call.name));
-    const int last = std::shared_ptr<NamedCalls>(coordinator->calls)->Join(call);
+    const int last = CallsOf(coordinator, call)->Join(call);
     if (last_rank != nullptr) *last_rank = last;
   });
 }

@@ -1,12 +1,8 @@
 #include "rabit_engine/api/named_calls.h"
 
 #include <fmt/format.h>
-#include <pthread.h>
 
 #include <algorithm>
-#include <csignal>
-#include <cstdio>
-#include <span>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -66,6 +62,11 @@ std::string MessageOf(const std::exception_ptr& error) {
 
 Reduction ReductionOf(const Signature& what) {
   return Reduction::Typed(static_cast<DataType>(what.type), static_cast<ReduceOp>(what.operation));
+}
+
+/// Fills the operation's part of the packing buffer with neutral elements.
+void FillWithNeutral(std::byte* part, const Signature& what) {
+  FillWithIdentity(part, what.count, static_cast<DataType>(what.type), static_cast<ReduceOp>(what.operation));
 }
 
 }  // namespace
@@ -157,20 +158,14 @@ NamedCalls::~NamedCalls() {
 }
 
 void NamedCalls::StartThread() {
-  // Start the thread with all signals blocked: signals are for the program's threads.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  has_thread_ = true;  // until the thread ends, which may happen immediately
+  const posix::SignalsBlocked blocked;  // also in the new thread: signals are for the program's threads
+  has_thread_ = true;                   // until the thread ends, which may happen immediately
   try {
     thread_ = std::thread([self = shared_from_this()] { self->Serve(); });
   } catch (const std::system_error& error) {
     has_thread_ = false;
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
     ThrowShortage("named operations need a thread of this process", "pthread_create", error.code().value());
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void NamedCalls::RequireNoFork(const Call& call) const {
@@ -531,8 +526,7 @@ std::uint64_t NamedCalls::Run(const std::vector<Ready>& batch) {
 void NamedCalls::RunWithout(const Signature& what) {
   if (what.kind == Collective::kBarrier) return session_->Run(kCall, Operation::Barrier());
   packed_.resize(std::max<std::size_t>(packed_.size(), what.bytes()));
-  FillWithIdentity(packed_.data(), what.count, static_cast<DataType>(what.type),
-                   static_cast<ReduceOp>(what.operation));
+  FillWithNeutral(packed_.data(), what);
   ReducePacked(what, what.count);
 }
 
@@ -558,8 +552,7 @@ void NamedCalls::RunPacked(const std::vector<Ready>& batch,
     if (taken[i]) {
       CopyBytes(place, taken[i]->work.send, what.bytes());
     } else {
-      FillWithIdentity(place, what.count, static_cast<DataType>(what.type),
-                       static_cast<ReduceOp>(what.operation));
+      FillWithNeutral(place, what);
     }
     place += what.bytes();
   }

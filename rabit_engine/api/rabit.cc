@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstddef>
-#include <cstdio>
 #include <limits>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>

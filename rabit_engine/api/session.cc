@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <limits>
 #include <mutex>
@@ -96,10 +95,6 @@ std::string Describe(const Call& call) {
   if (call.file == nullptr || call.line <= 0) return call.name;
   if (call.function == nullptr) return fmt::format("{} ({}:{})", call.name, call.file, call.line);
   return fmt::format("{} ({}:{} in {})", call.name, call.file, call.line, call.function);
-}
-
-std::string Place(const std::string& who, const Call& call) {
-  return fmt::format("{}: {}", who, Describe(call));
 }
 
 // Rethrows the current exception, an EngineError, with a message that names the user's call. The type stays
@@ -209,8 +204,8 @@ std::shared_ptr<Session> Session::Require(const Call& call, Threads threads) {
         Describe(call), registry.sessions.size()));
   }
   if (registry.rank_that_left) {
-    throw Misuse(fmt::format("{}: called after Finalize, when this process had left its job",
-                             Place(fmt::format("rank {}", *registry.rank_that_left), call)));
+    throw Misuse(fmt::format("rank {}: {}: called after Finalize, when this process had left its job",
+                             *registry.rank_that_left, Describe(call)));
   }
   throw Misuse(fmt::format("rank unknown: {}: called before Init", Describe(call)));
 }
@@ -240,7 +235,7 @@ bool Session::Finalize(const Call& call, Threads threads) {
     if (devices) devices->Finish();
     communicator->Finalize();
   } catch (const EngineError&) {
-    RethrowFor(Place(session->place_, call));
+    RethrowFor(session->Where(call));
   }
   return true;
 }
@@ -293,7 +288,7 @@ void Session::CountAsMet() {
 }
 
 std::string Session::Where(const Call& call) const {
-  return Place(place_, call);
+  return fmt::format("{}: {}", place_, Describe(call));
 }
 
 void Session::Refuse(const Call& call, const std::string& what) const {
@@ -429,7 +424,7 @@ void Session::Communicate(const Call& call, Function&& function) {
         "it was called from the prepare function of an allreduce, which is skipped when a process catches up");
   if (!first_error_.empty()) {
     throw EngineError(fmt::format(
-        "{}: an earlier call has failed and this rank is out of {}. The error was: {}", Place(place_, call),
+        "{}: an earlier call has failed and this rank is out of {}. The error was: {}", Where(call),
         name_ == "world" ? "the job; only Finalize can still be called" : "this communicator", first_error_));
   }
   const ScopedTrace trace(*this, call);
@@ -441,10 +436,10 @@ void Session::Communicate(const Call& call, Function&& function) {
       function();
     }
   } catch (const Refused&) {
-    RethrowFor(Place(place_, call));
+    RethrowFor(Where(call));
   } catch (const EngineError& error) {
     first_error_ = error.what();
-    RethrowFor(Place(place_, call));
+    RethrowFor(Where(call));
   } catch (const std::exception& error) {
     first_error_ = error.what();
     communicator_->GiveUp();  // no other rank has this error (std::bad_alloc, an exception from the caller)
@@ -630,11 +625,11 @@ void Session::TrackerPrint(const Call& call, const std::string& text) {
   // Not in Communicate: failing to reach the tracker does not end the job, and a rank that is out of the job
   // may still print the reason.
   const CallLock lock(*this, call);
-  if (!communicator_) throw EngineError(fmt::format("{}: {}", Place(place_, call), first_error_));
+  if (!communicator_) throw EngineError(fmt::format("{}: {}", Where(call), first_error_));
   try {
     communicator_->TrackerPrint(text);
   } catch (const EngineError&) {
-    RethrowFor(Place(place_, call));
+    RethrowFor(Where(call));
   }
 }
 

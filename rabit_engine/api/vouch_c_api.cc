@@ -1,6 +1,4 @@
 // WarrenVouch of warren/c_api.h, which admits a worker whose protocol has no job token. Needs no session.
-#include <string>
-
 #include "rabit_engine/api/c_result.h"
 #include "rabit_engine/base/error.h"
 #include "rabit_engine/base/settings.h"

@@ -78,7 +78,7 @@ std::chrono::seconds TimeoutOf(const char* config) {
 thread_local std::string last_error;
 thread_local std::string own_error_before;
 
-std::string OwnLastError() {
+const char* OwnLastError() {
   auto* const own = OwnFunction<const char*()>("XGBGetLastError");
   return own == nullptr ? "" : own();
 }
@@ -209,7 +209,6 @@ WARREN_C_API int XGCommunicatorFinalize() {
 
 /// Returns XGBoost's own last error, unless this library has reported a more recent one.
 WARREN_C_API const char* XGBGetLastError() {
-  if (!last_error.empty() && OwnLastError() == own_error_before) return last_error.c_str();
-  auto* const own = OwnFunction<const char*()>("XGBGetLastError");
-  return own == nullptr ? "" : own();
+  const char* const own = OwnLastError();
+  return !last_error.empty() && own == own_error_before ? last_error.c_str() : own;
 }

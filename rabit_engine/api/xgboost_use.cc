@@ -9,12 +9,13 @@
 namespace warren::api {
 namespace {
 
+std::atomic<bool> was_noted = false;
+
 class Use {
  public:
-  static void Note() { noted_.store(true, std::memory_order_relaxed); }
   ~Use() {
     const char* tracker = std::getenv("DMLC_TRACKER_URI");
-    if (noted_ || tracker == nullptr || *tracker == '\0') return;
+    if (was_noted || tracker == nullptr || *tracker == '\0') return;
     const auto xgboost = xgboost::LoadedLibrary::Named("libxgboost.so");
     if (!xgboost) return;
     const char* why =
@@ -29,16 +30,13 @@ class Use {
     std::fprintf(stderr,
                  "rabit: librabit_xgboost.so is loaded, but XGBoost did not communicate over it; %s\n", why);
   }
-
- private:
-  static inline std::atomic<bool> noted_ = false;
 };
 const Use use;
 
 }  // namespace
 
 void NoteXgboostsUse() {
-  Use::Note();
+  was_noted.store(true, std::memory_order_relaxed);
 }
 
 }  // namespace warren::api

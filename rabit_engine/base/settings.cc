@@ -6,14 +6,13 @@
 
 #include <algorithm>
 #include <atomic>
-#include <charconv>
-#include <cstdlib>
 #include <limits>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
 #include "rabit_engine/base/error.h"
+#include "rabit_engine/base/parse_number.h"
 #include "rabit_engine/base/say.h"
 #include "wire/variables.h"
 
@@ -32,22 +31,11 @@ struct Reading {
   bool has_task_id = false;
 };
 
-template <typename T>
-bool ParseNumber(const std::string& text, T low, T high, T& value) {
-  T parsed{};
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, parsed);
-  if (error != std::errc{} || stop != end || parsed < low || parsed > high) return false;
-  value = parsed;
-  return true;
-}
-
 bool ParseSeconds(const std::string& text, std::chrono::seconds& value) {
   constexpr long kYear = 366L * 24 * 3600;  // far longer timeouts would overflow a clock in nanoseconds
-  long seconds = 0;
-  if (!ParseNumber(text, 0L, kYear, seconds)) return false;
-  value = std::chrono::seconds(seconds);
-  return true;
+  const auto seconds = ParseNumber(text, 0L, kYear);
+  if (seconds) value = std::chrono::seconds(*seconds);
+  return seconds.has_value();
 }
 
 bool ParseDecimalSeconds(const std::string& text, std::chrono::milliseconds& value) {
@@ -74,10 +62,7 @@ bool ParseBool(const std::string& text, bool& value) {
 // Parses a size such as "4096", "64KB", "256MB" or "1GB"; the B is optional.
 bool ParseBytes(const std::string& text, std::size_t& value) {
   const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
-  std::size_t number = 0;
-  if (!ParseNumber(text.substr(0, digits), std::size_t{0}, std::numeric_limits<std::size_t>::max(), number)) {
-    return false;
-  }
+  const auto number = ParseNumber<std::size_t>(std::string_view(text).substr(0, digits));
   std::string_view unit = std::string_view(text).substr(digits);
   if (!unit.empty() && (unit.back() == 'B' || unit.back() == 'b')) unit.remove_suffix(1);
   int shift = 0;
@@ -85,8 +70,8 @@ bool ParseBytes(const std::string& text, std::size_t& value) {
   if (Same(unit, "M")) shift = 20;
   if (Same(unit, "G")) shift = 30;
   if (!unit.empty() && shift == 0) return false;
-  if (number > std::numeric_limits<std::size_t>::max() >> shift) return false;
-  value = number << shift;
+  if (!number || *number > std::numeric_limits<std::size_t>::max() >> shift) return false;
+  value = *number << shift;
   return true;
 }
 
@@ -114,6 +99,31 @@ struct Setting {
   bool (*read)(const std::string& text, Reading& reading);
 };
 
+// The parsers of settings that are stored as they are.
+template <bool Settings::*kMember>
+bool ReadBool(const std::string& text, Reading& reading) {
+  return ParseBool(text, reading.settings.*kMember);
+}
+template <std::string Settings::*kMember>
+bool ReadText(const std::string& text, Reading& reading) {
+  reading.settings.*kMember = text;
+  return true;
+}
+template <int Settings::*kMember, int kLeast, int kMost>
+bool ReadNumber(const std::string& text, Reading& reading) {
+  const auto number = ParseNumber(text, kLeast, kMost);
+  if (number) reading.settings.*kMember = *number;
+  return number.has_value();
+}
+template <std::chrono::seconds Settings::*kMember, int kLeast>
+bool ReadSeconds(const std::string& text, Reading& reading) {
+  return ParseSeconds(text, reading.settings.*kMember) && (reading.settings.*kMember).count() >= kLeast;
+}
+template <auto kMember, const auto& kWords>
+bool ReadWord(const std::string& text, Reading& reading) {
+  return ParseWord(text, kWords, reading.settings.*kMember);
+}
+
 constexpr Word<EngineKind> kEngines[] = {{"native", EngineKind::kNative}, {"mpi", EngineKind::kMpi}};
 constexpr Word<BootstrapKind> kBootstraps[] = {{"auto", BootstrapKind::kAuto},
                                                {"tracker", BootstrapKind::kTracker},
@@ -135,10 +145,7 @@ constexpr Setting kSettings[] = {
        r.settings.tracker_host = text == "NULL" ? "" : text;
        return true;
      }},
-    {"rabit_tracker_port", "DMLC_TRACKER_PORT",
-     [](const std::string& text, Reading& r) {
-       return ParseNumber(text, 1, 65535, r.settings.tracker_port);
-     }},
+    {"rabit_tracker_port", "DMLC_TRACKER_PORT", ReadNumber<&Settings::tracker_port, 1, 65535>},
     {nullptr, wire::kTokenVariable.data(),
      [](const std::string& text, Reading& r) {
        try {
@@ -148,8 +155,7 @@ constexpr Setting kSettings[] = {
        }
        return true;
      }},
-    {nullptr, "WARREN_TLS",
-     [](const std::string& text, Reading& r) { return ParseBool(text, r.settings.tls); }},
+    {nullptr, "WARREN_TLS", ReadBool<&Settings::tls>},
     {"rabit_task_id", "DMLC_TASK_ID",
      [](const std::string& text, Reading& r) {
        if (text.size() > kMaxTaskIdBytes) return false;
@@ -159,57 +165,40 @@ constexpr Setting kSettings[] = {
      }},
     {"rabit_world_size", "rabit_world_size",
      [](const std::string& text, Reading& r) {
-       return ParseNumber(text, -1, kMaxWorldSize, r.settings.world_size) && r.settings.world_size != 0;
+       return ReadNumber<&Settings::world_size, -1, kMaxWorldSize>(text, r) && r.settings.world_size != 0;
      }},
     {nullptr, "DMLC_NUM_WORKER",
      [](const std::string& text, Reading& r) {
        // Invalid values are ignored, because this variable belongs to the launcher.
-       static_cast<void>(ParseNumber(text, 0, kMaxCount, r.settings.num_workers));
+       ReadNumber<&Settings::num_workers, 0, kMaxCount>(text, r);
        return true;
      }},
-    {nullptr, "DMLC_NUM_ATTEMPT",
-     [](const std::string& text, Reading& r) {
-       return ParseNumber(text, 0, kMaxCount, r.settings.num_attempt);
-     }},
-    {nullptr, "DMLC_MAX_ATTEMPT",
-     [](const std::string& text, Reading& r) {
-       return ParseNumber(text, 0, kMaxCount, r.settings.max_attempt);
-     }},
-    {nullptr, "DMLC_WORKER_CONNECT_RETRY",
-     [](const std::string& text, Reading& r) {
-       return ParseNumber(text, 0, kMaxCount, r.settings.connect_retry);
-     }},
+    {nullptr, "DMLC_NUM_ATTEMPT", ReadNumber<&Settings::num_attempt, 0, kMaxCount>},
+    {nullptr, "DMLC_MAX_ATTEMPT", ReadNumber<&Settings::max_attempt, 0, kMaxCount>},
+    {nullptr, "DMLC_WORKER_CONNECT_RETRY", ReadNumber<&Settings::connect_retry, 0, kMaxCount>},
     {nullptr, "DMLC_ROLE",
      [](const std::string& text, Reading& r) {
        r.settings.role = text;
        return text == "worker" || text == "server" || text == "scheduler";
      }},
     // --- the engine ---
-    {nullptr, "WARREN_ENGINE",
-     [](const std::string& text, Reading& r) { return ParseWord(text, kEngines, r.settings.engine); }},
-    {nullptr, "WARREN_BOOTSTRAP",
-     [](const std::string& text, Reading& r) { return ParseWord(text, kBootstraps, r.settings.bootstrap); }},
-    {nullptr, "WARREN_SHARED_MEMORY",
-     [](const std::string& text, Reading& r) {
-       return ParseWord(text, kSharedMemory, r.settings.shared_memory);
-     }},
+    {nullptr, "WARREN_ENGINE", ReadWord<&Settings::engine, kEngines>},
+    {nullptr, "WARREN_BOOTSTRAP", ReadWord<&Settings::bootstrap, kBootstraps>},
+    {nullptr, "WARREN_SHARED_MEMORY", ReadWord<&Settings::shared_memory, kSharedMemory>},
     {nullptr, "WARREN_HOST_GROUP",
      [](const std::string& text, Reading& r) {
        r.settings.host_group = text;
        return text.find('\n') == std::string::npos;
      }},
-    {nullptr, "WARREN_PACKING",
-     [](const std::string& text, Reading& r) { return ParseWord(text, kPacking, r.settings.packing); }},
-    {nullptr, "WARREN_REPRODUCIBLE",
-     [](const std::string& text, Reading& r) { return ParseBool(text, r.settings.reproducible); }},
+    {nullptr, "WARREN_PACKING", ReadWord<&Settings::packing, kPacking>},
+    {nullptr, "WARREN_REPRODUCIBLE", ReadBool<&Settings::reproducible>},
     {nullptr, "WARREN_ALGORITHM",
      [](const std::string& text, Reading& r) {
        r.settings.algorithm = text;
        r.settings.algorithm_name = r.name;
        return true;
      }},
-    {nullptr, "WARREN_PRINT_CHOICE",
-     [](const std::string& text, Reading& r) { return ParseBool(text, r.settings.print_choice); }},
+    {nullptr, "WARREN_PRINT_CHOICE", ReadBool<&Settings::print_choice>},
     {"rabit_reduce_buffer", "rabit_reduce_buffer",
      [](const std::string& text, Reading& r) {
        return ParseBytes(text, r.settings.reduce_buffer_bytes) && r.settings.reduce_buffer_bytes > 0;
@@ -218,60 +207,39 @@ constexpr Setting kSettings[] = {
      [](const std::string& text, Reading& r) { return ParseBool(text, r.timeout); }},
     {"rabit_timeout_sec", "rabit_timeout_sec",
      [](const std::string& text, Reading& r) { return ParseSeconds(text, r.timeout_sec); }},
-    {nullptr, "WARREN_CONNECT_TIMEOUT",
-     [](const std::string& text, Reading& r) {
-       return ParseSeconds(text, r.settings.connect_timeout) && r.settings.connect_timeout.count() > 0;
-     }},
-    {nullptr, "WARREN_HOST_TIMEOUT",
-     [](const std::string& text, Reading& r) {
-       return ParseSeconds(text, r.settings.host_timeout) && r.settings.host_timeout.count() > 1;
-     }},
+    {nullptr, "WARREN_CONNECT_TIMEOUT", ReadSeconds<&Settings::connect_timeout, 1>},
+    {nullptr, "WARREN_HOST_TIMEOUT", ReadSeconds<&Settings::host_timeout, 2>},
     {nullptr, "WARREN_WORKER_PORTS",
      [](const std::string& text, Reading& r) {
        const std::size_t colon = std::min(text.find(':'), text.size());
-       return colon < text.size() && ParseNumber(text.substr(0, colon), 1, 65535, r.settings.first_port) &&
-              ParseNumber(text.substr(colon + 1), r.settings.first_port, 65535, r.settings.last_port);
+       const auto first = ParseNumber(std::string_view(text).substr(0, colon), 1, 65535);
+       if (!first || colon == text.size()) return false;
+       r.settings.first_port = *first;
+       const auto last = ParseNumber(std::string_view(text).substr(colon + 1), *first, 65535);
+       r.settings.last_port = last.value_or(0);
+       return last.has_value();
      }},
-    {"rabit_enable_tcp_no_delay", "rabit_enable_tcp_no_delay",
-     [](const std::string& text, Reading& r) { return ParseBool(text, r.settings.tcp_no_delay); }},
-    {"rabit_debug", "rabit_debug",
-     [](const std::string& text, Reading& r) { return ParseBool(text, r.settings.debug); }},
-    {nullptr, "WARREN_TIMELINE",
-     [](const std::string& text, Reading& r) {
-       r.settings.timeline = text;
-       return true;
-     }},
+    {"rabit_enable_tcp_no_delay", "rabit_enable_tcp_no_delay", ReadBool<&Settings::tcp_no_delay>},
+    {"rabit_debug", "rabit_debug", ReadBool<&Settings::debug>},
+    {nullptr, "WARREN_TIMELINE", ReadText<&Settings::timeline>},
     {nullptr, kReportVariable,
      [](const std::string& text, Reading& r) { return ParseDecimalSeconds(text, r.settings.report_every); }},
-    {nullptr, "WARREN_REPORT_TIMELINE",
-     [](const std::string& text, Reading& r) { return ParseBool(text, r.settings.report_timeline); }},
+    {nullptr, "WARREN_REPORT_TIMELINE", ReadBool<&Settings::report_timeline>},
     // --- named operations ---
     {nullptr, "WARREN_FUSION_THRESHOLD",
      [](const std::string& text, Reading& r) { return ParseBytes(text, r.settings.fusion_bytes); }},
     {nullptr, "WARREN_CYCLE_TIME_US",
      [](const std::string& text, Reading& r) {
-       int microseconds = 0;
-       if (!ParseNumber(text, 0, kMaxCount, microseconds)) return false;
-       r.settings.cycle = std::chrono::microseconds(microseconds);
-       return true;
+       const auto microseconds = ParseNumber(text, 0, kMaxCount);
+       r.settings.cycle = std::chrono::microseconds(microseconds.value_or(0));
+       return microseconds.has_value();
      }},
-    {nullptr, "WARREN_AUTOTUNE",
-     [](const std::string& text, Reading& r) { return ParseBool(text, r.settings.autotune); }},
-    {nullptr, "WARREN_STALL_SECONDS",
-     [](const std::string& text, Reading& r) {
-       return ParseSeconds(text, r.settings.stall_warning) && r.settings.stall_warning.count() > 0;
-     }},
+    {nullptr, "WARREN_AUTOTUNE", ReadBool<&Settings::autotune>},
+    {nullptr, "WARREN_STALL_SECONDS", ReadSeconds<&Settings::stall_warning, 1>},
     // --- recovery ---
-    {"rabit_global_replica", "rabit_global_replica",
-     [](const std::string& text, Reading& r) {
-       return ParseNumber(text, 0, kMaxCount, r.settings.global_replica);
-     }},
-    {"rabit_local_replica", "rabit_local_replica",
-     [](const std::string& text, Reading& r) {
-       return ParseNumber(text, 0, kMaxCount, r.settings.local_replica);
-     }},
-    {"rabit_bootstrap_cache", "rabit_bootstrap_cache",
-     [](const std::string& text, Reading& r) { return ParseBool(text, r.settings.bootstrap_cache); }},
+    {"rabit_global_replica", "rabit_global_replica", ReadNumber<&Settings::global_replica, 0, kMaxCount>},
+    {"rabit_local_replica", "rabit_local_replica", ReadNumber<&Settings::local_replica, 0, kMaxCount>},
+    {"rabit_bootstrap_cache", "rabit_bootstrap_cache", ReadBool<&Settings::bootstrap_cache>},
     {"mock", nullptr,
      [](const std::string& text, Reading& r) {
        r.settings.mock.push_back(text);
@@ -341,18 +309,13 @@ std::string LaunchersTaskId() {
       {"PMI_RANK", "PMI_SIZE"},
       {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}};
   for (const auto& [rank_name, size_name] : kRankAndSize) {
-    int rank = 0;
-    int size = 0;
-    const auto value = wire::FromEnvironment(rank_name);
-    const auto of = wire::FromEnvironment(size_name);
-    if (value && of && ParseNumber(*of, 2, kMaxWorldSize, size) && ParseNumber(*value, 0, size - 1, rank))
-      return *value;
+    const auto rank = wire::FromEnvironment(rank_name);
+    const auto size = ParseNumber(wire::FromEnvironment(size_name).value_or(""), 2, kMaxWorldSize);
+    if (rank && size && ParseNumber(*rank, 0, *size - 1)) return *rank;
   }
   // SGE_TASK_ID counts from 1; it is "undefined" in a job that is not an array job.
-  int task = 0;
-  const auto value = wire::FromEnvironment("SGE_TASK_ID");
-  if (value && ParseNumber(*value, 1, kMaxWorldSize, task)) return std::to_string(task - 1);
-  return Settings().task_id;
+  const auto task = ParseNumber(wire::FromEnvironment("SGE_TASK_ID").value_or(""), 1, kMaxWorldSize);
+  return task ? std::to_string(*task - 1) : Settings().task_id;
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 
 #include "rabit_engine/base/error.h"
 #include "rabit_engine/base/say.h"
+#include "wire/printable.h"
 
 namespace warren {
 namespace {
@@ -26,30 +27,11 @@ constexpr std::int64_t kPeriod = (std::int64_t{1} << 20) * 1'000'000'000;
 // own range of numbers.
 constexpr std::int64_t kLinesOfRank = 1'000'000;
 
-/// Returns the length of the UTF-8 sequence at the beginning of `text`; 0 if the sequence is invalid.
-std::size_t LengthOfLetter(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned>(static_cast<unsigned char>(text[i])); };
-  const unsigned first = byte(0);
-  const std::size_t length = first < 0x80   ? 1
-                             : first < 0xc2 ? 0
-                             : first < 0xe0 ? 2
-                             : first < 0xf0 ? 3
-                             : first < 0xf5 ? 4
-                                            : 0;
-  if (length > text.size()) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  }
-  const bool is_beyond = (first == 0xe0 && byte(1) < 0xa0) || (first == 0xed && byte(1) >= 0xa0) ||
-                         (first == 0xf0 && byte(1) < 0x90) || (first == 0xf4 && byte(1) >= 0x90);
-  return is_beyond ? 0 : length;
-}
-
 /// Quotes the text as JSON. Bytes that are not valid UTF-8 become the code points with the same numbers.
 std::string Quoted(std::string_view text) {
   std::string quoted = "\"";
   while (!text.empty()) {
-    const std::size_t length = LengthOfLetter(text);
+    const std::size_t length = wire::Utf8Bytes(text);
     const auto first = static_cast<unsigned char>(text.front());
     if (first == '"' || first == '\\') {
       quoted += '\\';

@@ -3,11 +3,10 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <string_view>
-#include <system_error>
 
 #include "rabit_engine/base/error.h"
+#include "rabit_engine/base/parse_number.h"
 
 namespace warren {
 
@@ -20,10 +19,7 @@ namespace warren {
 /// EngineError if it is anything else.
 template <typename T>
 T ToldNumber(std::string_view text, std::string_view what, T low, T high) {
-  T value{};
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error == std::errc{} && stop == end && value >= low && value <= high) return value;
+  if (const auto value = ParseNumber(text, low, high)) return *value;
   ThrowOtherVersion(what);
 }
 

@@ -3,6 +3,7 @@
 // these.
 #pragma once
 
+#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,10 @@ class Bootstrap : public OobAllgather {
   /// them. Allgather must not be called after this.
   virtual std::vector<ConnectedPeer> TakeLinks() { return {}; }
   /// Shows text to the user: in the tracker's output, or on this process's stdout if there is no tracker.
-  virtual void Print(const std::string& text) = 0;
+  virtual void Print(const std::string& text) {
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    std::fflush(stdout);
+  }
   /// Reports to the tracker or the launcher, if there is one, that this rank has finished successfully. Must
   /// be called only once.
   virtual void Shutdown() = 0;

@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "rabit_engine/base/error.h"
@@ -32,11 +30,6 @@ class PmiBootstrap : public Bootstrap {
     }
     ++round_;
     return records;
-  }
-
-  void Print(const std::string& text) override {
-    std::fwrite(text.data(), 1, text.size(), stdout);
-    std::fflush(stdout);
   }
 
   void Shutdown() override {

@@ -8,11 +8,11 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstdint>
 #include <optional>
 
 #include "rabit_engine/base/error.h"
+#include "rabit_engine/base/parse_number.h"
 #include "rabit_engine/transport/tcp/socket.h"
 
 namespace warren {
@@ -54,13 +54,6 @@ std::optional<std::string> FromBase64Url(std::string_view text) {
   return bytes;
 }
 
-std::optional<std::size_t> PmiNumber(std::string_view text) {
-  std::size_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || text.empty()) return std::nullopt;
-  return value;
-}
-
 }  // namespace
 
 std::map<std::string, std::string> ParsePmiLine(std::string_view line) {
@@ -89,8 +82,8 @@ std::vector<std::string> EncodePmiRecord(std::string_view record, std::size_t ma
 std::size_t NumPmiPieces(std::string_view first_piece) {
   constexpr std::size_t kMaxPieces = std::size_t{1} << 16;
   const std::size_t dot = first_piece.find('.');
-  const auto count = PmiNumber(first_piece.substr(0, dot));
-  if (dot == std::string_view::npos || !count || *count == 0 || *count > kMaxPieces) {
+  const auto count = ParseNumber<std::size_t>(first_piece.substr(0, dot), 1, kMaxPieces);
+  if (dot == std::string_view::npos || !count) {
     throw EngineError(
         fmt::format("a record received by PMI begins with \"{}\", expected the number of its pieces",
                     first_piece.substr(0, 32)));
@@ -117,9 +110,8 @@ PmiClient::PmiClient(int descriptor, std::chrono::seconds timeout)
   space_ = Ask("cmd=get_my_kvsname", "my_kvsname")["kvsname"];
   const auto limit = [&maxes](const char* name) {
     const auto found = maxes.find(name);
-    const auto value = found == maxes.end() ? std::nullopt : PmiNumber(found->second);
-    if (!value || *value < 16)
-      throw EngineError(fmt::format("PMI: the launcher's limit {} is missing or too small", name));
+    const auto value = found == maxes.end() ? std::nullopt : ParseNumber<std::size_t>(found->second, 16);
+    if (!value) throw EngineError(fmt::format("PMI: the launcher's limit {} is missing or too small", name));
     return *value - 1;  // launchers count a terminating NUL
   };
   max_key_chars_ = limit("keylen_max");

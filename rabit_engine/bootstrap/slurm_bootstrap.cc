@@ -5,7 +5,6 @@
 
 #include <charconv>
 #include <optional>
-#include <string>
 
 #include "rabit_engine/base/error.h"
 #include "rabit_engine/base/tls_context.h"

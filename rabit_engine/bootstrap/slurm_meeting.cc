@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <poll.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <list>
 #include <optional>
 #include <thread>
@@ -180,9 +178,7 @@ class Door {
   void WaitForNews() {
     std::vector<pollfd> sockets{{listener_.fd(), POLLIN, 0}};
     for (const PendingConnection& connection : pending_) sockets.push_back({connection.fd(), POLLIN, 0});
-    const auto until = pending_.empty() ? deadline_ : std::min(deadline_, Clock::now() + kGreetingTime);
-    poll(sockets.data(), sockets.size(),
-         tcp::MillisecondsUntil(until, static_cast<int>(kLongestPoll.count())));
+    tcp::PollUntil(sockets, std::min(deadline_, Clock::now() + kLongestPoll));
   }
 
   void AcceptAll() {
@@ -293,10 +289,6 @@ class MeetingHost : public Bootstrap {
     return records;
   }
 
-  void Print(const std::string& text) override {
-    std::fwrite(text.data(), 1, text.size(), stdout);
-    std::fflush(stdout);
-  }
   void Shutdown() override { guests_.clear(); }
 
  private:
@@ -371,10 +363,6 @@ class MeetingGuest : public Bootstrap {
     return records;
   }
 
-  void Print(const std::string& text) override {
-    std::fwrite(text.data(), 1, text.size(), stdout);
-    std::fflush(stdout);
-  }
   void Shutdown() override { host_.Close(); }
 
  private:

@@ -2,12 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <charconv>
 #include <cstdint>
-#include <optional>
 
 #include "rabit_engine/base/error.h"
+#include "rabit_engine/base/parse_number.h"
 
 namespace warren {
 namespace {
@@ -26,13 +24,6 @@ constexpr int kPortsToTry = 8;
 
 [[noreturn]] void RefuseList(std::string_view list, const std::string& why) {
   throw EngineError(fmt::format("the list of hosts \"{}\" cannot be read: {}", list, why));
-}
-
-std::optional<std::uint64_t> SlurmNumber(std::string_view text) {
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || text.empty()) return std::nullopt;
-  return value;
 }
 
 /// Splits a list at its commas, except those inside brackets.
@@ -61,8 +52,9 @@ std::vector<std::string> ExpandRanges(std::string_view ranges, std::string_view 
   for (const std::string_view range : SplitOutsideBrackets(ranges)) {
     const std::size_t dash = range.find('-');
     const std::string_view low_text = range.substr(0, dash);
-    const auto low = SlurmNumber(low_text);
-    const auto high = dash == std::string_view::npos ? low : SlurmNumber(range.substr(dash + 1));
+    const auto low = ParseNumber<std::uint64_t>(low_text);
+    const auto high =
+        dash == std::string_view::npos ? low : ParseNumber<std::uint64_t>(range.substr(dash + 1));
     if (!low || !high || *high < *low)
       RefuseList(list, fmt::format("\"{}\" is not a range of numbers", range));
     if (*high - *low >= kMaxHosts - numbers.size())
@@ -97,14 +89,10 @@ std::string Required(const LookUp& look_up, const char* name) {
       name));
 }
 
-int RequiredInt(const LookUp& look_up, const char* name, const std::string& text, std::uint64_t low,
-                std::uint64_t high) {
-  const auto value = SlurmNumber(text);
-  if (!value || *value < low || *value > high) {
-    throw EngineError(fmt::format("WARREN_BOOTSTRAP=slurm: {}={}, expected a number from {} to {}", name,
-                                  look_up(name).value_or(text), low, high));
-  }
-  return static_cast<int>(*value);
+int RequiredInt(const LookUp& look_up, const char* name, const std::string& text, int low, int high) {
+  if (const auto value = ParseNumber(text, low, high)) return *value;
+  throw EngineError(fmt::format("WARREN_BOOTSTRAP=slurm: {}={}, expected a number from {} to {}", name,
+                                look_up(name).value_or(text), low, high));
 }
 
 std::vector<int> MeetingPorts(const LookUp& look_up, const std::string& job, const std::string& step) {
@@ -113,7 +101,8 @@ std::vector<int> MeetingPorts(const LookUp& look_up, const std::string& job, con
   }
   // Jobs that run at the same time often have consecutive numbers. The factors give each job, and each of its
   // first eight steps, different ports.
-  const std::uint64_t place = SlurmNumber(job).value_or(0) * 67 + SlurmNumber(step).value_or(0) * kPortsToTry;
+  const std::uint64_t place = ParseNumber<std::uint64_t>(job).value_or(0) * 67 +
+                              ParseNumber<std::uint64_t>(step).value_or(0) * kPortsToTry;
   std::vector<int> ports;
   ports.reserve(kPortsToTry);
   for (int i = 0; i < kPortsToTry; ++i)
@@ -138,7 +127,7 @@ std::vector<std::string> ExpandHostList(std::string_view list) {
 }
 
 SlurmStep ReadSlurmStep(const LookUp& look_up) {
-  constexpr std::uint64_t kMaxTasks = std::uint64_t{1} << 24;
+  constexpr int kMaxTasks = 1 << 24;
   const std::string job = Required(look_up, "SLURM_JOB_ID");
   const std::string step_id = Required(look_up, "SLURM_STEP_ID");
   SlurmStep step;

@@ -11,6 +11,11 @@
 #include "rabit_engine/base/shortage.h"
 
 namespace warren {
+namespace {
+
+constexpr const char* kNothingCame = "nothing came before the deadline";
+
+}  // namespace
 
 DeadlineStream::DeadlineStream(tcp::Stream stream) : stream_(std::move(stream)) {
   tcp::PrepareLink(stream_.fd(), /*no_delay=*/true);
@@ -37,24 +42,13 @@ DeadlineStream DeadlineStream::Connect(const std::string& host, int port, Clock:
   throw EngineError(seen);
 }
 
-void DeadlineStream::WaitFor(short events, Clock::time_point deadline) const {
-  if (!tcp::WaitFor(stream_.fd(), events, deadline)) throw TimedOut("nothing came before the deadline");
-}
-
 void DeadlineStream::Send(std::string_view bytes, Clock::time_point deadline) {
-  while (!bytes.empty()) {
-    const ssize_t sent = stream_.Send(bytes.data(), bytes.size());
-    if (sent >= 0) {
-      bytes.remove_prefix(static_cast<std::size_t>(sent));
-    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      WaitFor(POLLOUT, deadline);
-    } else if (errno != EINTR) {
-      const int error = errno;
-      if (!posix::ConcernsAddress(error))
-        ThrowIfShortage("no data can be sent while the ranks meet", "send", error);
-      throw EngineError(stream_.TextOf(error));
-    }
-  }
+  const int error = stream_.SendUntil(bytes, deadline);
+  if (error == 0) return;
+  if (error == EAGAIN) throw TimedOut(kNothingCame);
+  if (!posix::ConcernsAddress(error))
+    ThrowIfShortage("no data can be sent while the ranks meet", "send", error);
+  throw EngineError(stream_.TextOf(error));
 }
 
 std::string DeadlineStream::ReceiveSome(std::size_t limit) {
@@ -76,7 +70,7 @@ std::string DeadlineStream::Receive(std::size_t bytes, Clock::time_point deadlin
   std::string all;
   while (all.size() < bytes) {
     const std::string piece = ReceiveSome(bytes - all.size());
-    if (piece.empty()) WaitFor(POLLIN, deadline);
+    if (piece.empty() && !tcp::WaitFor(stream_.fd(), POLLIN, deadline)) throw TimedOut(kNothingCame);
     all += piece;
   }
   return all;

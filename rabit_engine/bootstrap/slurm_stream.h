@@ -39,8 +39,6 @@ class DeadlineStream {
   std::string ReceiveSome(std::size_t limit);
 
  private:
-  void WaitFor(short events, Clock::time_point deadline) const;
-
   tcp::Stream stream_;
 };
 

@@ -55,6 +55,7 @@ class TrackerBootstrap final : public Bootstrap {
   std::string ConnectTo(const wire::classic::Endpoint& peer, int& shortage);
   std::string Introduce(tcp::Stream& stream, int peer, Clock::time_point deadline);
   void AcceptLinks(int count, TrackerConnection& tracker);
+  void AcceptOne(std::list<PendingConnection>& pending);
   static bool DropUnanswered(std::list<PendingConnection>& pending);
   bool Greet(PendingConnection& connection);
   bool Answer(PendingConnection& connection, const std::string& message);

@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <functional>
 #include <string_view>
 #include <thread>
 
@@ -90,6 +90,54 @@ void TrackerConnection::Connect() {
           tracker_, rounds, failure));
 }
 
+// Waits for more bytes from the tracker and puts them into received_. Returns false if none have arrived by
+// the deadline.
+bool TrackerConnection::HasReceived(const char* what, Clock::time_point deadline) {
+  for (;;) {
+    std::array<char, 4096> bytes;
+    const ssize_t count = connection_.Receive(bytes.data(), bytes.size());
+    if (count > 0) {
+      received_.assign(bytes.data(), static_cast<std::size_t>(count));
+      return true;
+    }
+    if (count == 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)) {
+      if (count < 0) ThrowIfShort("recv", errno);
+      throw TrackerLost(
+          TrackerLost::When::kTalking,
+          fmt::format(
+              "the tracker at {} closed the connection where {} was expected ({}): it has ended, or refused this worker. See its output for the reason.",
+              tracker_, what, count == 0 ? "end of stream" : connection_.TextOf(errno)));
+    }
+    if (!tcp::WaitFor(connection_.fd(), POLLIN, deadline)) return false;
+  }
+}
+
+// Gives `reader` what the tracker sends until next(reader) returns a message, and returns that; nullopt at
+// the deadline.
+template <typename Reader, typename Next>
+auto TrackerConnection::ReadOrNothing(Reader& reader, const Next& next, const char* what,
+                                      Clock::time_point deadline) {
+  try {
+    for (;;) {
+      auto message = std::invoke(next, reader);
+      if (message || !HasReceived(what, deadline)) return message;
+      reader.Append(received_);
+    }
+  } catch (const wire::ProtocolError& error) {
+    throw EngineError(fmt::format("the tracker at {} sent an invalid message where {} was expected: {}",
+                                  tracker_, what, error.what()));
+  }
+}
+
+// Like ReadOrNothing, but throws TimedOut at the deadline.
+template <typename Reader, typename Next>
+auto TrackerConnection::Read(Reader& reader, const Next& next, const char* what, Clock::time_point deadline) {
+  if (auto message = ReadOrNothing(reader, next, what, deadline)) return *std::move(message);
+  throw TimedOut(fmt::format(
+      "the tracker at {} has not sent {} in time: other workers are missing, or it is not a rabit tracker",
+      tracker_, what));
+}
+
 // After the TLS handshake both sides have proved that they know the token.
 void TrackerConnection::Encrypt(const tls::Context& tls) {
   connection_.Encrypt(tls, tls::Role::kClient);
@@ -115,37 +163,30 @@ void TrackerConnection::Authenticate() {
   const auto deadline = Clock::now() + settings_.connect_timeout * kFirstAnswerPatience;
   wire::Reader reader;
   const auto read = [&](auto next, const char* what) {
-    for (;;) {
-      if (const auto found = next()) return *found;
-      try {
-        Receive(what, deadline);
-      } catch (const TrackerLost& error) {
-        // The tracker accepted the connection and then closed it: it is shutting down, belongs to another
-        // job, uses no tokens, or expects TLS.
-        throw TrackerLost(
-            error.when(),
-            fmt::format(
-                "{} If it says that this worker does not know the job's token ({}), it is another job's tracker; "
-                "for a tracker without tokens, such as XGBoost's, unset the token; for one started with --tls, set WARREN_TLS=1.",
-                error.what(), wire::kTokenVariable));
-      }
-      reader.Append(received_);
+    try {
+      return Read(reader, next, what, deadline);
+    } catch (const TrackerLost& error) {
+      // The tracker accepted the connection and then closed it: it is shutting down, belongs to another job,
+      // uses no tokens, or expects TLS.
+      throw TrackerLost(
+          error.when(),
+          fmt::format(
+              "{} If it says that this worker does not know the job's token ({}), it is another job's tracker; "
+              "for a tracker without tokens, such as XGBoost's, unset the token; for one started with --tls, set WARREN_TLS=1.",
+              error.what(), wire::kTokenVariable));
     }
-  };
-  const auto read_digest = [&](const char* what) {
-    return read([&] { return wire::NextDigest(reader); }, what);
   };
   const wire::Nonce own = wire::RandomNonce();
   Send(keys.Hello(own));
-  const std::int32_t magic = read([&] { return reader.Int(); }, "its nonce");
+  const std::int32_t magic = read(&wire::Reader::Int, "its nonce");
   if (magic != wire::kAuthenticationMagic) {
     throw EngineError(fmt::format(
         "the process listening at {} does not support job tokens, but this worker has one ({}): it is not a Warren tracker, or an old one",
         tracker_, wire::kTokenVariable));
   }
-  const wire::Nonce theirs = read_digest("its nonce");
+  const wire::Nonce theirs = read(wire::NextDigest, "its nonce");
   Send(std::string(wire::BytesOf(keys.Proof(wire::Party::kWorker, own, theirs))));
-  const wire::Digest proof = read_digest("its proof that it knows the job's token");
+  const wire::Digest proof = read(wire::NextDigest, "its proof that it knows the job's token");
   const wire::Digest expected = keys.Proof(wire::Party::kTracker, own, theirs);
   if (!wire::Same(wire::BytesOf(proof), wire::BytesOf(expected))) {
     throw EngineError(fmt::format(
@@ -158,7 +199,7 @@ void TrackerConnection::ExchangeMagics() {
   Send(wire::classic::EncodeMagic());
   const auto patience = std::chrono::seconds(settings_.connect_timeout) * kFirstAnswerPatience;
   const std::int32_t magic =
-      Read(&wire::classic::TrackerStream::NextMagic, "its greeting", Clock::now() + patience);
+      Read(stream_, &wire::classic::TrackerStream::NextMagic, "its greeting", Clock::now() + patience);
   if (magic != wire::kMagic) {
     throw EngineError(fmt::format(
         "the process listening at {} is not a rabit tracker: it answered {:#010x}, expected {:#010x}. Are DMLC_TRACKER_URI and DMLC_TRACKER_PORT right?",
@@ -167,24 +208,16 @@ void TrackerConnection::ExchangeMagics() {
 }
 
 void TrackerConnection::Send(const std::string& bytes) {
-  const Clock::time_point deadline = Clock::now() + settings_.connect_timeout;
-  std::size_t done = 0;
-  while (done < bytes.size()) {
-    const ssize_t sent = connection_.Send(bytes.data() + done, bytes.size() - done);
-    if (sent >= 0) {
-      done += static_cast<std::size_t>(sent);
-    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      if (tcp::WaitFor(connection_.fd(), POLLOUT, deadline)) continue;
-      throw TimedOut(fmt::format("the tracker at {} has not read this worker's messages for {} s", tracker_,
-                                 settings_.connect_timeout.count()));
-    } else if (const int error = errno; error != EINTR) {
-      ThrowIfShort("send", error);
-      throw TrackerLost(
-          TrackerLost::When::kTalking,
-          fmt::format("the connection to the tracker at {} broke: {}. See the tracker's output.", tracker_,
-                      connection_.TextOf(error)));
-    }
+  const int error = connection_.SendUntil(bytes, Clock::now() + settings_.connect_timeout);
+  if (error == 0) return;
+  if (error == EAGAIN) {
+    throw TimedOut(fmt::format("the tracker at {} has not read this worker's messages for {} s", tracker_,
+                               settings_.connect_timeout.count()));
   }
+  ThrowIfShort("send", error);
+  throw TrackerLost(TrackerLost::When::kTalking,
+                    fmt::format("the connection to the tracker at {} broke: {}. See the tracker's output.",
+                                tracker_, connection_.TextOf(error)));
 }
 
 void TrackerConnection::ThrowIfShort(const char* call, int error) const {
@@ -192,84 +225,22 @@ void TrackerConnection::ThrowIfShort(const char* call, int error) const {
   ThrowIfShortage(fmt::format("this worker cannot talk to the tracker at {}", tracker_), call, error);
 }
 
-/// Waits for more bytes from the tracker and puts them into received_. Returns false if none have arrived by
-/// the deadline.
-bool TrackerConnection::HasReceived(const char* what, Clock::time_point deadline) {
-  for (;;) {
-    std::array<char, 4096> bytes;
-    const ssize_t count = connection_.Receive(bytes.data(), bytes.size());
-    if (count > 0) {
-      received_.assign(bytes.data(), static_cast<std::size_t>(count));
-      return true;
-    }
-    if (count == 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)) {
-      if (count < 0) ThrowIfShort("recv", errno);
-      throw TrackerLost(
-          TrackerLost::When::kTalking,
-          fmt::format(
-              "the tracker at {} closed the connection where {} was expected ({}): it has ended, or refused this worker. See its output for the reason.",
-              tracker_, what, count == 0 ? "end of stream" : connection_.TextOf(errno)));
-    }
-    if (!tcp::WaitFor(connection_.fd(), POLLIN, deadline)) return false;
-  }
-}
-
-void TrackerConnection::Receive(const char* what, Clock::time_point deadline) {
-  if (HasReceived(what, deadline)) return;
-  throw TimedOut(fmt::format(
-      "the tracker at {} has not sent {} in time: other workers are missing, or it is not a rabit tracker",
-      tracker_, what));
-}
-
-template <typename Message>
-Message TrackerConnection::Read(std::optional<Message> (wire::classic::TrackerStream::*next)(),
-                                const char* what, Clock::time_point deadline) {
-  try {
-    for (;;) {
-      if (auto message = (stream_.*next)()) return *std::move(message);
-      Receive(what, deadline);
-      stream_.Append(received_);
-    }
-  } catch (const wire::ProtocolError& error) {
-    throw EngineError(fmt::format("the tracker at {} sent an invalid message where {} was expected: {}",
-                                  tracker_, what, error.what()));
-  }
-}
-
 wire::classic::Assignment TrackerConnection::ReadAssignment(const char* what, Clock::time_point deadline) {
-  return Read(&wire::classic::TrackerStream::NextAssignment, what, deadline);
+  return Read(stream_, &wire::classic::TrackerStream::NextAssignment, what, deadline);
 }
 
 wire::classic::LinkPlan TrackerConnection::ReadLinkPlan(const char* what, Clock::time_point deadline) {
-  return Read(&wire::classic::TrackerStream::NextLinkPlan, what, deadline);
+  return Read(stream_, &wire::classic::TrackerStream::NextLinkPlan, what, deadline);
 }
 
 std::string TrackerConnection::ReadString(const char* what, std::size_t max_bytes,
                                           Clock::time_point deadline) {
-  try {
-    for (;;) {
-      if (auto text = strings_.String(what, max_bytes)) return *std::move(text);
-      Receive(what, deadline);
-      strings_.Append(received_);
-    }
-  } catch (const wire::ProtocolError& error) {
-    throw EngineError(fmt::format("the tracker at {} sent an invalid message where {} was expected: {}",
-                                  tracker_, what, error.what()));
-  }
+  const auto next = [&](wire::Reader& reader) { return reader.String(what, max_bytes); };
+  return Read(strings_, next, what, deadline);
 }
 
 std::optional<wire::GenerationMessage> TrackerConnection::HearOfGenerations(Clock::time_point deadline) {
-  constexpr const char* kWhat = "news of this worker's generation";
-  try {
-    for (;;) {
-      if (auto message = wire::NextGenerationMessage(strings_)) return message;
-      if (!HasReceived(kWhat, deadline)) return std::nullopt;
-      strings_.Append(received_);
-    }
-  } catch (const wire::ProtocolError& error) {
-    throw EngineError(fmt::format("the tracker at {} sent an invalid message where {} was expected: {}",
-                                  tracker_, kWhat, error.what()));
-  }
+  return ReadOrNothing(strings_, wire::NextGenerationMessage, "news of this worker's generation", deadline);
 }
 
 bool TrackerConnection::ReadRelease(Clock::time_point deadline) {

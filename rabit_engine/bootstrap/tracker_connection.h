@@ -61,16 +61,16 @@ class TrackerConnection {
   void Authenticate();
   void ExchangeMagics();
   bool HasReceived(const char* what, Clock::time_point deadline);
-  void Receive(const char* what, Clock::time_point deadline);
   void ThrowIfShort(const char* call, int error) const;
-  template <typename Message>
-  Message Read(std::optional<Message> (wire::classic::TrackerStream::*next)(), const char* what,
-               Clock::time_point deadline);
+  template <typename Reader, typename Next>
+  auto ReadOrNothing(Reader& reader, const Next& next, const char* what, Clock::time_point deadline);
+  template <typename Reader, typename Next>
+  auto Read(Reader& reader, const Next& next, const char* what, Clock::time_point deadline);
 
   const Settings& settings_;
   std::string tracker_;  ///< the tracker's address, for messages
   tcp::Stream connection_;
-  std::string received_;  ///< bytes received by the last Receive or HasReceived
+  std::string received_;  ///< bytes received by the last HasReceived
   wire::Reader strings_;
   wire::classic::TrackerStream stream_;
 };

@@ -70,14 +70,13 @@ std::string Describe(const CallTag& tag) {
       return fmt::format("{} of {} to root {} (call {})", name, DescribeElements(tag), tag.root,
                          tag.sequence);
     case Collective::kBroadcast:
+    case Collective::kScatter:
       return fmt::format("{} of {} bytes from root {} (call {})", name, tag.count, tag.root, tag.sequence);
     case Collective::kAllgather:
     case Collective::kExchange:
       return fmt::format("{} of {} bytes (call {})", name, tag.count, tag.sequence);
     case Collective::kGather:
       return fmt::format("{} of {} bytes to root {} (call {})", name, tag.count, tag.root, tag.sequence);
-    case Collective::kScatter:
-      return fmt::format("{} of {} bytes from root {} (call {})", name, tag.count, tag.root, tag.sequence);
     case Collective::kAllToAll:
       return fmt::format("{} of {} bytes between the two (call {})", name, tag.count, tag.sequence);
     case Collective::kSendReceive:

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 
 #include "rabit_engine/call/collective.h"
 #include "rabit_engine/call/operation.h"

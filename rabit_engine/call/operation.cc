@@ -208,6 +208,16 @@ void CopyOwnSlice(const Operation& operation, int rank) {
     case Collective::kAllToAll:
       return copy(receive, operation.receive_offsets[rank], send, operation.send_offsets[rank],
                   operation.send_offsets[rank + 1] - operation.send_offsets[rank]);
+    case Collective::kSendReceive: {
+      auto in = operation.receives.begin();
+      for (const Outbound& out : operation.sends) {
+        if (out.to != rank) continue;
+        while (in->from != rank) ++in;
+        copy(in->data, 0, out.data, 0, out.bytes);
+        ++in;
+      }
+      return;
+    }
     default:
       return;
   }

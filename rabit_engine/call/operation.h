@@ -178,7 +178,8 @@ inline bool IsPlainlyValid(const Operation& operation) {
 std::size_t BytesOf(const Operation& operation, int rank);
 
 /// Copies this rank's own slice from `send` to `receive`: in an all-to-all; on the root of a gather or
-/// scatter; in an allgather whose `send` is not null. Does nothing for other kinds.
+/// scatter; in an allgather whose `send` is not null. For kSendReceive, copies the messages from this rank to
+/// itself. Does nothing for other kinds.
 void CopyOwnSlice(const Operation& operation, int rank);
 
 }  // namespace warren

@@ -1,6 +1,5 @@
 #include "rabit_engine/collective/exchange.h"
 
-#include <algorithm>
 #include <vector>
 
 namespace warren::collective {
@@ -19,8 +18,6 @@ void ExchangeMessages(PeerGroup& group, std::span<const PlannedMessage> messages
       peers.push_back(message.from);
     }
   }
-  std::sort(peers.begin(), peers.end());
-  peers.erase(std::unique(peers.begin(), peers.end()), peers.end());
   group.Connect(peers);
   group.Exchange(sends, receives);
 }

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <vector>
 
-#include "rabit_engine/collective/scratch.h"
+#include "rabit_engine/base/scratch.h"
 #include "rabit_engine/collective/vector_view.h"
 
 namespace warren::collective {

@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-#include "rabit_engine/collective/scratch.h"
+#include "rabit_engine/base/scratch.h"
 #include "rabit_engine/collective/slices.h"
 #include "rabit_engine/reduce/order.h"
 #include "rabit_engine/reduce/reduction.h"

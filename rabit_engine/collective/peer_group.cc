@@ -6,7 +6,7 @@
 #include <memory>
 #include <utility>
 
-#include "rabit_engine/collective/scratch.h"
+#include "rabit_engine/base/scratch.h"
 #include "rabit_engine/transport/message_frames.h"
 
 namespace warren {
@@ -23,12 +23,12 @@ constexpr std::size_t kWorthConsuming = std::size_t{32} << 10;
 // faults.
 struct PieceBuffer {
   std::size_t bytes = 0;
-  collective::Scratch scratch{0};
+  Scratch scratch;
 };
 std::byte* PieceMemory(std::size_t slot, std::size_t bytes) {
   thread_local std::vector<PieceBuffer> buffers;
   if (slot >= buffers.size()) buffers.resize(slot + 1);
-  if (buffers[slot].bytes < bytes) buffers[slot] = {bytes, collective::Scratch(bytes)};
+  if (buffers[slot].bytes < bytes) buffers[slot] = {bytes, Scratch(bytes)};
   return buffers[slot].scratch.data();
 }
 

@@ -1,6 +1,5 @@
 #include "rabit_engine/collective/plans.h"
 
-#include <algorithm>
 #include <bit>
 
 namespace warren::collective {
@@ -109,15 +108,9 @@ void AllgatherBack(PeerGroup& group, std::span<const PlanStep> steps, const Vect
 std::vector<int> PeersOf(std::span<const PlanStep> steps) {
   std::vector<int> peers;
   for (const PlanStep& step : steps) {
-    bool gives_to_the_kept = false;
-    for (const Part& part : step.given) {
-      peers.push_back(part.peer);
-      gives_to_the_kept = gives_to_the_kept || (step.kept && part.peer == step.kept->peer);
-    }
-    if (step.kept && !gives_to_the_kept) peers.push_back(step.kept->peer);
+    for (const Part& part : step.given) peers.push_back(part.peer);
+    if (step.kept) peers.push_back(step.kept->peer);
   }
-  std::sort(peers.begin(), peers.end());
-  peers.erase(std::unique(peers.begin(), peers.end()), peers.end());
   return peers;
 }
 

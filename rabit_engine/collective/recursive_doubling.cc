@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "rabit_engine/base/scratch.h"
 #include "rabit_engine/collective/plans.h"
-#include "rabit_engine/collective/scratch.h"
 #include "rabit_engine/collective/vector_view.h"
 
 namespace warren::collective {
@@ -57,8 +57,6 @@ struct Dissemination {
       : below(PeersAtDoublingDistances(group, -1)), above(PeersAtDoublingDistances(group, +1)) {
     std::vector<int> peers = below;
     peers.insert(peers.end(), above.begin(), above.end());
-    std::sort(peers.begin(), peers.end());
-    peers.erase(std::unique(peers.begin(), peers.end()), peers.end());
     group.Connect(peers);
   }
   std::size_t steps() const { return below.size(); }

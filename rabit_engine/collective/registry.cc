@@ -112,8 +112,7 @@ std::span<const Algorithm* const> Algorithms() {
 }
 
 const Algorithm* FindAlgorithm(std::string_view name) {
-  const auto found = std::find_if(All().begin(), All().end(),
-                                  [name](const Algorithm* algorithm) { return algorithm->name == name; });
+  const auto found = std::ranges::find(All(), name, &Algorithm::name);
   return found == All().end() ? nullptr : *found;
 }
 
@@ -131,8 +130,8 @@ void Register(const Algorithm& algorithm) {
   if (FindAlgorithm(algorithm.name) != nullptr) {
     throw Misuse(fmt::format("there is an algorithm named '{}' already", algorithm.name));
   }
-  if (std::none_of(std::begin(kCollectives), std::end(kCollectives),
-                   [&](Collective collective) { return algorithm.Serves(collective); })) {
+  if (std::ranges::none_of(kCollectives,
+                           [&](Collective collective) { return algorithm.Serves(collective); })) {
     throw Misuse(fmt::format("the algorithm '{}' serves no collective", algorithm.name));
   }
   if (All().size() == std::numeric_limits<std::uint8_t>::max()) {

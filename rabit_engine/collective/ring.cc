@@ -19,8 +19,7 @@ constexpr std::size_t kRingChunkBytes = 128 << 10;
 class Ring {
  public:
   explicit Ring(PeerGroup& group) : group_(group), next_(MemberAt(1)), previous_(MemberAt(-1)) {
-    const std::array<int, 2> neighbours{next_, previous_};
-    group.Connect(std::span(neighbours).first(next_ == previous_ ? 1 : 2));
+    group.Connect(std::array{next_, previous_});
   }
 
   int index() const { return group_.index(); }

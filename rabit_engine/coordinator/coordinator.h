@@ -2,7 +2,6 @@
 // no communication.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <limits>

@@ -13,7 +13,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -37,7 +36,6 @@ class Participant {
   void Join() { joins_ = Said::kNew; }
   /// Ends the named operations on all ranks.
   void Leave() { leaves_ = Said::kNew; }
-  bool joins() const { return joins_ != Said::kNothing; }
 
   /// Returns the words that must be combined over all ranks by bitwise AND. `has_news`: whether rank 0 needs
   /// the reports of all ranks in any case.

@@ -2,7 +2,6 @@
 // into batches.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>

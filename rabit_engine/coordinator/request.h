@@ -14,7 +14,6 @@
 // The model is Horovod's (controller, response cache; Sergeev and Del Balso, arXiv:1802.05799).
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>

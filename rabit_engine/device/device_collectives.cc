@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <limits>
 #include <memory>
 #include <system_error>
@@ -274,13 +273,9 @@ void DeviceCollectives::Wait(const Mark& mark) {
   // delay this wait.
   minds_losses_ = !communicator_.recovers();
   const std::unique_ptr<bool, void (*)(bool*)> end(&minds_losses_, [](bool* minds) { *minds = true; });
-  bool late = false;
   try {
     Check(devices_->wait(group_, mark.get()));
   } catch (const TimedOut&) {
-    late = true;
-  }
-  if (late) {
     // The waits of the other ranks have timed out, too, so every rank that is not stuck reaches this barrier.
     // If a rank is stuck, the barrier's error names it.
     communicator_.Barrier();

@@ -1,10 +1,10 @@
 #include "rabit_engine/device/host_reduction.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <type_traits>
+#include <vector>
 
 namespace warren::device {
 namespace {
@@ -43,43 +43,21 @@ void CombineFloat8(const void* source, void* destination, std::size_t count, voi
 
 template <Type type>
 Reduction Float8Reduction(ReduceOp operation) {
-  const auto custom = [](Reduction::Function function) { return Reduction::Custom(function, nullptr, 1); };
-  switch (operation) {
-    case ReduceOp::kProduct:
-      return custom(CombineFloat8<type, ReduceOp::kProduct>);
-    case ReduceOp::kMax:
-      return custom(CombineFloat8<type, ReduceOp::kMax>);
-    case ReduceOp::kMin:
-      return custom(CombineFloat8<type, ReduceOp::kMin>);
-    default:
-      return custom(CombineFloat8<type, ReduceOp::kSum>);
-  }
+  constexpr Reduction::Function kFunctions[kNumReduceOps] = {
+      CombineFloat8<type, ReduceOp::kSum>, CombineFloat8<type, ReduceOp::kProduct>,
+      CombineFloat8<type, ReduceOp::kMax>, CombineFloat8<type, ReduceOp::kMin>,
+      CombineFloat8<type, ReduceOp::kSum>};
+  return Reduction::Custom(kFunctions[static_cast<int>(operation)], nullptr, 1);
 }
 
-DataType EngineType(Type type) {
-  switch (type) {
-    case Type::kInt8:
-      return DataType::kChar;
-    case Type::kUint8:
-      return DataType::kUChar;
-    case Type::kInt32:
-      return DataType::kInt;
-    case Type::kUint32:
-      return DataType::kUInt;
-    case Type::kInt64:
-      return DataType::kLongLong;
-    case Type::kUint64:
-      return DataType::kULongLong;
-    case Type::kFloat16:
-      return DataType::kFloat16;
-    case Type::kFloat64:
-      return DataType::kDouble;
-    case Type::kBFloat16:
-      return DataType::kBFloat16;
-    default:
-      return DataType::kFloat;
-  }
-}
+// The engine's types and operations, by the codes of Type and ReduceOp. The engine has no 8-bit floats, and
+// an average begins as a sum.
+constexpr DataType kEngineTypes[] = {
+    DataType::kChar,      DataType::kUChar,   DataType::kInt,   DataType::kUInt,   DataType::kLongLong,
+    DataType::kULongLong, DataType::kFloat16, DataType::kFloat, DataType::kDouble, DataType::kBFloat16};
+constexpr warren::ReduceOp kEngineOperations[kNumReduceOps] = {
+    warren::ReduceOp::kSum, warren::ReduceOp::kProduct, warren::ReduceOp::kMax, warren::ReduceOp::kMin,
+    warren::ReduceOp::kSum};
 
 template <typename T>
 void DivideAll(void* buffer, std::size_t count, int ranks) {
@@ -92,42 +70,13 @@ void DivideAll(void* buffer, std::size_t count, int ranks) {
   }
 }
 
-/// Returns the value of an IEEE 754 binary16 number.
-float FromFloat16(std::uint16_t bits) {
-  const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000U) << 16;
-  const std::uint32_t exponent = (bits >> 10) & 0x1fU;
-  const std::uint32_t fraction = bits & 0x3ffU;
-  if (exponent == 0) {
-    const float value = std::ldexp(static_cast<float>(fraction), -24);
-    return sign != 0 ? -value : value;
-  }
-  const std::uint32_t wide = exponent == 0x1f ? 0xffU : exponent + 112;
-  return std::bit_cast<float>(sign | wide << 23 | fraction << 13);
-}
-
-std::uint16_t ToFloat16(float value) {
-  const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
-  const auto sign = static_cast<std::uint16_t>(bits >> 16 & 0x8000U);
-  if (std::isnan(value)) return sign | 0x7e00U;
-  const float size = std::fabs(value);
-  if (size >= 65520.0F) return sign | 0x7c00U;
-  if (size < 0x1p-14F)
-    return static_cast<std::uint16_t>(sign | static_cast<unsigned>(std::nearbyint(size * 0x1p24F)));
-  // Adding just under half a unit in the last place plus the last kept bit rounds to nearest even; a carry
-  // goes into the exponent, as it should.
-  const std::uint32_t magnitude = bits & 0x7fffffffU;
-  const std::uint32_t rounded = magnitude + 0xfffU + (magnitude >> 13 & 1U);
-  return static_cast<std::uint16_t>(sign | ((rounded >> 13) - (112U << 10)));
-}
-
-float FromBFloat16(std::uint16_t bits) {
-  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
-}
-
-std::uint16_t ToBFloat16(float value) {
-  const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
-  if (std::isnan(value)) return static_cast<std::uint16_t>(bits >> 16 | 0x40U);
-  return static_cast<std::uint16_t>((bits + 0x7fffU + (bits >> 16 & 1U)) >> 16);
+/// Divides 16-bit floats in float, and rounds the quotients.
+void DivideShorts(Type type, void* buffer, std::size_t count, int ranks) {
+  const Reduction sum = HostReduction(type, ReduceOp::kSum);
+  std::vector<float> floats(count);
+  sum.Widen(floats.data(), buffer, count);
+  DivideAll<float>(floats.data(), count, ranks);
+  sum.Narrow(buffer, floats.data(), count);
 }
 
 }  // namespace
@@ -171,23 +120,11 @@ unsigned char ToFloat8(Type type, float value) {
 Reduction HostReduction(Type type, ReduceOp operation) {
   if (type == Type::kFloat8E4M3) return Float8Reduction<Type::kFloat8E4M3>(operation);
   if (type == Type::kFloat8E5M2) return Float8Reduction<Type::kFloat8E5M2>(operation);
-  switch (operation) {
-    case ReduceOp::kProduct:
-      return Reduction::Typed(EngineType(type), warren::ReduceOp::kProduct);
-    case ReduceOp::kMax:
-      return Reduction::Typed(EngineType(type), warren::ReduceOp::kMax);
-    case ReduceOp::kMin:
-      return Reduction::Typed(EngineType(type), warren::ReduceOp::kMin);
-    default:
-      return Reduction::Typed(EngineType(type), warren::ReduceOp::kSum);
-  }
+  return Reduction::Typed(kEngineTypes[static_cast<int>(type)],
+                          kEngineOperations[static_cast<int>(operation)]);
 }
 
 void Divide(Type type, void* buffer, std::size_t count, int ranks) {
-  const auto shorts = [&](auto from, auto to) {
-    auto* values = static_cast<std::uint16_t*>(buffer);
-    for (std::size_t i = 0; i < count; ++i) values[i] = to(from(values[i]) / static_cast<float>(ranks));
-  };
   switch (type) {
     case Type::kInt8:
       return DivideAll<std::int8_t>(buffer, count, ranks);
@@ -206,9 +143,8 @@ void Divide(Type type, void* buffer, std::size_t count, int ranks) {
     case Type::kFloat64:
       return DivideAll<double>(buffer, count, ranks);
     case Type::kFloat16:
-      return shorts(FromFloat16, ToFloat16);
     case Type::kBFloat16:
-      return shorts(FromBFloat16, ToBFloat16);
+      return DivideShorts(type, buffer, count, ranks);
     case Type::kFloat8E4M3:
     case Type::kFloat8E5M2: {
       auto* values = static_cast<unsigned char*>(buffer);

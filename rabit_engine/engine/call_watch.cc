@@ -184,8 +184,7 @@ void CallWatch::LookForDeadlock(std::span<const Interest> awaited) {
   send(search_.Tick(wait_, in_messages_));
   if (!WaitOf(tcp_.rank())) return;  // the record is too old, since this process was suspended
   for (const auto& [origin, probe] : tcp_.TakeProbes()) {
-    const auto own = std::find_if(awaited.begin(), awaited.end(),
-                                  [waiter = probe.waiter](const Interest& i) { return i.peer == waiter; });
+    const auto own = std::ranges::find(awaited, probe.waiter, &Interest::peer);
     if (!Holds(probe, own == awaited.end() ? nullptr : &*own, LinkWith(probe.waiter))) continue;
     send(search_.Take(probe));
   }

@@ -1,14 +1,13 @@
 #include "rabit_engine/engine/mailbox.h"
 
 #include <fmt/format.h>
-#include <pthread.h>
 
 #include <algorithm>
-#include <csignal>
 #include <cstring>
 #include <system_error>
 #include <utility>
 
+#include "posix/thread.h"
 #include "rabit_engine/base/error.h"
 #include "rabit_engine/base/shortage.h"
 
@@ -86,18 +85,12 @@ void Mailbox::Post(PendingTransfer operation) {
 }
 
 void Mailbox::StartThread() {
-  // The new thread blocks all signals, so that the program's own threads handle them.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const posix::SignalsBlocked blocked;  // also in the new thread: signals are for the program's threads
   try {
     thread_ = std::thread([this] { Serve(); });
   } catch (const std::system_error& error) {
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
     ThrowShortage("messages need a thread of this process", "pthread_create", error.code().value());
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 // --- the thread --------------------------------------------------------------------------------------------

@@ -44,13 +44,16 @@ std::string Encode(const Record& record) {
                      fmt::join(record.addresses, "\n"));
 }
 
+/// Removes the first line from `text` and returns it.
+std::string TakeLine(std::string_view& text) {
+  std::string line(text.substr(0, text.find('\n')));
+  text.remove_prefix(std::min(text.size(), line.size() + 1));
+  return line;
+}
+
 Record Decode(std::string_view text) {
   Record record;
-  const auto next = [&text] {
-    const std::string_view line = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(text.size(), line.size() + 1));
-    return std::string(line);
-  };
+  const auto next = [&text] { return TakeLine(text); };
   if (next() != kRecordFormat) ThrowOtherVersion("record");
   record.host_key = next();
   record.host_group = next();
@@ -219,16 +222,10 @@ Membership SubgroupOffer::Join(std::span<const std::string> offers, const std::s
   std::vector<std::size_t> offsets;  // by member; 0: no memory is reserved
   for (std::size_t i = 0; i < offers.size(); ++i) {
     std::string_view rest = offers[i];
-    const auto next = [&rest] {
-      const std::string_view line = rest.substr(0, rest.find('\n'));
-      rest.remove_prefix(std::min(rest.size(), line.size() + 1));
-      return std::string(line);
-    };
-    const std::string offset = next();
-    offsets.push_back(offset == kNoMemory ? 0
-                                          : ToldNumber<std::size_t>(offset, "offer", 1,
-                                                                    std::numeric_limits<std::size_t>::max()));
-    while (!rest.empty()) addresses[membership_.ranks[i]].push_back(next());
+    const std::string offset = TakeLine(rest);
+    constexpr std::size_t kMost = std::numeric_limits<std::size_t>::max();
+    offsets.push_back(offset == kNoMemory ? 0 : ToldNumber<std::size_t>(offset, "offer", 1, kMost));
+    while (!rest.empty()) addresses[membership_.ranks[i]].push_back(TakeLine(rest));
   }
 
   // Members use TCP on a host whose segment is full; all members see this in the offers.

@@ -7,7 +7,6 @@
 #include <bit>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <new>
 #include <string_view>
 #include <utility>
@@ -108,8 +107,7 @@ void NativeCommunicator::Take(Membership membership) {
 void NativeCommunicator::LinkWithNeighbours() {
   std::vector<int> neighbours;
   for (const int rank : {(rank_ + world_size_ - 1) % world_size_, (rank_ + 1) % world_size_}) {
-    const bool is_new = neighbours.empty() || neighbours.front() != rank;
-    if (is_new && !(shm_ && shm_->Reaches(rank))) neighbours.push_back(rank);
+    if (!shm_ || !shm_->Reaches(rank)) neighbours.push_back(rank);
   }
   // All ranks have just sent their addresses, so a rank that does not connect soon never will.
   tcp_->ConnectWithin(neighbours, settings_.connect_timeout);
@@ -164,7 +162,7 @@ std::vector<int> NativeCommunicator::AgreeOnGroup(int color, int key) {
   for (int rank = 0; rank < world_size_; ++rank) {
     if (color >= 0 && wishes[rank].color == color) group.push_back(rank);
   }
-  std::stable_sort(group.begin(), group.end(), [&](int a, int b) { return wishes[a].key < wishes[b].key; });
+  std::ranges::stable_sort(group, {}, [&](int rank) { return wishes[rank].key; });
   return group;
 }
 
@@ -532,28 +530,18 @@ void NativeCommunicator::RunMessages(const Operation& operation) {
   std::vector<Send> outgoing;
   std::vector<Receive> incoming;
   std::vector<int> peers;
-  std::vector<const Inbound*> from_itself;
   for (const Inbound& in : operation.receives) {
-    if (in.from == rank_) {
-      from_itself.push_back(&in);
-    } else {
-      incoming.push_back({in.from, in.data, in.bytes, {}});
-      peers.push_back(in.from);
-    }
+    if (in.from == rank_) continue;
+    incoming.push_back({in.from, in.data, in.bytes, {}});
+    peers.push_back(in.from);
   }
-  auto own = from_itself.begin();
   for (const Outbound& out : operation.sends) {
-    if (out.to == rank_) {
-      if (out.bytes > 0) std::memmove((*own)->data, out.data, out.bytes);
-      ++own;
-    } else {
-      outgoing.push_back({out.to, out.data, out.bytes});
-      peers.push_back(out.to);
-    }
+    if (out.to == rank_) continue;
+    outgoing.push_back({out.to, out.data, out.bytes});
+    peers.push_back(out.to);
   }
+  CopyOwnSlice(operation, rank_);
   if (peers.empty()) return;
-  std::sort(peers.begin(), peers.end());
-  peers.erase(std::unique(peers.begin(), peers.end()), peers.end());
   Counted(BytesOf(operation, rank_), [&] {
     CallTag tag;
     tag.sequence = calls_;

@@ -1,7 +1,5 @@
 #include "rabit_engine/host/host_collectives.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -179,7 +177,7 @@ void HostCollectives::LookForMisuse(int local) const {
   const Slot& slot = segment_.slot(local, call_);
   if (slot.sequence.load(std::memory_order_acquire) != call_ || slot.tag == tag_) return;
   segment_.ThrowIfCallsDiffer(local, tag_.sequence);
-  ThrowDifferentCalls(segment_.ranks()[me_], tag_, segment_.ranks()[local], slot.tag);
+  ThrowDifferentCalls(segment_.rank(), tag_, segment_.ranks()[local], slot.tag);
 }
 
 template <typename Ready>
@@ -665,7 +663,7 @@ void HostCollectives::ThrowOtherLength(int local, std::size_t sent, std::size_t 
   CallTag theirs = tag_;
   own.count = expected;
   theirs.count = sent;
-  ThrowDifferentCalls(segment_.ranks()[me_], own, segment_.ranks()[local], theirs);
+  ThrowDifferentCalls(segment_.rank(), own, segment_.ranks()[local], theirs);
 }
 
 }  // namespace warren

@@ -6,11 +6,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cerrno>
 #include <cstring>
-#include <stdexcept>
 #include <utility>
 
 #include "posix/cpu_quota.h"
@@ -202,7 +200,7 @@ void HostSegment::NoteRead(int local, double ns) {
 
 void HostSegment::Abort(int lost_rank, int shortage) noexcept {
   std::uint64_t nobody = 0;
-  const auto by = static_cast<std::uint64_t>(ranks_[local_index_]) & kByMask;
+  const auto by = static_cast<std::uint64_t>(rank()) & kByMask;
   const auto why = static_cast<std::uint64_t>(shortage) & kShortageMask;
   header_->aborted.compare_exchange_strong(
       nobody, why << kShortageShift | by << kByShift | static_cast<std::uint32_t>(lost_rank + 1));
@@ -219,26 +217,13 @@ std::optional<HostSegment::Aborted> HostSegment::aborted() const {
                  static_cast<int>(word >> kByShift & kByMask), static_cast<int>(word >> kShortageShift)};
 }
 
-// --- calls and waits of the ranks: a sequence lock for each record (Boehm, "Can seqlocks get along with
-// programming language memory models?", 2012) ---
-
 void HostSegment::SayCall(const CallTag& tag) {
-  CallRecord& record = lines_[local_index_].calls[tag.sequence % kRememberedCalls];
-  const auto words = std::bit_cast<std::array<std::uint64_t, CallRecord::kWords>>(tag);
-  record.sequence.store(0, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_release);
-  for (std::size_t i = 0; i < words.size(); ++i) record.words[i].store(words[i], std::memory_order_relaxed);
-  record.sequence.store(tag.sequence, std::memory_order_release);
+  lines_[local_index_].calls[tag.sequence % kRememberedCalls].Store(tag, tag.sequence);
 }
 
 std::optional<CallTag> HostSegment::CallOf(int local, std::uint32_t sequence) const {
-  const CallRecord& record = lines_[local].calls[sequence % kRememberedCalls];
-  std::array<std::uint64_t, CallRecord::kWords> words{};
-  if (sequence == 0 || record.sequence.load(std::memory_order_acquire) != sequence) return std::nullopt;
-  for (std::size_t i = 0; i < words.size(); ++i) words[i] = record.words[i].load(std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_acquire);
-  if (record.sequence.load(std::memory_order_relaxed) != sequence) return std::nullopt;
-  return std::bit_cast<CallTag>(words);
+  const auto tag = lines_[local].calls[sequence % kRememberedCalls].Load();
+  return tag && tag->sequence == sequence ? tag : std::nullopt;
 }
 
 void HostSegment::ThrowIfCallsDiffer(int local, std::uint32_t sequence) const {
@@ -246,29 +231,17 @@ void HostSegment::ThrowIfCallsDiffer(int local, std::uint32_t sequence) const {
     const auto own = CallOf(local_index_, sequence - back);
     const auto theirs = CallOf(local, sequence - back);
     if (own && theirs && !IsSameCall(*own, *theirs)) {
-      ThrowDifferentCalls(ranks_[local_index_], *own, ranks_[local], *theirs);
+      ThrowDifferentCalls(rank(), *own, ranks_[local], *theirs);
     }
   }
 }
 
 void HostSegment::SayWait(const WaitRecord& wait) {
-  WaitLines& lines = lines_[local_index_].wait;
-  const auto words = std::bit_cast<std::array<std::uint64_t, WaitLines::kWords>>(wait);
-  lines.renewed.store(0, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_release);
-  for (std::size_t i = 0; i < words.size(); ++i) lines.words[i].store(words[i], std::memory_order_relaxed);
-  lines.renewed.store(wait.renewed, std::memory_order_release);
+  lines_[local_index_].wait.Store(wait, wait.renewed);
 }
 
 std::optional<WaitRecord> HostSegment::WaitOf(int local) const {
-  const WaitLines& lines = lines_[local].wait;
-  std::array<std::uint64_t, WaitLines::kWords> words{};
-  const std::int64_t renewed = lines.renewed.load(std::memory_order_acquire);
-  if (renewed == 0) return std::nullopt;
-  for (std::size_t i = 0; i < words.size(); ++i) words[i] = lines.words[i].load(std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_acquire);
-  if (lines.renewed.load(std::memory_order_relaxed) != renewed) return std::nullopt;
-  return std::bit_cast<WaitRecord>(words);
+  return lines_[local].wait.Load();
 }
 
 std::vector<int> HostSegment::FindLost() {

@@ -25,7 +25,9 @@
 
 #include <poll.h>
 
+#include <array>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -79,18 +81,34 @@ struct HostCores {
 /// than this, their calls cannot be compared.
 inline constexpr std::uint32_t kRememberedCalls = 16;
 
-/// A rank's published record of one of its calls. `sequence` is 0 while the words are being written.
-struct alignas(kCacheLine) CallRecord {
-  static constexpr std::size_t kWords = sizeof(CallTag) / sizeof(std::uint64_t);
-  std::atomic<std::uint32_t> sequence;
-  std::atomic<std::uint64_t> words[kWords];
-};
+/// A record that one rank publishes: a sequence lock (Boehm, "Can seqlocks get along with programming
+/// language memory models?", 2012).
+template <typename Record, typename Stamp>
+class alignas(kCacheLine) PublishedRecord {
+ public:
+  /// `stamp` differs from that of the previous record. 0 removes the record.
+  void Store(const Record& record, Stamp stamp) {
+    const auto words = std::bit_cast<std::array<std::uint64_t, kWords>>(record);
+    stamp_.store(0, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_release);
+    for (std::size_t i = 0; i < kWords; ++i) words_[i].store(words[i], std::memory_order_relaxed);
+    stamp_.store(stamp, std::memory_order_release);
+  }
+  /// Returns nullopt if there is no record, or it is just being written.
+  std::optional<Record> Load() const {
+    std::array<std::uint64_t, kWords> words{};
+    const Stamp stamp = stamp_.load(std::memory_order_acquire);
+    if (stamp == 0) return std::nullopt;
+    for (std::size_t i = 0; i < kWords; ++i) words[i] = words_[i].load(std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (stamp_.load(std::memory_order_relaxed) != stamp) return std::nullopt;
+    return std::bit_cast<Record>(words);
+  }
 
-/// A rank's published record of its current wait. `renewed` is 0 while the words are being written.
-struct alignas(kCacheLine) WaitLines {
-  static constexpr std::size_t kWords = sizeof(WaitRecord) / sizeof(std::uint64_t);
-  std::atomic<std::int64_t> renewed;
-  std::atomic<std::uint64_t> words[kWords];
+ private:
+  static constexpr std::size_t kWords = sizeof(Record) / sizeof(std::uint64_t);
+  std::atomic<Stamp> stamp_;
+  std::atomic<std::uint64_t> words_[kWords];
 };
 
 /// One rank's progress, which the rank writes and the others poll; only `bell` and `sleepers` are also
@@ -118,9 +136,9 @@ struct RankLines {
   alignas(kCacheLine) std::atomic<std::uint8_t> far[kMaxLocalRanks];
   /// The rank's latest collectives, each at its sequence number modulo kRememberedCalls. Waiting ranks on the
   /// host compare these calls with their own.
-  CallRecord calls[kRememberedCalls];
+  PublishedRecord<CallTag, std::uint32_t> calls[kRememberedCalls];
   /// The ranks that this rank waits for, published only during long waits.
-  WaitLines wait;
+  PublishedRecord<WaitRecord, std::int64_t> wait;
 };
 
 /// The beginning of a call: its tag, and its payload if the payload is small. Valid if `sequence` is the
@@ -177,6 +195,8 @@ class HostSegment {
   int local_index() const { return local_index_; }
   /// The members' ranks in the job, by local index.
   const std::vector<int>& ranks() const { return ranks_; }
+  /// This process's rank in the job.
+  int rank() const { return ranks_[local_index_]; }
   const std::vector<Member>& members() const { return members_; }
   /// Whether some ranks here have no core to themselves, so that waiting must not spin. By default this
   /// compares the number of ranks with the number of cores that this process may use; SetOversubscribed

@@ -13,11 +13,11 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <exception>
 #include <fstream>
 #include <map>
 #include <optional>
 #include <random>
-#include <stdexcept>
 #include <utility>
 
 #include "posix/shortage.h"

@@ -143,8 +143,7 @@ void ShmTransport::ThrowIfLost(std::span<const Interest> interests) {
   if (AnyReady(interests)) return;
   waiter_.ThrowIfAborted();
   for (const int rank : lost) {
-    const bool awaited = std::any_of(interests.begin(), interests.end(),
-                                     [rank](const Interest& interest) { return interest.peer == rank; });
+    const bool awaited = std::ranges::find(interests, rank, &Interest::peer) != interests.end();
     if (awaited || !peers_may_leave_) waiter_.ThrowLost(rank);
   }
   if (left >= 0) waiter_.ThrowLeft(left);

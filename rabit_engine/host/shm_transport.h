@@ -20,7 +20,7 @@ class ShmTransport : public Transport {
   ShmTransport(HostSegment& segment, int world_size);
   ~ShmTransport() override;
 
-  int rank() const override { return segment_.ranks()[segment_.local_index()]; }
+  int rank() const override { return segment_.rank(); }
   int world_size() const override { return world_size_; }
   /// Whether the rank is another rank of the segment.
   bool Reaches(int rank) const { return LocalIndex(rank) >= 0; }

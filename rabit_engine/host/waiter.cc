@@ -36,7 +36,7 @@ void Waiter::CheckPeers(int awaited, const std::vector<int>& lost, bool has_left
 void Waiter::ThrowIfAborted() {
   const auto aborted = segment_.aborted();
   if (!aborted) return;
-  const int me = segment_.ranks()[segment_.local_index()];
+  const int me = segment_.rank();
   if (aborted->lost == me) {
     throw LostPeer(
         aborted->by,
@@ -58,7 +58,7 @@ void Waiter::ThrowIfAborted() {
 
 void Waiter::ThrowLost(int rank) {
   segment_.Abort(rank);
-  const int me = segment_.ranks()[segment_.local_index()];
+  const int me = segment_.rank();
   throw LostPeer(rank,
                  fmt::format("rank {}: rank {}, on the same host, has ended before it was done", me, rank));
 }
@@ -70,13 +70,13 @@ void Waiter::ThrowLeft(int local) {
       rank,
       fmt::format(
           "rank {}: rank {}, on the same host, has freed this communicator, and a call in it waits for that rank",
-          segment_.ranks()[segment_.local_index()], rank));
+          segment_.rank(), rank));
 }
 
 void Waiter::ThrowIfLate(WaitObserver* observer, std::span<const Interest> awaited, Clock::time_point begin) {
   const Clock::time_point now = Clock::now();
   if (now < deadline_) return;
-  const int me = segment_.ranks()[segment_.local_index()];
+  const int me = segment_.rank();
   const int late = observer != nullptr ? observer->WhoIsLate(awaited, deadline_) : FirstOf(awaited, me);
   if (late < 0) return;
   ThrowLate(me, late, fmt::format("rank {}, on the same host", late), now - begin);

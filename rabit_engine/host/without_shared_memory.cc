@@ -2,7 +2,6 @@
 // host share no memory and use TCP. No rank on these systems makes an offer, so there is never a segment; the
 // functions that would use a segment exist only for the linker.
 
-#include <exception>
 #include <utility>
 
 #include "posix/host_name.h"

@@ -344,18 +344,12 @@ void MpiCommunicator::RunMessages(const Operation& operation) {
   std::vector<WarrenMpiMessage> incoming;
   // A message to this rank itself is copied here: in place, its two buffers are the same memory, which MPI
   // does not allow.
-  std::vector<const Inbound*> from_itself;
+  CopyOwnSlice(operation, rank_);
   for (const Inbound& in : operation.receives) {
-    in.from == rank_ ? from_itself.push_back(&in) : cut(incoming, in.from, in.data, in.bytes);
+    if (in.from != rank_) cut(incoming, in.from, in.data, in.bytes);
   }
-  auto own = from_itself.begin();
   for (const Outbound& out : operation.sends) {
-    if (out.to != rank_) {
-      cut(outgoing, out.to, const_cast<void*>(out.data), out.bytes);
-      continue;
-    }
-    if (out.bytes > 0) std::memmove((*own)->data, out.data, out.bytes);
-    ++own;
+    if (out.to != rank_) cut(outgoing, out.to, const_cast<void*>(out.data), out.bytes);
   }
   Check(
       mpi_.exchange(group_, outgoing.data(), static_cast<int>(outgoing.size()), incoming.data(),

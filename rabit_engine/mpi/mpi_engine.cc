@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,6 +15,13 @@
 #include "wire/classic.h"
 
 namespace warren {
+namespace {
+
+bool IsStartedByLauncher(const MpiClues& clues) {
+  return clues.launcher || std::getenv("SLURM_STEP_ID") != nullptr;
+}
+
+}  // namespace
 
 std::unique_ptr<Communicator> JoinMpi(const Settings& settings) {
   const MpiClues clues = MpiCluesOfThisProcess();
@@ -32,6 +39,12 @@ std::unique_ptr<Communicator> JoinMpi(const Settings& settings) {
         "on {}: the launcher started {} processes, but {} sees only this one: it is not the launcher's MPI. Start the program with the mpirun of {} (under Slurm: "
         "srun --mpi=pmix for Open MPI, --mpi=pmi2 for MPICH), or name the plugin of the launcher's MPI in WARREN_MPI_LIBRARY",
         world->host(), clues.launched_processes, mpi.name, mpi.name));
+  }
+  const bool is_engine_requested = settings.engine == EngineKind::kMpi && DefaultEngine() != EngineKind::kMpi;
+  if (world->world_size() == 1 && !IsStartedByLauncher(clues) &&
+      (is_engine_requested || settings.bootstrap == BootstrapKind::kMpi)) {
+    Say("rabit: {} is set, but neither mpirun nor srun started this process, so it is a job by itself: start the program with mpirun, or unset the variable",
+        is_engine_requested ? "WARREN_ENGINE=mpi" : "WARREN_BOOTSTRAP=mpi");
   }
   if (world->rank() == 0) {
     std::string unused;

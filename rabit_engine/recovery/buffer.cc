@@ -11,9 +11,7 @@ constexpr std::size_t kMostWaste = 2;
 }  // namespace
 
 Buffer BufferStock::Take(std::size_t size) {
-  const auto fits =
-      std::lower_bound(idle_.begin(), idle_.end(), size,
-                       [](const Buffer& buffer, std::size_t wanted) { return buffer.capacity_ < wanted; });
+  const auto fits = std::ranges::lower_bound(idle_, size, {}, &Buffer::capacity_);
   if (size < kLeastBytes || fits == idle_.end() || fits->capacity_ / kMostWaste > size) return Buffer(size);
   Buffer buffer = std::move(*fits);
   idle_.erase(fits);
@@ -24,9 +22,7 @@ Buffer BufferStock::Take(std::size_t size) {
 
 void BufferStock::Return(Buffer buffer) {
   if (buffer.capacity_ < kLeastBytes || idle_bytes_ + buffer.capacity_ > kMostIdleBytes) return;
-  const auto place =
-      std::lower_bound(idle_.begin(), idle_.end(), buffer.capacity_,
-                       [](const Buffer& other, std::size_t capacity) { return other.capacity_ < capacity; });
+  const auto place = std::ranges::lower_bound(idle_, buffer.capacity_, {}, &Buffer::capacity_);
   idle_bytes_ += buffer.capacity_;
   idle_.insert(place, std::move(buffer));
 }

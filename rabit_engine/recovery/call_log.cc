@@ -4,14 +4,6 @@
 
 namespace warren::recovery {
 
-const Buffer* CallLog::Replay() const {
-  return Find(completed_);
-}
-
-void CallLog::Step() {
-  ++completed_;
-}
-
 void CallLog::Append(Buffer result, Meets meets, BufferStock& stock) {
   const std::uint64_t call = completed_;
   Insert(call, std::move(result));

@@ -6,7 +6,6 @@
 // rank knows that all ranks have completed the call, since its copy might be the last one in the job.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <optional>
@@ -28,9 +27,9 @@ class CallLog {
 
   std::uint64_t completed() const { return completed_; }
   /// Returns the result of the next call if it is already known, else nullptr.
-  const Buffer* Replay() const;
+  const Buffer* Replay() const { return Find(completed_); }
   /// Counts the next call as completed, after its result was replayed.
-  void Step();
+  void Step() { ++completed_; }
   /// Adds the result of the next call, which this rank has run together with the other ranks, and counts the
   /// call as completed. Returns to `stock` the results that need not be kept any longer.
   void Append(Buffer result, Meets meets, BufferStock& stock);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <string_view>
 
 #include "rabit_engine/base/told_number.h"
@@ -68,8 +69,7 @@ class WordReader {
       kept.number = Word();
       kept.bytes = Word();
     }
-    const auto ascending = [](const Kept& a, const Kept& b) { return a.number >= b.number; };
-    if (std::adjacent_find(list.begin(), list.end(), ascending) != list.end()) Refuse();
+    if (std::ranges::adjacent_find(list, std::ranges::greater_equal(), &Kept::number) != list.end()) Refuse();
     return list;
   }
   CallsReport Calls() {
@@ -98,9 +98,7 @@ class WordReader {
 };
 
 const Kept* Find(const std::vector<Kept>& list, std::uint64_t number) {
-  const auto found =
-      std::lower_bound(list.begin(), list.end(), number,
-                       [](const Kept& kept, std::uint64_t wanted) { return kept.number < wanted; });
+  const auto found = std::ranges::lower_bound(list, number, {}, &Kept::number);
   return found != list.end() && found->number == number ? &*found : nullptr;
 }
 
@@ -181,9 +179,7 @@ class Planner {
     const int holder = Holder([](const Place& place) { return place.models->global_bytes.has_value(); });
     if (holder < 0) {
       const bool is_lost = Holder([](const Place& place) { return place.models->has_global; }) >= 0;
-      if (!is_lost ||
-          std::none_of(places_.begin(), places_.end(), [](const Place& place) { return place.fresh; }))
-        return;
+      if (!is_lost || std::ranges::none_of(places_, &Place::fresh)) return;
       throw Unrecoverable(fmt::format(
           "the global model of version {} is lost: it was checkpointed lazily and has been changed since",
           plan_.version));

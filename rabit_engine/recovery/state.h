@@ -3,7 +3,6 @@
 // simulate several ranks with it.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>

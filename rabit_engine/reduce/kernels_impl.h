@@ -69,7 +69,7 @@ auto IsNan(V value) {
 
 // ------------------------------------------------------------------------------- sums and products of floats
 
-#if defined(__x86_64__) && !defined(WARREN_NO_ASSEMBLY)
+#if defined(__x86_64__)
 #if defined(__AVX__)
 #if defined(__AVX512F__)
 #define WARREN_ENCODING ""
@@ -475,44 +475,37 @@ void Fused(void* out_pointer, const void* const* input_pointers, std::size_t byt
 
 // ----------------------------------------------------------------------------------------------------- table
 
-template <typename Kind, typename Op>
-constexpr KernelSet kSet{&Fused<Kind, Op, 2>, &Fused<Kind, Op, 3>, &Fused<Kind, Op, 4>, &Fused<Kind, Op, 8>};
+template <typename Kind, typename Op, const WideKernels* wide = nullptr>
+constexpr KernelSet kSet{&Fused<Kind, Op, 2>, &Fused<Kind, Op, 3>, &Fused<Kind, Op, 4>, &Fused<Kind, Op, 8>,
+                         wide};
 
 template <typename Format, typename Op>
 constexpr WideKernels kWide{&Fused<FromSixteenBits<Format>, Op, 1>, kSet<FromSixteenBits<Format>, Op>,
                             kSet<Elements<float>, Op>, &Fused<ToSixteenBits<Format>, Op, 1>};
-template <typename Format, typename Op>
-constexpr KernelSet kSetOfRounded{&Fused<Elements<Format>, Op, 2>, &Fused<Elements<Format>, Op, 3>,
-                                  &Fused<Elements<Format>, Op, 4>, &Fused<Elements<Format>, Op, 8>,
-                                  &kWide<Format, Op>};
 
-/// Max and min use `T`, sums and products the unsigned type of the same width, and the bitwise operations
-/// 64-bit words.
-template <typename T, typename Unsigned>
-constexpr void FillIntegers(KernelSet* sets) {
+/// Sums and products use `Arithmetic`.
+template <typename T, typename Arithmetic = T>
+constexpr void FillNumbers(KernelSet* sets) {
   sets[static_cast<int>(ReduceOp::kMax)] = kSet<Elements<T>, Max>;
   sets[static_cast<int>(ReduceOp::kMin)] = kSet<Elements<T>, Min>;
-  sets[static_cast<int>(ReduceOp::kSum)] = kSet<Elements<Unsigned>, Sum>;
-  sets[static_cast<int>(ReduceOp::kProduct)] = kSet<Elements<Unsigned>, Product>;
+  sets[static_cast<int>(ReduceOp::kSum)] = kSet<Elements<Arithmetic>, Sum>;
+  sets[static_cast<int>(ReduceOp::kProduct)] = kSet<Elements<Arithmetic>, Product>;
+}
+
+/// Sums and products use the unsigned type of the same width, and the bitwise operations 64-bit words.
+template <typename T, typename Unsigned>
+constexpr void FillIntegers(KernelSet* sets) {
+  FillNumbers<T, Unsigned>(sets);
   sets[static_cast<int>(ReduceOp::kBitOr)] = kSet<Elements<std::uint64_t>, BitOr>;
   sets[static_cast<int>(ReduceOp::kBitAnd)] = kSet<Elements<std::uint64_t>, BitAnd>;
   sets[static_cast<int>(ReduceOp::kBitXor)] = kSet<Elements<std::uint64_t>, BitXor>;
 }
 
-template <typename T>
-constexpr void FillFloats(KernelSet* sets) {
-  sets[static_cast<int>(ReduceOp::kMax)] = kSet<Elements<T>, Max>;
-  sets[static_cast<int>(ReduceOp::kMin)] = kSet<Elements<T>, Min>;
-  sets[static_cast<int>(ReduceOp::kSum)] = kSet<Elements<T>, Sum>;
-  sets[static_cast<int>(ReduceOp::kProduct)] = kSet<Elements<T>, Product>;
-}
-
 template <typename Format>
 constexpr void FillSixteenBits(KernelSet* sets) {
-  sets[static_cast<int>(ReduceOp::kMax)] = kSet<Elements<Format>, Max>;
-  sets[static_cast<int>(ReduceOp::kMin)] = kSet<Elements<Format>, Min>;
-  sets[static_cast<int>(ReduceOp::kSum)] = kSetOfRounded<Format, Sum>;
-  sets[static_cast<int>(ReduceOp::kProduct)] = kSetOfRounded<Format, Product>;
+  FillNumbers<Format>(sets);
+  sets[static_cast<int>(ReduceOp::kSum)] = kSet<Elements<Format>, Sum, &kWide<Format, Sum>>;
+  sets[static_cast<int>(ReduceOp::kProduct)] = kSet<Elements<Format>, Product, &kWide<Format, Product>>;
 }
 
 constexpr KernelTable MakeTable(const char* name) {
@@ -528,8 +521,8 @@ constexpr KernelTable MakeTable(const char* name) {
   for (const DataType type : {DataType::kULong, DataType::kULongLong}) {
     FillIntegers<std::uint64_t, std::uint64_t>(sets(type));
   }
-  FillFloats<float>(sets(DataType::kFloat));
-  FillFloats<double>(sets(DataType::kDouble));
+  FillNumbers<float>(sets(DataType::kFloat));
+  FillNumbers<double>(sets(DataType::kDouble));
   FillSixteenBits<Float16>(sets(DataType::kFloat16));
   FillSixteenBits<BFloat16>(sets(DataType::kBFloat16));
   return table;

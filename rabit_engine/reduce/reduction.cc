@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <memory>
-#include <new>
 #include <string>
 
 #include "rabit_engine/base/error.h"
+#include "rabit_engine/base/scratch.h"
 #include "rabit_engine/reduce/kernels.h"
 
 namespace warren {
@@ -151,7 +150,6 @@ void CombineTyped(const KernelSet& kernels, void* out, Inputs inputs, std::size_
 /// The maximum size of the pieces passed to a custom function if temporaries are needed, unless one element
 /// is larger: small enough for the second-level cache, large enough that the cost of the calls is negligible.
 constexpr std::size_t kCustomBlockBytes = 64 << 10;
-constexpr std::align_val_t kAlignment{64};
 
 /// `rows` temporaries for up to `count` elements, each aligned for any type. Small ones need no allocation.
 class Temporaries {
@@ -159,23 +157,19 @@ class Temporaries {
   Temporaries(std::size_t rows, std::size_t count, std::size_t element_bytes)
       : elements_(std::min(count, std::max<std::size_t>(1, kCustomBlockBytes / element_bytes))),
         row_bytes_((elements_ * element_bytes + 63) / 64 * 64) {
-    if (rows * row_bytes_ > sizeof(small_)) {
-      large_.reset(static_cast<std::byte*>(::operator new(rows* row_bytes_, kAlignment)));
-    }
+    if (rows * row_bytes_ > sizeof(small_)) large_ = Scratch(rows * row_bytes_);
   }
 
   /// The number of elements that fit into each row.
   std::size_t elements() const { return elements_; }
-  std::byte* Row(std::size_t row) { return (large_ ? large_.get() : small_) + row * row_bytes_; }
+  std::byte* Row(std::size_t row) {
+    return (large_.data() != nullptr ? large_.data() : small_) + row * row_bytes_;
+  }
 
  private:
-  struct Free {
-    void operator()(std::byte* memory) const { ::operator delete(memory, kAlignment); }
-  };
-
   std::size_t elements_;
   std::size_t row_bytes_;
-  std::unique_ptr<std::byte, Free> large_;
+  Scratch large_;
   alignas(64) std::byte small_[2048];
 };
 

@@ -36,9 +36,7 @@ void CallStatistics::Leave(Clock::time_point now) {
 void CallStatistics::KeepWait(const wire::ReportedWait& wait) {
   if (waits_.size() < wire::kMaxReportedWaits) return waits_.push_back(wait);
   ++waits_dropped_;
-  const auto shortest =
-      std::min_element(waits_.begin(), waits_.end(),
-                       [](const auto& one, const auto& other) { return one.seconds < other.seconds; });
+  const auto shortest = std::ranges::min_element(waits_, {}, &wire::ReportedWait::seconds);
   if (shortest->seconds >= wait.seconds) return;
   waits_.erase(shortest);  // erase keeps the others in call order
   waits_.push_back(wait);

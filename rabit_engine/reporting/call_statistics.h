@@ -1,7 +1,6 @@
 // Statistics for reports: the traffic of this process's collectives, its current call, and its long calls.
 #pragma once
 
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>

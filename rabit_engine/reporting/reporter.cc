@@ -1,13 +1,11 @@
 #include "rabit_engine/reporting/reporter.h"
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <csignal>
 #include <cstdlib>
 #include <exception>
 #include <system_error>
@@ -16,6 +14,7 @@
 
 #include "posix/host_name.h"
 #include "posix/shortage.h"
+#include "posix/thread.h"
 #include "rabit_engine/base/error.h"
 #include "rabit_engine/base/say.h"
 #include "rabit_engine/base/tls_context.h"
@@ -161,11 +160,7 @@ void Reporter::StartThread() {
     }
     std::atexit([] { current.load()->End(); });
   }
-  // The new thread blocks all signals, so that the program's own threads handle them.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const posix::SignalsBlocked blocked;  // also in the new thread: signals are for the program's threads
   try {
     std::thread([this] { Serve(); }).detach();
     has_thread_ = true;
@@ -175,7 +170,6 @@ void Reporter::StartThread() {
           error.what(), posix::ShortageAdvice(error.code().value()));
     }
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 /// Returns the time when the next report is due, unless new events or requests make it due earlier.

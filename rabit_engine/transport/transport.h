@@ -78,9 +78,9 @@ class Transport {
   virtual int rank() const = 0;
   virtual int world_size() const = 0;
 
-  /// Links this rank with `peers`; existing links are kept. The peers must soon make the same call for this
-  /// rank: an algorithm calls Connect with the same plan on all ranks. Throws LostPeer, TimedOut or
-  /// LocalShortage.
+  /// Links this rank with `peers`, which may name a rank more than once; existing links are kept. The peers
+  /// must soon make the same call for this rank: an algorithm calls Connect with the same plan on all ranks.
+  /// Throws LostPeer, TimedOut or LocalShortage.
   virtual void Connect(std::span<const int> peers) = 0;
   /// Returns the link to a peer that Connect was called for.
   virtual Link& To(int peer) = 0;

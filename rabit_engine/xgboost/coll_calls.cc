@@ -7,6 +7,17 @@
 namespace warren::xgboost {
 namespace {
 
+// The placement of the integer arguments after `this` in the processor's ABI: the number of registers for the
+// first words, and whether a 16-byte argument that does not fit into the remaining registers makes them
+// unusable for later arguments.
+#if defined(__aarch64__)
+constexpr std::size_t kNumRegisters = 7;
+constexpr bool kPairEndsRegisters = true;
+#else
+constexpr std::size_t kNumRegisters = 4;
+constexpr bool kPairEndsRegisters = false;
+#endif
+
 /// The memory layout of XGBoost's spans.
 struct SpanInMemory {
   std::size_t size;
@@ -21,12 +32,8 @@ Type* Pointer(Word word) {
 /// Reads the arguments of a call, one after the other, from registers and the stack.
 class Arguments {
  public:
-  Arguments(Convention convention, const Words& words, ArgumentAbi abi, Reading reading)
-      : convention_(convention),
-        words_(words),
-        abi_(abi),
-        reading_(reading),
-        next_on_stack_(abi.num_registers) {}
+  Arguments(Convention convention, const Words& words, Reading reading)
+      : convention_(convention), words_(words), reading_(reading) {}
 
   /// Returns the communicator, which is the first argument or follows a Context.
   const void* Comm() {
@@ -48,15 +55,15 @@ class Arguments {
 
  private:
   Word One() {
-    if (next_in_register_ < abi_.num_registers) return words_[next_in_register_++];
+    if (next_in_register_ < kNumRegisters) return words_[next_in_register_++];
     return words_[next_on_stack_++];
   }
   SpanInMemory Pair() {
     std::size_t* next = &next_on_stack_;
-    if (next_in_register_ + 2 <= abi_.num_registers) {
+    if (next_in_register_ + 2 <= kNumRegisters) {
       next = &next_in_register_;
-    } else if (abi_.pair_ends_registers) {
-      next_in_register_ = abi_.num_registers;
+    } else if (kPairEndsRegisters) {
+      next_in_register_ = kNumRegisters;
     }
     const std::size_t at = *next;
     *next += 2;
@@ -65,10 +72,9 @@ class Arguments {
 
   Convention convention_;
   const Words& words_;
-  ArgumentAbi abi_;
   Reading reading_;
   std::size_t next_in_register_ = 0;
-  std::size_t next_on_stack_;
+  std::size_t next_on_stack_ = kNumRegisters;
 };
 
 Bytes BytesOf(const SpanInMemory& span) {
@@ -86,28 +92,28 @@ Call Begin(Arguments& arguments) {
 
 }  // namespace
 
-AllreduceCall ReadAllreduce(Convention convention, const Words& words, ArgumentAbi abi, Reading reading) {
-  Arguments arguments(convention, words, abi, reading);
+AllreduceCall ReadAllreduce(Convention convention, const Words& words, Reading reading) {
+  Arguments arguments(convention, words, reading);
   auto call = Begin<AllreduceCall>(arguments);
   call.type = arguments.Byte();
   call.operation = arguments.Int();
   return call;
 }
 
-BroadcastCall ReadBroadcast(Convention convention, const Words& words, ArgumentAbi abi, Reading reading) {
-  Arguments arguments(convention, words, abi, reading);
+BroadcastCall ReadBroadcast(Convention convention, const Words& words, Reading reading) {
+  Arguments arguments(convention, words, reading);
   auto call = Begin<BroadcastCall>(arguments);
   call.root = arguments.Int();
   return call;
 }
 
-AllgatherCall ReadAllgather(Convention convention, const Words& words, ArgumentAbi abi, Reading reading) {
-  Arguments arguments(convention, words, abi, reading);
+AllgatherCall ReadAllgather(Convention convention, const Words& words, Reading reading) {
+  Arguments arguments(convention, words, reading);
   return Begin<AllgatherCall>(arguments);
 }
 
-AllgatherVCall ReadAllgatherV(Convention convention, const Words& words, ArgumentAbi abi, Reading reading) {
-  Arguments arguments(convention, words, abi, reading);
+AllgatherVCall ReadAllgatherV(Convention convention, const Words& words) {
+  Arguments arguments(convention, words, Reading::kTrusting);
   auto call = Begin<AllgatherVCall>(arguments);
   const SpanInMemory sizes = arguments.Span();
   const SpanInMemory segments = arguments.Span();
@@ -117,11 +123,11 @@ AllgatherVCall ReadAllgatherV(Convention convention, const Words& words, Argumen
   return call;
 }
 
-std::optional<Convention> ConventionOf(const Words& words, const AllreduceCall& expected, ArgumentAbi abi) {
+std::optional<Convention> ConventionOf(const Words& words, const AllreduceCall& expected) {
   std::optional<Convention> found;
   for (const Convention convention :
        {Convention::kSpansByReference, Convention::kSpansByValue, Convention::kWithContext}) {
-    const AllreduceCall call = ReadAllreduce(convention, words, abi, Reading::kSafe);
+    const AllreduceCall call = ReadAllreduce(convention, words, Reading::kSafe);
     if (call.data.size != expected.data.size || call.data.data != expected.data.data ||
         call.type != expected.type || call.operation != expected.operation) {
       continue;

@@ -24,21 +24,6 @@ enum class Convention {
   kWithContext,       ///< since 3.3: like kSpansByValue, after a Context
 };
 
-/// The placement of the integer arguments after `this` in a processor's ABI.
-struct ArgumentAbi {
-  std::size_t num_registers;  ///< the number of registers for the first words
-  /// Whether a 16-byte argument that does not fit into the remaining registers makes them unusable for later
-  /// arguments.
-  bool pair_ends_registers;
-};
-inline constexpr ArgumentAbi kX86{4, false};
-inline constexpr ArgumentAbi kArm{7, true};
-#if defined(__aarch64__)
-inline constexpr ArgumentAbi kAbi = kArm;
-#else
-inline constexpr ArgumentAbi kAbi = kX86;
-#endif
-
 struct Bytes {
   std::size_t size = 0;
   std::byte* data = nullptr;
@@ -73,19 +58,14 @@ enum class Reading {
   kSafe,      ///< invalid addresses are read as empty spans
 };
 
-AllreduceCall ReadAllreduce(Convention convention, const Words& words, ArgumentAbi abi = kAbi,
-                            Reading reading = Reading::kTrusting);
-BroadcastCall ReadBroadcast(Convention convention, const Words& words, ArgumentAbi abi = kAbi,
-                            Reading reading = Reading::kTrusting);
-AllgatherCall ReadAllgather(Convention convention, const Words& words, ArgumentAbi abi = kAbi,
-                            Reading reading = Reading::kTrusting);
-AllgatherVCall ReadAllgatherV(Convention convention, const Words& words, ArgumentAbi abi = kAbi,
-                              Reading reading = Reading::kTrusting);
+AllreduceCall ReadAllreduce(Convention convention, const Words& words, Reading reading = Reading::kTrusting);
+BroadcastCall ReadBroadcast(Convention convention, const Words& words, Reading reading = Reading::kTrusting);
+AllgatherCall ReadAllgather(Convention convention, const Words& words, Reading reading = Reading::kTrusting);
+AllgatherVCall ReadAllgatherV(Convention convention, const Words& words);
 
 /// Returns the convention in which these words encode the expected call, whatever its `comm`; nullopt unless
 /// exactly one convention fits. Words that are not valid addresses do no harm.
-std::optional<Convention> ConventionOf(const Words& words, const AllreduceCall& expected,
-                                       ArgumentAbi abi = kAbi);
+std::optional<Convention> ConventionOf(const Words& words, const AllreduceCall& expected);
 
 /// Copies `bytes` bytes, at most 4096, from this address. Returns false if they cannot be read. The kernel
 /// checks the address, so an invalid one does no harm.

@@ -107,13 +107,13 @@ class Probe final : public CallHandler {
     ++num_calls_;
     if (function == CollFunction::kAllreduce) {
       convention_ = ConventionOf(words, allreduce);
-      if (convention_) allreduce.comm = ReadAllreduce(*convention_, words, kAbi, Reading::kSafe).comm;
+      if (convention_) allreduce.comm = ReadAllreduce(*convention_, words, Reading::kSafe).comm;
     } else if (function == CollFunction::kBroadcast && convention_) {
-      const BroadcastCall seen = ReadBroadcast(*convention_, words, kAbi, Reading::kSafe);
+      const BroadcastCall seen = ReadBroadcast(*convention_, words, Reading::kSafe);
       knows_broadcast_ = seen.comm == allreduce.comm && seen.data.data == broadcast.data.data &&
                          seen.data.size == broadcast.data.size && seen.root == broadcast.root;
     } else if (function == CollFunction::kAllgather && convention_) {
-      const AllgatherCall seen = ReadAllgather(*convention_, words, kAbi, Reading::kSafe);
+      const AllgatherCall seen = ReadAllgather(*convention_, words, Reading::kSafe);
       knows_allgather_ = seen.comm == allreduce.comm && seen.data.data == allgather.data.data &&
                          seen.data.size == allgather.data.size;
     }
@@ -339,7 +339,7 @@ void TestItself(const OwnCommunicator& own, Serving& serving) {
 /// Holds the Serving of a thread.
 class ThreadState {
  public:
-  ~ThreadState() { Reset(); }
+  ~ThreadState() { Release(); }
   void Serve(std::unique_ptr<Serving> serving) {
     serving_ = std::move(serving);
     num_forks_ = NumForks();
@@ -352,7 +352,6 @@ class ThreadState {
     if (serving_ && NumForks() != num_forks_) static_cast<void>(serving_.release());
     return std::move(serving_);
   }
-  void Reset() { Release(); }
 
  private:
   std::unique_ptr<Serving> serving_;
@@ -374,7 +373,7 @@ std::string Objections(const void* address_in_xgboost) {
 }
 
 Beginning Begin(const void* address_in_xgboost, const Wish& wish) {
-  thread_state.Reset();
+  thread_state.Release();
   Beginning beginning;
   try {
     const LoadedLibrary library = LibraryWith(address_in_xgboost);

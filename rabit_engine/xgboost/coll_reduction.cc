@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
-#include <type_traits>
 
 #include "rabit_engine/xgboost/codes.h"
 
@@ -40,11 +39,6 @@ void Run(const void* src, void* dst, std::size_t count, void* /*context*/) {
   }
 }
 
-template <typename Element, typename Combine>
-Reduction Custom() {
-  return Reduction::Custom(&Run<Element, Combine>, nullptr, sizeof(Element));
-}
-
 struct Greatest {
   template <typename Element>
   Element operator()(Element left, Element right) const {
@@ -57,31 +51,17 @@ struct Least {
     return std::min(left, right);
   }
 };
-template <typename Element>
+/// `Combine...`: the operations on this type by XGBoost's codes.
+template <typename Element, typename... Combine>
 std::optional<Reduction> CustomOf(int operation) {
-  switch (operation) {
-    case kMax:
-      return Custom<Element, Greatest>();
-    case kMin:
-      return Custom<Element, Least>();
-    case kSum:
-      return Custom<Element, std::plus<>>();
-    default:
-      break;
-  }
-  if constexpr (std::is_integral_v<Element>) {
-    switch (operation) {
-      case kBitwiseAnd:
-        return Custom<Element, std::bit_and<>>();
-      case kBitwiseOr:
-        return Custom<Element, std::bit_or<>>();
-      case kBitwiseXor:
-        return Custom<Element, std::bit_xor<>>();
-      default:
-        break;
-    }
-  }
-  return std::nullopt;
+  constexpr std::array<Reduction::Function, sizeof...(Combine)> kFunctions{&Run<Element, Combine>...};
+  if (!Has(kFunctions, operation)) return std::nullopt;
+  return Reduction::Custom(kFunctions[operation], nullptr, sizeof(Element));
+}
+template <typename Element>
+std::optional<Reduction> CustomOfIntegers(int operation) {
+  return CustomOf<Element, Greatest, Least, std::plus<>, std::bit_and<>, std::bit_or<>, std::bit_xor<>>(
+      operation);
 }
 
 }  // namespace
@@ -89,11 +69,11 @@ std::optional<Reduction> CustomOf(int operation) {
 std::optional<Reduction> ReductionOf(int type, int operation) {
   switch (type) {
     case kF16:
-      return CustomOf<long double>(operation);
+      return CustomOf<long double, Greatest, Least, std::plus<>>(operation);
     case kI2:
-      return CustomOf<std::int16_t>(operation);
+      return CustomOfIntegers<std::int16_t>(operation);
     case kU2:
-      return CustomOf<std::uint16_t>(operation);
+      return CustomOfIntegers<std::uint16_t>(operation);
     default:
       break;
   }

@@ -17,7 +17,6 @@ struct MemoryRange {
   const std::byte* end = nullptr;
 
   bool Contains(const void* address) const { return begin <= address && address < end; }
-  std::size_t size() const { return static_cast<std::size_t>(end - begin); }
 };
 
 /// The memory ranges of a loaded library.

@@ -107,7 +107,7 @@ std::uint64_t Rounds::Round(std::uint64_t number, const std::string& objection) 
   text.resize(length);
   own_.Broadcast(text.data(), text.size(), static_cast<int>(first));
   refusal_ = text;
-  throw AgreedRefusal(text);
+  throw Refusal(text);
 }
 
 void Rounds::Meet() const {
@@ -132,7 +132,7 @@ void Rounds::Do(const std::function<void()>& something) {
   try {
     something();
   } catch (const std::exception& error) {
-    if (!refusal_.empty()) throw AgreedRefusal(refusal_);
+    if (!refusal_.empty()) throw Refusal(refusal_);
     objection = error.what();
     if (objection.empty()) objection = "an error without a message";
   }

@@ -43,13 +43,6 @@ class OwnCommunicator {
   const char* (*last_error_)() = nullptr;
 };
 
-/// Thrown on all ranks if Rounds::Do has failed on any of them; all ranks then keep XGBoost's own
-/// communication.
-class AgreedRefusal : public Refusal {
- public:
-  using Refusal::Refusal;
-};
-
 /// Rounds in which all ranks take part. In each round, any rank can report a failure to all others, so that
 /// no rank waits for another that has given up.
 class Rounds {
@@ -59,11 +52,11 @@ class Rounds {
   const OwnCommunicator& own() const { return own_; }
   /// Runs the first round. Throws EngineError if another rank is in another call instead.
   void Meet() const;
-  /// Returns the maximum of `number`, which must be below 2^63, over all ranks. Throws AgreedRefusal on all
-  /// ranks if the function that Do runs has thrown on another rank.
+  /// Returns the maximum of `number`, which must be below 2^63, over all ranks. Throws Refusal on all ranks
+  /// if the function that Do runs has thrown on another rank.
   std::uint64_t Greatest(std::uint64_t number);
   /// Runs `something` and informs the other ranks whether it succeeded. If it threw on any rank, throws
-  /// AgreedRefusal on all ranks. `something` may itself run rounds.
+  /// Refusal on all ranks. `something` may itself run rounds.
   void Do(const std::function<void()>& something);
 
  private:

@@ -33,10 +33,6 @@ std::span<const Word> RelocatedWords(const LibraryImage& image) {
   return {first, (end - begin) / sizeof(Word)};                    // NOLINT(performance-no-int-to-ptr)
 }
 
-bool IsIn(const std::vector<Word>& sorted, Word value) {
-  return std::binary_search(sorted.begin(), sorted.end(), value);
-}
-
 bool IsCode(const LibraryImage& image, Word word) {
   const auto* address = reinterpret_cast<const std::byte*>(word);  // NOLINT(performance-no-int-to-ptr)
   return std::any_of(image.executable.begin(), image.executable.end(),
@@ -60,25 +56,27 @@ std::span<void* const> FindVtable(const LibraryImage& image, std::string_view ty
   std::vector<const Word*> tables;
   bool outside = false;
   for (std::size_t i = 1; i < words.size(); ++i) {
-    if (!IsIn(types, words[i]) || words[i - 1] != 0) continue;
+    if (!std::ranges::binary_search(types, words[i]) || words[i - 1] != 0) continue;
     const std::span<const Word> functions =
         words.subspan(i + 1, std::min(num_functions, words.size() - i - 1));
     const bool all_code = functions.size() == num_functions &&
                           std::all_of(functions.begin(), functions.end(),
                                       [&](Word function) { return IsCode(image, function); });
-    outside = outside || !all_code;
-    if (!all_code) continue;
-    tables.push_back(functions.data());
-  }
-  if (tables.size() == 1 && !outside) {
-    return {reinterpret_cast<void* const*>(tables.front()), num_functions};
+    if (all_code) {
+      tables.push_back(functions.data());
+    } else {
+      outside = true;
+    }
   }
   if (outside) {
     throw Refusal(
         fmt::format("not all {} virtual functions of {} lie in its code", num_functions, type_name));
   }
-  throw Refusal(fmt::format("it has {} tables of virtual functions of {}, where one was expected",
-                            tables.empty() ? "no" : std::to_string(tables.size()), type_name));
+  if (tables.size() != 1) {
+    throw Refusal(fmt::format("it has {} tables of virtual functions of {}, where one was expected",
+                              tables.empty() ? "no" : std::to_string(tables.size()), type_name));
+  }
+  return {reinterpret_cast<void* const*>(tables.front()), num_functions};
 }
 
 }  // namespace warren::xgboost

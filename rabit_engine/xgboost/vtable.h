@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <span>
 #include <stdexcept>
-#include <string>
 #include <string_view>
 
 #include "rabit_engine/xgboost/loaded_library.h"

@@ -6,21 +6,26 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <functional>
-#include <optional>
 #include <utility>
 #include <variant>
+
+#include "submit/output/deadline_timer.h"
 
 namespace warren::submit {
 
 template <typename Machine, typename Action>
 class ActionLoop {
  public:
-  /// `perform` carries out one action. `machine` and `io` must outlive this object.
-  ActionLoop(boost::asio::io_context& io, Machine& machine, std::function<void(const Action&)> perform)
-      : io_(io), machine_(machine), perform_(std::move(perform)), timer_(io) {}
+  /// `perform` carries out one action, of any type in the variant `Action`. `machine` and `io` must outlive
+  /// this object.
+  template <typename Perform>
+  ActionLoop(boost::asio::io_context& io, Machine& machine, Perform perform)
+      : io_(io),
+        machine_(machine),
+        perform_([perform](const Action& action) { std::visit(perform, action); }),
+        timer_(io) {}
 
   /// Carries out the pending actions and sets the timer. Call after each event passed to the machine. Does
   /// nothing if called by an action, since the active call carries out the new actions, too.
@@ -30,7 +35,10 @@ class ActionLoop {
       for (const Action& action : actions) perform_(action);
     }
     running_ = false;
-    WaitForDeadline();
+    timer_.Set(machine_.NextDeadline(), [this] {
+      machine_.Tick(std::chrono::steady_clock::now());
+      Run();
+    });
   }
 
   /// Posts Run to the io_context unless Run is active. For callers that must not be called back
@@ -40,27 +48,10 @@ class ActionLoop {
   }
 
  private:
-  void WaitForDeadline() {
-    const std::optional<Clock::time_point> next = machine_.NextDeadline();
-    // The timer may remain set for an earlier time: Tick then does nothing, and the timer is set again.
-    if (!next || (timer_is_for_ && *timer_is_for_ <= *next)) return;
-    timer_is_for_ = next;
-    timer_.expires_at(*next);
-    timer_.async_wait([this](const boost::system::error_code& error) {
-      if (error) return;
-      timer_is_for_.reset();
-      machine_.Tick(Clock::now());
-      Run();
-    });
-  }
-
-  using Clock = std::chrono::steady_clock;
-
   boost::asio::io_context& io_;
   Machine& machine_;
   std::function<void(const Action&)> perform_;
-  boost::asio::steady_timer timer_;
-  std::optional<Clock::time_point> timer_is_for_;
+  DeadlineTimer timer_;
   bool running_ = false;
 };
 

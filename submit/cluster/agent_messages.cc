@@ -27,6 +27,22 @@ std::optional<AgentMessage> ParseMessage(std::string_view words) {
 
 }  // namespace
 
+Started ParseStart(const std::string& text) {
+  std::istringstream words(text);
+  int attempt = 0;
+  Started where;
+  words >> attempt >> where.pid >> where.host;
+  return where;
+}
+
+ExitStatus ParseEnd(const std::string& text) {
+  std::istringstream words(text);
+  int attempt = 0;
+  int code = 0;
+  words >> attempt >> code;
+  return FromShellCode(code);
+}
+
 std::optional<ProcessSample> ParseUsage(const std::string& text) {
   std::istringstream words(text);
   int attempt = 0;

@@ -10,8 +10,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
+#include "submit/process/planned_process.h"
+#include "submit/process/process.h"
 #include "submit/process/sample.h"
 
 namespace warren::submit {
@@ -24,6 +25,11 @@ struct AgentMessage {
   std::string text;  ///< the part of the message after the kind
 };
 
+/// Parses the text of a "start" message: "ATTEMPT PID HOST".
+Started ParseStart(const std::string& text);
+/// Parses the text of a message about the end of an attempt ("exit", "stopped", "again"): "ATTEMPT CODE",
+/// where CODE is a shell's `$?`.
+ExitStatus ParseEnd(const std::string& text);
 /// Parses the text of a "usage" message: "ATTEMPT STATE TICKS TICKS_PER_SECOND RESIDENT_KB". Returns nullopt
 /// if it is malformed.
 std::optional<ProcessSample> ParseUsage(const std::string& text);

@@ -66,14 +66,11 @@ AgentServer::AgentServer(asio::io_context& io, const std::string& job_mark, cons
       acceptor_(io),
       accept_pause_(io),
       sessions_(job_mark, key, MaxPending(num_processes), steady_clock::now()),
-      loop_(io, sessions_,
-            [this](const AgentAction& action) { std::visit([this](const auto& one) { Do(one); }, action); }) {
+      loop_(io, sessions_, [this](const auto& action) { Do(action); }) {
   Listen(host, port, port_end);
   Accept();
   loop_.Run();
 }
-
-AgentServer::~AgentServer() = default;
 
 void AgentServer::Listen(const std::string& host, std::uint16_t port, std::uint16_t port_end) {
   const std::string bind_address = tracker::BindAddressFor(host);
@@ -130,19 +127,18 @@ void AgentServer::Accept() {
   });
 }
 
-AgentServer::Connection* AgentServer::Find(ConnectionId id) {
+std::shared_ptr<AgentServer::Connection> AgentServer::Find(ConnectionId id) const {
   const auto found = connections_.find(id);
-  return found == connections_.end() ? nullptr : found->second.get();
+  return found == connections_.end() ? nullptr : found->second;
 }
 
 void AgentServer::Read(ConnectionId id) {
-  const auto found = connections_.find(id);
-  if (found == connections_.end() || found->second->reading || !sessions_.WantsBytes(id)) return;
-  const std::shared_ptr<Connection>& connection = found->second;
+  const std::shared_ptr<Connection> connection = Find(id);
+  if (!connection || connection->reading || !sessions_.WantsBytes(id)) return;
   connection->reading = true;
   connection->socket.async_wait(tcp::socket::wait_read, [this, id, connection](const error_code& error) {
     connection->reading = false;
-    if (Find(id) != nullptr) OnReadable(id, *connection, error);
+    if (Find(id)) OnReadable(id, *connection, error);
   });
 }
 
@@ -156,10 +152,10 @@ void AgentServer::OnReadable(ConnectionId id, Connection& connection, error_code
 }
 
 void AgentServer::Write(ConnectionId id, std::string bytes) {
-  const auto found = connections_.find(id);
-  if (found == connections_.end()) return;
-  found->second->unwritten.push_back(std::move(bytes));
-  if (found->second->unwritten.size() == 1) WriteNext(found->second);
+  const std::shared_ptr<Connection> connection = Find(id);
+  if (!connection) return;
+  connection->unwritten.push_back(std::move(bytes));
+  if (connection->unwritten.size() == 1) WriteNext(connection);
 }
 
 void AgentServer::WriteNext(const std::shared_ptr<Connection>& connection) {
@@ -197,13 +193,13 @@ void AgentServer::Do(const AgentSend& send) {
 }
 
 void AgentServer::Do(const AgentHeartbeat& heartbeat) {
-  const Connection* const connection = Find(heartbeat.connection);
-  if (connection != nullptr && connection->unwritten.empty()) Write(heartbeat.connection, "\n");
+  const std::shared_ptr<Connection> connection = Find(heartbeat.connection);
+  if (connection && connection->unwritten.empty()) Write(heartbeat.connection, "\n");
 }
 
 void AgentServer::Do(const AgentEndSending& end) {
   error_code ignored;
-  if (Connection* const connection = Find(end.connection)) {
+  if (const auto connection = Find(end.connection)) {
     connection->socket.shutdown(tcp::socket::shutdown_send, ignored);
   }
 }
@@ -214,7 +210,7 @@ void AgentServer::Do(const AgentRead& read) {
 
 void AgentServer::Do(const AgentClose& close) {
   error_code ignored;
-  if (Connection* const connection = Find(close.connection)) connection->socket.close(ignored);
+  if (const auto connection = Find(close.connection)) connection->socket.close(ignored);
   connections_.erase(close.connection);
 }
 

@@ -30,7 +30,6 @@ class AgentServer {
   AgentServer(boost::asio::io_context& io, const std::string& job_mark, const std::string& key,
               std::size_t num_processes, const std::string& host, std::uint16_t port, std::uint16_t port_end,
               std::function<void(const AgentEvent&)> on_event);
-  ~AgentServer();
   AgentServer(const AgentServer&) = delete;
   AgentServer& operator=(const AgentServer&) = delete;
 
@@ -57,7 +56,7 @@ class AgentServer {
   void Do(const AgentRead& read);
   void Do(const AgentClose& close);
   void Do(const AgentEvent& event);
-  Connection* Find(ConnectionId id);
+  std::shared_ptr<Connection> Find(ConnectionId id) const;
 
   std::function<void(const AgentEvent&)> on_event_;
   boost::asio::ip::tcp::acceptor acceptor_;

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <deque>
 #include <sstream>
 
 #include "submit/cluster/script.h"
@@ -229,17 +231,18 @@ void AgentSessions::OnDrained(Agent& agent, TimePoint now) {
 // --- commands for agents ---------------------------------------------------------------------------------
 
 void AgentSessions::Launch(std::size_t index, int attempt, std::uint16_t port, const std::string& master) {
-  const auto found = agents_.find(index);
-  if (found != agents_.end() && Has(found->second->err)) {
-    actions_.emplace_back(
-        AgentSend{*found->second->err, fmt::format("go {} {} {}\n", attempt, port, master)});
-  }
+  Send(index, fmt::format("go {} {} {}\n", attempt, port, master));
 }
 
 bool AgentSessions::AskForStacks(std::size_t index) {
+  return Send(index, "stacks\n");
+}
+
+/// Sends the agent a command. Returns false if the agent is not connected.
+bool AgentSessions::Send(std::size_t index, std::string command) {
   const auto found = agents_.find(index);
   if (found == agents_.end() || !Has(found->second->err)) return false;
-  actions_.emplace_back(AgentSend{*found->second->err, "stacks\n"});
+  actions_.emplace_back(AgentSend{*found->second->err, std::move(command)});
   return true;
 }
 

@@ -13,10 +13,8 @@
 // after all of its output. The sockets and the clock are in agent_server.h.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -148,6 +146,7 @@ class AgentSessions {
   void HandMessagesOn(Agent& agent);
   void Drain(const Agent& agent, TimePoint now);
   void OnDrained(Agent& agent, TimePoint now);
+  bool Send(std::size_t index, std::string command);
   void OnTimer(const TimerKey& key, TimePoint now);
   void SetTimer(const TimerKey& key, TimePoint when);
   void ClearTimer(const TimerKey& key);

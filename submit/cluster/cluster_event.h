@@ -2,9 +2,12 @@
 // reports to the job, as values.
 #pragma once
 
+#include <csignal>
 #include <cstddef>
 #include <string>
+#include <utility>
 #include <variant>
+#include <vector>
 
 #include "submit/cluster/cluster.h"
 #include "submit/output/log_line.h"
@@ -49,6 +52,31 @@ struct JobTroubled {
 };
 using ClusterEvent = std::variant<ProcessWrote, ProcessLocated, ProcessExited, ProcessSampled, LauncherSaid,
                                   JobWaits, JobRequeued, TrackerFailed, JobTroubled, LogLine>;
+
+/// The base of a cluster's state machine: its pending actions. `Action` is a variant with ClusterEvent among
+/// its types.
+template <typename Action>
+class ActionQueue {
+ public:
+  std::vector<Action> TakeActions() { return std::exchange(actions_, {}); }
+
+ protected:
+  template <typename One>
+  void Do(One action) {
+    actions_.emplace_back(std::move(action));
+  }
+  template <typename Event>
+  void Tell(Event event) {
+    actions_.emplace_back(std::in_place_type<ClusterEvent>, std::move(event));
+  }
+  void Say(Severity severity, std::string text) { Tell(LogLine{severity, std::move(text)}); }
+
+ private:
+  std::vector<Action> actions_;
+};
+
+/// The status of a process that was stopped before it could report its end.
+inline const ExitStatus kStopped{0, SIGTERM, false, {}};
 
 /// Calls the function of `events` for the event. Logs the event instead if it is a LogLine.
 void Deliver(const ClusterEvent& event, const ClusterEvents& events);

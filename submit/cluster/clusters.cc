@@ -27,11 +27,7 @@ std::vector<ClusterEntry>& Registry() {
 
 /// The value of PATH for processes that run on this machine.
 std::string PathOfProcesses(const Options& options) {
-  std::string path = SearchPath();
-  for (const auto& [name, value] : options.environment) {
-    if (name == "PATH") path = value;
-  }
-  return path;
+  return FindVariable(options.environment, "PATH").value_or(SearchPath());
 }
 
 /// The path on the other hosts that corresponds to `path` on this machine. They differ if `path` is in the

@@ -31,9 +31,8 @@ int ThreadsOfWorker(const Options& options, int workers, int servers, int usable
 
 HostProcesses ProcessesToBind(const Options& options, int workers, int servers, int usable_cores,
                               std::string_view omp_num_threads) {
-  for (const auto& [name, value] : options.environment) {
-    if (name == kThreadsVariable) omp_num_threads = value;
-  }
+  const auto chosen = FindVariable(options.environment, kThreadsVariable);
+  if (chosen) omp_num_threads = *chosen;
   HostProcesses processes{.workers = workers, .servers = servers};
   const auto [end, error] = std::from_chars(
       omp_num_threads.data(), omp_num_threads.data() + omp_num_threads.size(), processes.threads);

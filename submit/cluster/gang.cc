@@ -7,10 +7,15 @@
 #include <boost/asio/post.hpp>
 #include <chrono>
 #include <filesystem>
+#include <memory>
 #include <utility>
 
+#include "submit/cluster/action_loop.h"
+#include "submit/cluster/agent_server.h"
 #include "submit/cluster/core_choice.h"
+#include "submit/cluster/gang_controller.h"
 #include "submit/cluster/script.h"
+#include "submit/cluster/stack_requests.h"
 #include "submit/cluster/temporary_files.h"
 #include "submit/options/job_name.h"
 #include "submit/process/command.h"
@@ -25,10 +30,8 @@ using std::chrono::steady_clock;
 
 /// The port of the job's tracker or scheduler, from the process's environment; 0 if it has none.
 std::uint16_t PortOf(const PlannedProcess& process) {
-  for (const auto& [name, value] : process.environment) {
-    if (name == PortVariable(process)) return static_cast<std::uint16_t>(std::stoi(value));
-  }
-  return 0;
+  const auto port = FindVariable(process.environment, PortVariable(process));
+  return port ? static_cast<std::uint16_t>(std::stoi(*port)) : std::uint16_t{0};
 }
 
 GangPlan PlanGang(const Options& options, const PlannedProcess& example, std::size_t first, std::size_t count,
@@ -36,7 +39,6 @@ GangPlan PlanGang(const Options& options, const PlannedProcess& example, std::si
   GangPlan plan;
   plan.options = &options;
   plan.role = example.role;
-  plan.first = first;
   plan.count = count;
   plan.job_name = QueuedJobName(options);
   PlannedProcess process = example;
@@ -47,78 +49,94 @@ GangPlan PlanGang(const Options& options, const PlannedProcess& example, std::si
   for (const auto& entry : process.environment) {
     if (entry.first == wire::kTokenVariable) secrets.push_back(entry);
   }
-  plan.secrets = SecretsOf(secrets, context.agent_key);
+  plan.secrets = ExportCommands(secrets) + fmt::format("agent_key={}\n", context.agent_key);
   plan.shared_directory = fmt::format("{}/.dmlc-submit-{}-{}", context.directory, context.job_mark, first);
-  plan.script = [process, first, count, context, shares](const ScriptSetting& setting) {
-    GangScriptContext whole = context;
-    if (!setting.directory.empty()) whole.directory = setting.directory;
+  plan.script = [process, first, count, context, shares](ScriptSetting setting) {
     PlannedProcess one = process;
-    one.environment = setting.environment;
-    for (const auto& entry : process.environment) {
-      std::erase_if(one.environment, [&](const auto& other) { return other.first == entry.first; });
-      one.environment.push_back(entry);
-    }
-    whole.archives = setting.archives;
-    whole.secrets_file = setting.secrets_file;
+    one.environment = WithDefaults(setting.environment, process.environment);
     if (!setting.secrets_file.empty()) {
       std::erase_if(one.environment, [](const auto& entry) { return entry.first == wire::kTokenVariable; });
     }
-    if (shares) whole.cores = setting.cores;
-    whole.rank = setting.rank;
-    whole.local_rank = setting.local_rank;
-    whole.local_size = setting.local_size;
-    return GangScript(one, first, count, whole);
+    if (!shares) setting.cores = {};
+    return GangScript(one, first, count, context, setting);
   };
   return plan;
 }
 
-}  // namespace
+class GangCluster : public Cluster {
+ public:
+  /// Throws std::runtime_error if no port is free for the agents or the context's host does not resolve.
+  GangCluster(ClusterContext context, MakeLaunch make_launch);
 
-std::pair<std::uint16_t, std::uint16_t> PortsOfAgents(const Options& options) {
-  const bool has_other_listener = !options.no_tracker || options.num_servers > 0;
-  if (options.port == 0 || !has_other_listener) return {options.port, options.port_end};
-  const auto next = static_cast<std::uint16_t>(std::min(options.port + 1, 65535));
-  const std::uint16_t last =
-      options.port_end_was_chosen ? options.port_end : std::max(options.port_end, next);
-  return {std::min(next, last), last};
-}
+  Started Start(std::size_t index, const PlannedProcess& process, int attempt) override;
+  void Stop() override;
+  void Kill() override;
+  void Dump(std::size_t index, std::function<void(std::string text)> done) override;
+  bool busy() const override { return controller_.busy(); }
+  void PauseOutput() override { agents_.PauseOutput(); }
+  void ResumeOutput() override { agents_.ResumeOutput(); }
 
-/// The part of a gang's state that GangCluster keeps. The controller refers to the gang only by its GangId.
-struct GangCluster::Gang {
-  PlannedProcess example;  ///< the first process of the gang
-  Launch launch;
-  std::unique_ptr<TemporaryFiles> files;
-  pid_t launcher = -1;
-  std::optional<KeptJob> kept = {};
+ private:
+  /// The part of a gang's state that GangCluster keeps. The controller refers to the gang only by its GangId.
+  struct Gang {
+    PlannedProcess example;  ///< the first process of the gang
+    Launch launch;
+    std::unique_ptr<TemporaryFiles> files;
+    pid_t launcher = -1;
+    std::optional<KeptJob> kept = {};
+  };
+
+  void Do(const StartLauncher& start);
+  void Do(const StopLauncher& stop);
+  void Do(const KillLauncher& kill);
+  void Do(const RemoveFiles& remove);
+  void Do(const SetKept& kept);
+  void Do(const RunCommand& run);
+  void Do(const LaunchProcess& launch);
+  void Do(const EndAgent& end);
+  void Do(const ClusterEvent& event);
+  void LaunchGang(GangId id);
+  void TellWhenIdle();
+
+  asio::io_context& io_;
+  Children& children_;
+  const Options& options_;
+  ClusterEvents events_;
+  MakeLaunch make_launch_;
+  std::string host_;
+  std::string job_mark_;
+  std::string agent_key_;
+  StackRequests stack_requests_;
+  AgentServer agents_;
+  GangController controller_;
+  std::vector<Gang> gangs_;
+  ActionLoop<GangController, GangAction> loop_;
 };
 
-GangCluster::GangCluster(asio::io_context& io, Children& children, const Options& options,
-                         const std::string& host, ClusterEvents events, MakeLaunch make_launch)
-    : io_(io),
-      children_(children),
-      options_(options),
-      events_(std::move(events)),
+GangCluster::GangCluster(ClusterContext context, MakeLaunch make_launch)
+    : io_(context.io),
+      children_(context.children),
+      options_(context.options),
+      events_(std::move(context.events)),
       make_launch_(std::move(make_launch)),
-      host_(host),
+      host_(std::move(context.host)),
       job_mark_(NewJobMark()),
       agent_key_(wire::JobToken::Random().ToHex()),
-      stack_requests_(io),
-      agents_(io, job_mark_, agent_key_, static_cast<std::size_t>(options.num_servers + options.num_workers),
-              host, PortsOfAgents(options).first, PortsOfAgents(options).second,
+      stack_requests_(io_),
+      agents_(io_, job_mark_, agent_key_,
+              static_cast<std::size_t>(options_.num_servers + options_.num_workers), host_,
+              PortsOfAgents(options_).first, PortsOfAgents(options_).second,
               [this](const AgentEvent& event) {
                 const auto* const said = std::get_if<AgentSaid>(&event);
                 if (said != nullptr && stack_requests_.Take(said->message)) return;
                 controller_.Handle(event, steady_clock::now());
                 loop_.Run();
               }),
-      controller_(static_cast<std::size_t>(options.num_servers),
-                  static_cast<std::size_t>(options.num_workers),
-                  fmt::format("{} port {}", host, agents_.port())),
+      controller_(static_cast<std::size_t>(options_.num_servers),
+                  static_cast<std::size_t>(options_.num_workers),
+                  fmt::format("{} port {}", host_, agents_.port())),
       gangs_(controller_.num_gangs()),
-      loop_(io, controller_,
-            [this](const GangAction& action) { std::visit([this](const auto& one) { Do(one); }, action); }) {}
-
-GangCluster::~GangCluster() = default;
+      loop_(io_, controller_, [this](const auto& action) { Do(action); }) {}
 
 Started GangCluster::Start(std::size_t index, const PlannedProcess& process, int attempt) {
   const GangId gang = controller_.GangOf(index);
@@ -149,7 +167,7 @@ void GangCluster::Do(const StartLauncher& start) {
   try {
     LaunchGang(start.gang);
   } catch (const std::runtime_error& error) {
-    controller_.LauncherFailed(start.gang, error.what());
+    controller_.LauncherFailed(error.what());
   }
 }
 
@@ -258,8 +276,9 @@ void GangCluster::TellWhenIdle() {
   });
 }
 
+/// Makes the output of --dry-run.
 std::string ShowGangs(const Options& options, const std::vector<PlannedProcess>& plan,
-                      const std::string& host, const GangCluster::MakeLaunch& make_launch) {
+                      const std::string& host, const MakeLaunch& make_launch) {
   const GangScriptContext context{.job_mark = "JOB",
                                   .directory = std::filesystem::current_path().string(),
                                   .rendezvous_host = host,
@@ -284,6 +303,28 @@ std::string ShowGangs(const Options& options, const std::vector<PlannedProcess>&
     i = end;
   }
   return text;
+}
+
+}  // namespace
+
+std::pair<std::uint16_t, std::uint16_t> PortsOfAgents(const Options& options) {
+  const bool has_other_listener = !options.no_tracker || options.num_servers > 0;
+  if (options.port == 0 || !has_other_listener) return {options.port, options.port_end};
+  const auto next = static_cast<std::uint16_t>(std::min(options.port + 1, 65535));
+  const std::uint16_t last =
+      options.port_end_was_chosen ? options.port_end : std::max(options.port_end, next);
+  return {std::min(next, last), last};
+}
+
+void LaunchTogether(ClusterEntry& entry, std::function<MakeLaunch(const Options&)> launches) {
+  entry.make = [launches](ClusterContext context) -> std::unique_ptr<Cluster> {
+    MakeLaunch make_launch = launches(context.options);
+    return std::make_unique<GangCluster>(std::move(context), std::move(make_launch));
+  };
+  entry.show = [launches = std::move(launches)](
+                   const Options& options, const std::vector<PlannedProcess>& plan, const std::string& host) {
+    return ShowGangs(options, plan, host, launches(options));
+  };
 }
 
 }  // namespace warren::submit

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <csignal>
-#include <sstream>
 
 #include "submit/output/last_line.h"
 #include "submit/process/watchdog.h"
@@ -15,8 +13,6 @@ namespace {
 /// Time limit for a launcher to end after its last process, or for a launcher that submits a job to end after
 /// Stop. Open MPI's mpirun takes more than 2 s, and leaves processes running if it is killed earlier.
 constexpr std::chrono::seconds kLauncherPatience{10};
-/// Extra time, after the kStopGrace of the processes, for their agents to leave and the launcher to end.
-constexpr std::chrono::milliseconds kLastWordsPatience{500};
 /// Intervals between queries of a queue: kAskLater while all processes run, otherwise kAskSoon.
 constexpr std::chrono::milliseconds kAskSoon{500};
 constexpr std::chrono::seconds kAskLater{5};
@@ -35,7 +31,6 @@ ExitStatus LostStatus(const std::string& story) {
   return {kLost, 0, false, story};
 }
 
-const ExitStatus kStopped{0, SIGTERM, false, {}};
 /// The status of a process that is lost with its agent, and for which the launcher starts no other agent.
 ExitStatus WithoutPlace(const std::string& story) {
   ExitStatus status = LostStatus(story);
@@ -109,21 +104,21 @@ void GangController::EndWithoutPlace(Gang& gang, std::size_t index, TimePoint no
   End(index, WithoutPlace(story), now);
 }
 
-bool GangController::AllAreWanted(const Gang& gang) {
+bool GangController::AllAre(const Gang& gang, Task::State state) {
   return std::all_of(gang.tasks.begin(), gang.tasks.end(),
-                     [](const Task& task) { return task.state == Task::State::kWanted; });
+                     [state](const Task& task) { return task.state == state; });
 }
 
 void GangController::LaunchIfAllAreWanted(Gang& gang, TimePoint now) {
   if (std::exchange(gang.requeued, false)) return AskLater(gang, now);  // the job is still in the queue
   // A gang is launched again only when its previous launch has ended.
-  if (!gang.launched && AllAreWanted(gang)) Do(StartLauncher{gang.id});
+  if (!gang.launched && AllAre(gang, Task::State::kWanted)) Do(StartLauncher{gang.id});
 }
 
 /// Launches the gang again if all of its processes are wanted; otherwise, the wanted ones end. Called when
 /// the gang has ended but the job continues.
 void GangController::Relaunch(Gang& gang, TimePoint now) {
-  if (AllAreWanted(gang)) return LaunchIfAllAreWanted(gang, now);
+  if (AllAre(gang, Task::State::kWanted)) return LaunchIfAllAreWanted(gang, now);
   for (std::size_t i = gang.first; i < gang.end(); ++i) {
     if (TaskOf(gang, i).state == Task::State::kWanted) EndWithoutPlace(gang, i, now);
   }
@@ -154,7 +149,7 @@ void GangController::Launched(GangId id, const Launch& launch) {
   SetKeptOf(gang);
 }
 
-void GangController::LauncherFailed(GangId /*gang*/, const std::string& why) {
+void GangController::LauncherFailed(const std::string& why) {
   Tell(JobTroubled{why});
 }
 
@@ -168,13 +163,12 @@ void GangController::SetKeptOf(const Gang& gang) {
 
 void GangController::LauncherWrote(GangId id, Stream stream, std::string_view bytes) {
   Gang& gang = gangs_[id];
-  gang.words += bytes;
-  if (gang.words.size() > kLastWordsBytes) gang.words.erase(0, gang.words.size() - kLastWordsBytes);
+  AppendToTail(gang.words, bytes, kLastWordsBytes);
   if (gang.queue && !gang.queue->returns && gang.job.empty()) {
     if (const auto job = gang.queue->id(gang.words)) {
       gang.job = *job;
       SetKeptOf(gang);
-      Tell(LogLine{Severity::kInfo, fmt::format("this is job {} of {}", gang.job, gang.queue->name)});
+      Say(Severity::kInfo, fmt::format("this is job {} of {}", gang.job, gang.queue->name));
     }
   } else if (gang.Submits() && stream == Stream::kOut) {
     gang.printed += bytes;
@@ -208,9 +202,8 @@ void GangController::LauncherExited(GangId id, const ExitStatus& status, TimePoi
   gang.job = *job;
   SetKeptOf(gang);
   if (gang.stopped) return CancelJob(gang);  // stopped while it was being submitted
-  Tell(
-      LogLine{Severity::kInfo, fmt::format("{} job {} of {}", gang.of_workers ? "this is" : "the servers are",
-                                           gang.job, gang.queue->name)});
+  Say(Severity::kInfo, fmt::format("{} job {} of {}", gang.of_workers ? "this is" : "the servers are",
+                                   gang.job, gang.queue->name));
   AskLater(gang, now);
 }
 
@@ -246,9 +239,8 @@ void GangController::EndGang(Gang& gang, const ExitStatus& status, TimePoint now
     // Processes on hosts without bash have no agents; they are assumed to have ended as the launcher did.
     const bool never_came = !task.was_here && !gang.queue;
     if (never_came && status.ok() && !std::exchange(told, true)) {
-      Tell(LogLine{
-          Severity::kWarning,
-          fmt::format("processes that never reported are assumed to have ended as {} did", gang.name)});
+      Say(Severity::kWarning,
+          fmt::format("processes that never reported are assumed to have ended as {} did", gang.name));
     }
     task.state = Task::State::kIdle;
     Report(i, status.ok() && never_came ? ExitStatus{} : failure);
@@ -266,11 +258,10 @@ void GangController::On(const AgentKeyless& event, TimePoint /*now*/) {
   Task* const task = Find(event.index);
   if (task == nullptr || std::exchange(task->is_keyless, true)) return;
   const Gang& gang = gangs_[GangOf(event.index)];
-  Tell(LogLine{
-      Severity::kWarning,
+  Say(Severity::kWarning,
       fmt::format(
           "{} {}: {} cannot read the job's token in '{}/environment'; the hosts must share the directory in which dmlc-submit is started",
-          gang.of_workers ? "worker" : "server", event.index - gang.first, event.host, gang.directory)});
+          gang.of_workers ? "worker" : "server", event.index - gang.first, event.host, gang.directory));
 }
 
 void GangController::On(const AgentOutput& event, TimePoint /*now*/) {
@@ -333,26 +324,20 @@ void GangController::On(const AgentSaid& event, TimePoint now) {
   const auto& [index, message] = event;
   Task* const task = Find(index);
   if (task == nullptr) return;
-  std::istringstream words(message.text);
-  int attempt = 0;
   if (message.kind == "start") {
-    Started where;
-    words >> attempt >> where.pid >> where.host;
-    Tell(ProcessLocated{index, where});
+    Tell(ProcessLocated{index, ParseStart(message.text)});
   } else if (message.kind == "usage") {
     const auto sample = ParseUsage(message.text);
     if (sample && task->state == Task::State::kRunning) Tell(ProcessSampled{index, *sample});
   } else if (message.kind == "exit" || message.kind == "stopped") {
-    int code = 0;
-    words >> attempt >> code;
     Gang& gang = gangs_[GangOf(index)];
-    const ExitStatus status = FromShellCode(code);
+    const ExitStatus status = ParseEnd(message.text);
     if (message.kind == "stopped") task->agent = Task::Agent::kToldToEnd;  // it ends without being told
     if (message.kind == "exit" || stopping_ || gang.job.empty() || !gang.queue->returns) {
       return End(index, status, now);
     }
     // The queue has ended the process. The job's new state explains that better than the signal.
-    Lose(gang, *task, status, now);
+    Lose(gang, *task, status);
   } else if (message.kind == "fail") {
     task->agent = Task::Agent::kToldToEnd;  // it ends without being told
     End(index, {1, 0, false, fmt::format("could not be started: {}", message.text)}, now);
@@ -374,7 +359,7 @@ void GangController::On(const AgentLeft& event, TimePoint now) {
     return;
   }
   if (gang.Submits() && gang.launched && !stopping_) {
-    if (task->state != Task::State::kLost) Lose(gang, *task, kLostWithoutAWord, now);
+    if (task->state != Task::State::kLost) Lose(gang, *task, kLostWithoutAWord);
     return;
   }
   if (gang.ended && !stopping_) return End(event.index, *gang.ended, now);
@@ -383,21 +368,16 @@ void GangController::On(const AgentLeft& event, TimePoint now) {
 
 /// Queries the queue for the reason why the process was lost. `status` is reported if the queue does not
 /// report the end of the job.
-void GangController::Lose(Gang& gang, Task& task, const ExitStatus& status, TimePoint now) {
+void GangController::Lose(Gang& gang, Task& task, const ExitStatus& status) {
   task.state = Task::State::kLost;
   task.status = status;
   gang.asks_about_loss = 0;
-  Ask(gang, now);
+  Ask(gang);
 }
 
 bool GangController::AnyAgentIsHere(const Gang& gang) {
   return std::any_of(gang.tasks.begin(), gang.tasks.end(),
                      [](const Task& task) { return task.agent != Task::Agent::kNone; });
-}
-
-bool GangController::NothingIsLeft(const Gang& gang) {
-  return std::all_of(gang.tasks.begin(), gang.tasks.end(),
-                     [](const Task& task) { return task.state == Task::State::kIdle; });
 }
 
 /// Handles the end of a process. If it is the last of its gang and has succeeded, its exit is held back until
@@ -409,7 +389,8 @@ void GangController::End(std::size_t index, const ExitStatus& status, TimePoint 
   task.state = Task::State::kIdle;
   task.status = status;
   const bool launcher_runs = gang.launcher_runs || !gang.job.empty();
-  if (!status.ok() || stopping_ || !launcher_runs || !NothingIsLeft(gang)) return Report(index, status);
+  if (!status.ok() || stopping_ || !launcher_runs || !AllAre(gang, Task::State::kIdle))
+    return Report(index, status);
   gang.held = index;
   if (!gang.job.empty()) gang.ask_at = now + kAskAtTheEnd;
   gang.patience = now + kLauncherPatience;
@@ -443,9 +424,8 @@ void GangController::CommandEnded(CommandId id, const std::string& printed, cons
     }
     if (++gang.failed_asks == kFailedAsks) {
       const std::string said = LastLine(printed);
-      Tell(LogLine{Severity::kWarning,
-                   fmt::format("{} does not report the state of job {}{}", gang.queue->name, gang.job,
-                               said.empty() ? "" : fmt::format(": {}", said))});
+      Say(Severity::kWarning, fmt::format("{} does not report the state of job {}{}", gang.queue->name,
+                                          gang.job, said.empty() ? "" : fmt::format(": {}", said)));
     }
     if (gang.failed_asks >= kFailedAsks) EndLostProcesses(gang, now);
     if (!stopping_) AskLater(gang, now);
@@ -472,18 +452,16 @@ void GangController::CommandEnded(CommandId id, const std::string& printed, cons
 }
 
 void GangController::WarnNotCancelled(const Gang& gang, const std::string& job, const std::string& said) {
-  Tell(LogLine{Severity::kWarning,
-               fmt::format("job {} of {} could not be cancelled: {}", job, gang.queue->name, said)});
+  Say(Severity::kWarning,
+      fmt::format("job {} of {} could not be cancelled: {}", job, gang.queue->name, said));
 }
 
 void GangController::AskLater(Gang& gang, TimePoint now) {
-  const bool settled = !gang.held && std::all_of(gang.tasks.begin(), gang.tasks.end(), [](const Task& task) {
-    return task.state == Task::State::kRunning;
-  });
+  const bool settled = !gang.held && AllAre(gang, Task::State::kRunning);
   gang.ask_at = now + (settled ? std::chrono::milliseconds(kAskLater) : kAskSoon);
 }
 
-void GangController::Ask(Gang& gang, TimePoint /*now*/) {
+void GangController::Ask(Gang& gang) {
   if (gang.job.empty() || !gang.queue->returns || std::exchange(gang.asking, true)) return;
   Run({Command::Kind::kAsk, gang.id, gang.job}, gang.queue->ask(gang.job));
 }
@@ -491,8 +469,8 @@ void GangController::Ask(Gang& gang, TimePoint /*now*/) {
 void GangController::OnReport(Gang& gang, const JobReport& report, TimePoint now) {
   const bool pending = report.state == JobState::kPending;
   if (report.words != std::exchange(gang.last_report, report.words)) {
-    Tell(LogLine{pending ? Severity::kInfo : Severity::kDebug,
-                 fmt::format("job {} of {}: {}", gang.job, gang.queue->name, report.words)});
+    Say(pending ? Severity::kInfo : Severity::kDebug,
+        fmt::format("job {} of {}: {}", gang.job, gang.queue->name, report.words));
   }
   if (report.state == JobState::kOver) return OnOver(gang, report, now);
   const auto is_lost = [](const Task& task) { return task.state == Task::State::kLost; };
@@ -519,7 +497,7 @@ void GangController::EndLostProcesses(Gang& gang, TimePoint now) {
 }
 
 void GangController::OnOver(Gang& gang, const JobReport& report, TimePoint now) {
-  const bool all_ended = gang.held && NothingIsLeft(gang);
+  const bool all_ended = gang.held && AllAre(gang, Task::State::kIdle);
   const std::string story =
       fmt::format("ended with job {} of {}: {}", gang.job, gang.queue->name, report.words);
   if (report.stays) {
@@ -584,9 +562,8 @@ void GangController::Kill() {
 
 void GangController::OnImpatience(Gang& gang) {
   if (const auto held = std::exchange(gang.held, std::nullopt)) {
-    Tell(LogLine{
-        Severity::kWarning,
-        fmt::format("{} does not end although all its processes have ended; stopping it", gang.name)});
+    Say(Severity::kWarning,
+        fmt::format("{} does not end although all its processes have ended; stopping it", gang.name));
     Report(*held, TaskOf(gang, *held).status);
   } else if (!gang.stopped) {
     return;
@@ -596,10 +573,9 @@ void GangController::OnImpatience(Gang& gang) {
 
 void GangController::BeginWithoutMaster(Gang& gang, TimePoint now) {
   gang.goes_without_master = true;
-  Tell(LogLine{
-      Severity::kWarning,
+  Say(Severity::kWarning,
       fmt::format("worker 0 did not connect within {} s; the others start without its address (MASTER_ADDR)",
-                  kMasterPatience.count())});
+                  kMasterPatience.count()));
   LaunchAll(gang, now);
 }
 
@@ -617,7 +593,7 @@ void GangController::Tick(TimePoint now) {
     if (gang.begin_at && *gang.begin_at <= now) BeginWithoutMaster(gang, now);
     if (gang.ask_at && *gang.ask_at <= now) {
       gang.ask_at.reset();
-      Ask(gang, now);
+      Ask(gang);
     }
   }
 }

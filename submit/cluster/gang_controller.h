@@ -21,10 +21,8 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <variant>
 #include <vector>
 
@@ -84,7 +82,7 @@ struct EndAgent {
 using GangAction = std::variant<StartLauncher, StopLauncher, KillLauncher, RemoveFiles, SetKept, RunCommand,
                                 LaunchProcess, EndAgent, ClusterEvent>;
 
-class GangController {
+class GangController : public ActionQueue<GangAction> {
  public:
   /// `rendezvous`: the address that the agents connect to, for messages: "HOST port PORT".
   GangController(std::size_t num_servers, std::size_t num_workers, std::string rendezvous);
@@ -101,7 +99,7 @@ class GangController {
   void Kill();
 
   void Launched(GangId gang, const Launch& launch);
-  void LauncherFailed(GangId gang, const std::string& why);
+  void LauncherFailed(const std::string& why);
   void LauncherWrote(GangId gang, Stream stream, std::string_view bytes);
   void LauncherExited(GangId gang, const ExitStatus& status, TimePoint now);
   void CommandEnded(CommandId command, const std::string& printed, const ExitStatus& status, TimePoint now);
@@ -109,8 +107,6 @@ class GangController {
   void Tick(TimePoint now);
   /// When Tick must next be called, if ever.
   std::optional<TimePoint> NextDeadline() const;
-
-  std::vector<GangAction> TakeActions() { return std::exchange(actions_, {}); }
 
  private:
   /// The state of one process.
@@ -191,10 +187,9 @@ class GangController {
 
   Task* Find(std::size_t index);
   Task& TaskOf(Gang& gang, std::size_t index) { return gang.tasks[index - gang.first]; }
-  static bool NothingIsLeft(const Gang& gang);
+  static bool AllAre(const Gang& gang, Task::State state);
   static bool AnyAgentIsHere(const Gang& gang);
 
-  static bool AllAreWanted(const Gang& gang);
   void EndWithoutPlace(Gang& gang, std::size_t index, TimePoint now);
   void Relaunch(Gang& gang, TimePoint now);
   void LaunchIfAllAreWanted(Gang& gang, TimePoint now);
@@ -212,13 +207,13 @@ class GangController {
   void LaunchAll(Gang& gang, TimePoint now);
   static void ForgetMaster(Gang& gang);
   void BeginWithoutMaster(Gang& gang, TimePoint now);
-  void Lose(Gang& gang, Task& task, const ExitStatus& status, TimePoint now);
+  void Lose(Gang& gang, Task& task, const ExitStatus& status);
   void End(std::size_t index, const ExitStatus& status, TimePoint now);
   void Report(std::size_t index, const ExitStatus& status);
 
   void Run(Command command, std::vector<std::string> words);
   void AskLater(Gang& gang, TimePoint now);
-  void Ask(Gang& gang, TimePoint now);
+  void Ask(Gang& gang);
   void OnReport(Gang& gang, const JobReport& report, TimePoint now);
   void EndLostProcesses(Gang& gang, TimePoint now);
   void OnOver(Gang& gang, const JobReport& report, TimePoint now);
@@ -226,21 +221,11 @@ class GangController {
   void WarnNotCancelled(const Gang& gang, const std::string& job, const std::string& said);
   void OnImpatience(Gang& gang);
 
-  template <typename Event>
-  void Tell(Event event) {
-    actions_.emplace_back(std::in_place_type<ClusterEvent>, std::move(event));
-  }
-  template <typename Action>
-  void Do(Action action) {
-    actions_.emplace_back(std::move(action));
-  }
-
   std::string rendezvous_;
   std::vector<Gang> gangs_;
   std::map<CommandId, Command> commands_;
   CommandId last_command_ = 0;
   bool stopping_ = false;
-  std::vector<GangAction> actions_;
 };
 
 }  // namespace warren::submit

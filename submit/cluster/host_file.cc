@@ -373,15 +373,15 @@ std::vector<Host> ParseHosts(std::string_view text, const std::string& source) {
 std::string HostFilePath(const std::string& file) {
   if (!file.empty()) return file;
   const char* named = std::getenv("HOSTFILE");
-  if (named == nullptr || *named == '\0') {
-    throw std::runtime_error(
-        "no hosts are given: use --host-file FILE (one host per line), or set $HOSTFILE");
-  }
-  return named;
+  return named == nullptr ? "" : named;
 }
 
 std::vector<Host> ReadHosts(const std::string& file) {
   const std::string path = HostFilePath(file);
+  if (path.empty()) {
+    throw std::runtime_error(
+        "no hosts are given: use --host-file FILE (one host per line), or set $HOSTFILE");
+  }
   std::string text;
   try {
     text = ReadWholeFile(path);

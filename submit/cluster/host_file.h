@@ -44,12 +44,11 @@ struct Host {
 /// reports a host file without hosts.
 std::vector<Host> ParseHosts(std::string_view text, const std::string& source);
 
-/// `file` or, if that is empty, the file that $HOSTFILE names. Throws std::runtime_error if neither names a
-/// file.
+/// `file` or, if that is empty, the file that $HOSTFILE names; empty if neither names a file.
 std::string HostFilePath(const std::string& file);
 
-/// Reads the hosts from `file` or, if that is empty, from the file that $HOSTFILE names. Throws
-/// std::runtime_error if neither names a file, or if the file cannot be read or is invalid.
+/// Reads the hosts from HostFilePath(file). Throws std::runtime_error if that is empty, or if the file cannot
+/// be read or is invalid.
 std::vector<Host> ReadHosts(const std::string& file);
 
 /// The index of the host for each of `count` processes. Fills all slots of the first host, then those of the

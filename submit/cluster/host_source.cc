@@ -100,6 +100,10 @@ std::vector<Host> ParseDiscovered(std::string_view text, const std::string& sour
   return is_empty ? std::vector<Host>() : ParseHosts(as_file, source);
 }
 
+std::string HostsFrom(const Options& options) {
+  return options.host_discovery.empty() ? "the host file" : "--host-discovery";
+}
+
 std::vector<Host> HostsAtStart(const Options& options) {
   if (options.host_discovery.empty()) return ReadHosts(options.host_file);
   try {
@@ -179,7 +183,7 @@ HostSource::HostSource(boost::asio::io_context& io, Children& children, const Op
     : children_(children),
       options_(options),
       changed_(std::move(changed)),
-      readings_(std::move(known), options.host_discovery.empty() ? "the host file" : "--host-discovery",
+      readings_(std::move(known), HostsFrom(options),
                 [&options](const std::string& text) { return ParseText(options, text); }),
       timer_(io),
       patience_(io) {}
@@ -215,13 +219,13 @@ void HostSource::ReadAfter(std::chrono::seconds wait) {
 }
 
 void HostSource::ReadFile() {
+  const std::string path = HostFilePath(options_.host_file);
   try {
     // Opening a named pipe would block until another process writes to it.
-    if (std::error_code error; !std::filesystem::is_regular_file(HostFilePath(options_.host_file), error)) {
-      throw std::runtime_error(
-          fmt::format("'{}' is not a regular file that can be read again", HostFilePath(options_.host_file)));
+    if (std::error_code error; !std::filesystem::is_regular_file(path, error)) {
+      throw std::runtime_error(fmt::format("'{}' is not a regular file that can be read again", path));
     }
-    Report(readings_.TakeFile({ReadWholeFile(HostFilePath(options_.host_file))}));
+    Report(readings_.TakeFile({ReadWholeFile(path)}));
   } catch (const std::runtime_error& error) {
     Report(readings_.TakeFile({{}, fmt::format("the host file: {}", error.what())}));
   }
@@ -239,8 +243,7 @@ void HostSource::RunScript() {
            if (stream == Stream::kOut) {
              if (out->size() <= kMostOutputBytes) *out += bytes;
            } else {
-             *err += bytes;
-             if (err->size() > kErrorBytes) err->erase(0, err->size() - kErrorBytes);
+             AppendToTail(*err, bytes, kErrorBytes);
            }
          },
          [this, out, err, late](const ExitStatus& status) {

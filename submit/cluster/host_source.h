@@ -33,6 +33,9 @@ inline constexpr std::chrono::seconds kHostFileInterval{1};
 /// std::runtime_error like ParseHosts for other errors.
 std::vector<Host> ParseDiscovered(std::string_view text, const std::string& source);
 
+/// The source of the hosts, for messages: "the host file" or "--host-discovery".
+std::string HostsFrom(const Options& options);
+
 /// The hosts at the start of the job. With --host-discovery, these are the hosts that Discover has found; the
 /// list is empty if it has found none. Without --host-discovery, throws std::runtime_error if there is no
 /// valid host file.

@@ -3,6 +3,7 @@
 // shows it.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -10,7 +11,6 @@
 #include <vector>
 
 #include "submit/cluster/script.h"
-#include "submit/cluster/shipping.h"
 #include "submit/options/options.h"
 #include "submit/process/planned_process.h"
 
@@ -62,34 +62,30 @@ struct Launch {
   bool (*is_noise)(std::string_view line) = nullptr;
 };
 
-/// The parts of a gang's script that depend on the cluster.
-struct ScriptSetting {
-  std::string rank;  ///< shell word with the rank of the process in the gang, from 0
-  /// Shell words with the local rank of the process and the number of the gang's processes on its host. The
-  /// default treats each process as the only one on its host, for clusters that give each process the
-  /// resources it requested and do not report which processes share a host.
-  std::string local_rank = "0";
-  std::string local_size = "1";
-  tracker::Environment environment = {};  ///< variables for the processes, unless the job sets them
-  std::string directory = {};             ///< working directory; if empty, dmlc-submit's current directory
-  std::vector<Archive> archives = {};     ///< archives in that directory to unpack
-  CoreShare cores = {};                   ///< used if the workers share the cores of their hosts
-  std::string secrets_file = {};          ///< file with GangPlan::secrets; if empty, the script has them
-};
-
 /// The arguments for making a Launch.
 struct GangPlan {
   const Options* options = nullptr;
   tracker::Role role = tracker::Role::kWorker;
-  std::size_t first = 0;  ///< index of the first process in the plan
   std::size_t count = 0;
   std::string job_name;
-  /// Shell commands that set the secrets (SecretsOf): the job's token and the agents' key.
+  /// Shell commands that export the job's token and set the variable agent_key.
   std::string secrets;
   /// Absolute path of a directory, not created yet, inside the job's working directory.
   std::string shared_directory;
   /// Makes the script that the launcher runs once for each process.
   std::function<std::string(const ScriptSetting& setting)> script;
+
+  bool of_workers() const { return role == tracker::Role::kWorker; }
+  /// The cores and the memory that each process requests.
+  int cores() const { return of_workers() ? options->worker_cores : options->server_cores; }
+  std::optional<std::uint64_t> memory_bytes() const {
+    return of_workers() ? options->worker_memory_bytes : options->server_memory_bytes;
+  }
+  /// The requested memory in MiB for each core, rounded up.
+  std::optional<std::uint64_t> mebibytes_per_core() const {
+    const std::uint64_t unit = static_cast<std::uint64_t>(cores()) << 20;
+    return memory_bytes() ? std::optional((*memory_bytes() + unit - 1) / unit) : std::nullopt;
+  }
 };
 
 }  // namespace warren::submit

@@ -12,12 +12,13 @@
 #include <optional>
 #include <stdexcept>
 
-#include "submit/cluster/gang_entry.h"
+#include "submit/cluster/gang.h"
 #include "submit/cluster/script.h"
 #include "submit/options/values.h"
 #include "submit/process/capture.h"
 #include "submit/process/command.h"
 #include "submit/process/environment.h"
+#include "tracker/host_address.h"
 
 namespace warren::submit {
 namespace {
@@ -37,9 +38,7 @@ std::string MpiSearchPath(const std::string& program) {
 /// Adds default settings. The user's own settings, in the environment or as mpirun options, take precedence.
 void AddDefaults(MpiKind kind, tracker::Environment& environment) {
   const auto add = [&](const char* name, const char* value) {
-    const bool is_set =
-        std::getenv(name) != nullptr || std::any_of(environment.begin(), environment.end(),
-                                                    [&](const auto& entry) { return entry.first == name; });
+    const bool is_set = std::getenv(name) != nullptr || HasVariable(environment, name);
     if (!is_set) environment.emplace_back(name, value);
   };
   if (IsOpenMpi(kind) && geteuid() == 0) {  // without these, Open MPI refuses to run as root
@@ -61,7 +60,7 @@ void AddDefaults(MpiKind kind, tracker::Environment& environment) {
 /// The binding to request from mpirun; nullopt if --bind is not given. Only workers are bound: servers have a
 /// separate mpirun, which would bind them to the cores of the first workers.
 std::optional<Bind> BindingOf(const GangPlan& plan) {
-  if (plan.options->bind && plan.role != tracker::Role::kWorker) return Bind::kNone;
+  if (plan.options->bind && !plan.of_workers()) return Bind::kNone;
   return plan.options->bind;
 }
 
@@ -94,8 +93,7 @@ void CheckBinding(const Options& options) {
 }
 
 std::vector<Host> MpiHosts(const Options& options) {
-  const char* named = std::getenv("HOSTFILE");
-  const bool is_named = !options.host_file.empty() || (named != nullptr && *named != '\0');
+  const bool is_named = !HostFilePath(options.host_file).empty();
   return is_named ? ReadHosts(options.host_file) : std::vector<Host>();
 }
 
@@ -170,22 +168,8 @@ bool IsNoiseOfOpenMpi(std::string_view line) {
          line.find(" failed in parent with errno=", begin) != std::string_view::npos;
 }
 
-}  // namespace
-
-MpiKind RecogniseMpi(const std::string& program, const std::string& version_text) {
-  const auto says = [&](std::string_view text) { return version_text.find(text) != std::string::npos; };
-  if (says("HYDRA")) return MpiKind::kHydra;
-  if (says("Intel(R) MPI")) return MpiKind::kIntel;
-  if (says("(Open MPI)") || says("(OpenRTE)") || says("(PRRTE)")) {
-    const std::size_t number = version_text.find(") ");
-    const int major = number == std::string::npos ? 0 : std::atoi(version_text.c_str() + number + 2);
-    return major >= 5 || says("(PRRTE)") ? MpiKind::kOpenMpi5 : MpiKind::kOpenMpi4;
-  }
-  throw std::runtime_error(fmt::format(
-      "'{} --version' is not from Open MPI, MPICH or Intel MPI: it printed \"{}\"; choose another with --mpirun",
-      program, version_text.substr(0, version_text.find('\n'))));
-}
-
+/// Finds mpirun and queries its version. Throws std::runtime_error if no usable mpirun is found or the host
+/// file is invalid.
 MpiSetting FindMpi(const Options& options) {
   MpiSetting setting;
   try {
@@ -201,15 +185,20 @@ MpiSetting FindMpi(const Options& options) {
   return setting;
 }
 
+/// The names of the hosts in the host file; empty without a host file. Throws std::runtime_error if the file
+/// cannot be read or is invalid.
 std::vector<std::string> MpiHostNames(const Options& options) {
   std::vector<std::string> names;
   for (const Host& host : MpiHosts(options)) names.push_back(host.name);
   return names;
 }
 
+/// The address at which the processes reach this machine, as tracker::AddressTowards finds it for the hosts
+/// of the host file. Without a host file, it is the address on the default route if there may be other hosts
+/// (--mpirun-args is given, or the environment has a variable such as SLURM_JOB_ID), else the loopback
+/// address.
 tracker::Reached RouteToMpiHosts(const Options& options) {
   const std::vector<std::string> names = MpiHostNames(options);
-  if (!names.empty()) return tracker::AddressTowards(names);
   // Variables set in allocations, or by users who name the hosts in another way than with a host file.
   constexpr std::array<const char*, 7> kElsewhere = {"SLURM_JOB_ID",    "PBS_NODEFILE",
                                                      "LSB_HOSTS",       "PE_HOSTFILE",
@@ -218,8 +207,24 @@ tracker::Reached RouteToMpiHosts(const Options& options) {
   const bool elsewhere = !options.mpirun_args.empty() ||
                          std::any_of(kElsewhere.begin(), kElsewhere.end(),
                                      [](const char* name) { return std::getenv(name) != nullptr; });
-  if (elsewhere) return {tracker::ResolveHostIp("auto"), ""};
-  return {"127.0.0.1", ""};
+  if (names.empty() && !elsewhere) return {kLoopback, ""};
+  return tracker::AddressTowards(names);
+}
+
+}  // namespace
+
+MpiKind RecogniseMpi(const std::string& program, const std::string& version_text) {
+  const auto says = [&](std::string_view text) { return version_text.find(text) != std::string::npos; };
+  if (says("HYDRA")) return MpiKind::kHydra;
+  if (says("Intel(R) MPI")) return MpiKind::kIntel;
+  if (says("(Open MPI)") || says("(OpenRTE)") || says("(PRRTE)")) {
+    const std::size_t number = version_text.find(") ");
+    const int major = number == std::string::npos ? 0 : std::atoi(version_text.c_str() + number + 2);
+    return major >= 5 || says("(PRRTE)") ? MpiKind::kOpenMpi5 : MpiKind::kOpenMpi4;
+  }
+  throw std::runtime_error(fmt::format(
+      "'{} --version' is not from Open MPI, MPICH or Intel MPI: it printed \"{}\"; choose another with --mpirun",
+      program, version_text.substr(0, version_text.find('\n'))));
 }
 
 Launch MpiLaunch(const MpiSetting& setting, const GangPlan& plan) {
@@ -269,7 +274,7 @@ ClusterEntry MpiEntry() {
   entry.name = "mpi";
   entry.may_lose_workers = true;
   entry.where = "where mpirun starts them";
-  LaunchTogether(entry, [](const Options& options) -> GangCluster::MakeLaunch {
+  LaunchTogether(entry, [](const Options& options) -> MakeLaunch {
     return [setting = FindMpi(options)](const GangPlan& plan) { return MpiLaunch(setting, plan); };
   });
   entry.host = [](const Options& options) { return HostByRoute(RouteToMpiHosts(options)); };

@@ -8,7 +8,6 @@
 #include "submit/cluster/cluster.h"
 #include "submit/cluster/host_file.h"
 #include "submit/cluster/launch.h"
-#include "tracker/host_address.h"
 
 namespace warren::submit {
 
@@ -24,20 +23,6 @@ struct MpiSetting {
   MpiKind kind = MpiKind::kOpenMpi4;
   std::vector<Host> hosts;  ///< if empty, mpirun chooses the hosts, for example those of its allocation
 };
-
-/// Finds mpirun and queries its version. Throws std::runtime_error if no usable mpirun is found or the host
-/// file is invalid.
-MpiSetting FindMpi(const Options& options);
-
-/// The names of the hosts in the host file; empty without a host file. Throws std::runtime_error if the file
-/// cannot be read or is invalid.
-std::vector<std::string> MpiHostNames(const Options& options);
-
-/// The address at which the processes reach this machine, as tracker::AddressTowards finds it for the hosts
-/// of the host file. Without a host file, it is the address on the default route if there may be other hosts
-/// (--mpirun-args is given, or the environment has a variable such as SLURM_JOB_ID), else the loopback
-/// address.
-tracker::Reached RouteToMpiHosts(const Options& options);
 
 Launch MpiLaunch(const MpiSetting& setting, const GangPlan& plan);
 

@@ -99,10 +99,6 @@ std::string ExportCommands(const tracker::Environment& environment) {
   return text;
 }
 
-std::string SecretsOf(const tracker::Environment& secret_variables, const std::string& agent_key) {
-  return ExportCommands(secret_variables) + fmt::format("agent_key={}\n", agent_key);
-}
-
 std::string WatchedScript(const PlannedProcess& process, std::size_t index, int attempt,
                           const std::string& job_mark, const std::string& directory, const CoreShare& cores,
                           bool binds) {
@@ -116,26 +112,24 @@ std::string WatchedScript(const PlannedProcess& process, std::size_t index, int 
 }
 
 std::string PortVariable(const PlannedProcess& process) {
-  for (const auto& [name, value] : process.environment) {
-    if (name == "DMLC_PS_ROOT_PORT") return name;
-  }
-  return "DMLC_TRACKER_PORT";
+  return HasVariable(process.environment, "DMLC_PS_ROOT_PORT") ? "DMLC_PS_ROOT_PORT" : "DMLC_TRACKER_PORT";
 }
 
 std::string GangScript(const PlannedProcess& process, std::size_t first, std::size_t count,
-                       const GangScriptContext& context) {
+                       const GangScriptContext& context, const ScriptSetting& setting) {
   std::string script = fmt::format(
       "job={}\nrank={}\ncount={}\nfirst={}\ndirectory={}\nrendezvous_host={}\nrendezvous_port={}\nport_variable={}\n"
       "secrets_file={}\nagent_key={}\n",
-      context.job_mark, context.rank, count, first, Quoted(context.directory),
+      context.job_mark, setting.rank, count, first,
+      Quoted(setting.directory.empty() ? context.directory : setting.directory),
       Quoted(context.rendezvous_host), context.rendezvous_port, PortVariable(process),
-      Quoted(context.secrets_file), context.secrets_file.empty() ? context.agent_key : "");
+      Quoted(setting.secrets_file), setting.secrets_file.empty() ? context.agent_key : "");
   script += PythonEnvironment(process);
-  script += EnvironmentFunction(process.environment) + ShareFunction(context.cores);
-  script += PlaceFunction(process, context.local_rank, context.local_size, "$master");
+  script += EnvironmentFunction(process.environment) + ShareFunction(setting.cores);
+  script += PlaceFunction(process, setting.local_rank, setting.local_size, "$master");
   script += fmt::format("set -- {}\n", CommandWords(process));
   script += "unpack_all() {\n:\n";
-  for (const Archive& archive : context.archives) {
+  for (const Archive& archive : setting.archives) {
     const std::string name = archive.path.substr(archive.path.rfind('/') + 1);
     script += fmt::format("unpack {} {} || return\n", Quoted(name), Quoted(archive.directory));
   }
@@ -168,20 +162,19 @@ std::string PodScript(const PlannedProcess& process, const PodScriptContext& con
   return script + kCommonScript + kPodScript;
 }
 
-ScriptInEnvironment InEnvironment(const std::string& script, const std::vector<std::string>& kept_back) {
+ScriptInEnvironment InEnvironment(const std::string& script, std::vector<std::string> hidden) {
   // Linux allows at most 128 KiB in one variable.
   constexpr std::size_t kMostBytes = 100'000;
   ScriptInEnvironment result;
-  std::string names = fmt::format("{}", fmt::join(kept_back, " "));
   std::string whole;
   const std::size_t count = (script.size() + kMostBytes - 1) / kMostBytes;
   for (std::size_t i = 0; i < count; ++i) {
     const std::string name = fmt::format("DMLC_SUBMIT_SCRIPT_{}", i);
-    names += fmt::format("{}{}", names.empty() ? "" : " ", name);
+    hidden.push_back(name);
     whole += fmt::format("${}", name);
     result.variables.emplace_back(name, script.substr(i * kMostBytes, kMostBytes));
   }
-  const std::string run = fmt::format("script_variables=\"{}\"; eval \"{}\"", names, whole);
+  const std::string run = fmt::format("script_variables=\"{}\"; eval \"{}\"", fmt::join(hidden, " "), whole);
   result.command = {
       "sh", "-c",
       fmt::format(

@@ -22,6 +22,8 @@ namespace warren::submit {
 /// or gang). If the script receives nothing for a minute, i.e. ten intervals, it ends the process. Over ssh,
 /// this needs the command `timeout` on the host.
 inline constexpr std::chrono::seconds kBeatInterval{6};
+/// Extra time after kStopGrace for the scripts, and a launcher, to end and for the last output to arrive.
+inline constexpr std::chrono::milliseconds kLastWordsPatience{500};
 
 /// The parameters by which a script divides the cores of its host, unless OMP_NUM_THREADS is set there. The
 /// strings are shell words.
@@ -43,23 +45,29 @@ std::string WatchedScript(const PlannedProcess& process, std::size_t index, int 
                           const std::string& job_mark, const std::string& directory, const CoreShare& cores,
                           bool binds = false);
 
-/// The parameters of a gang's script, such as where its agents reach dmlc-submit.
-struct GangScriptContext {
-  std::string job_mark;
-  std::string rank = {};        ///< shell word, as in ScriptSetting
-  std::string local_rank = {};  ///< shell word, as in ScriptSetting
-  std::string local_size = {};  ///< shell word, as in ScriptSetting
-  std::string directory;        ///< where the processes run
-  std::string rendezvous_host;
-  std::uint16_t rendezvous_port = 0;
-  std::vector<Archive> archives = {};  ///< archives to unpack in `directory`
-  CoreShare cores = {};
-  std::string agent_key = {};     ///< proves that an agent belongs to the job
-  std::string secrets_file = {};  ///< file with the result of SecretsOf; if empty, the script has the secrets
+/// The parts of a gang's script that depend on the cluster.
+struct ScriptSetting {
+  std::string rank;  ///< shell word with the rank of the process in the gang, from 0
+  /// Shell words with the local rank of the process and the number of the gang's processes on its host. The
+  /// default treats each process as the only one on its host, for clusters that give each process the
+  /// resources it requested and do not report which processes share a host.
+  std::string local_rank = "0";
+  std::string local_size = "1";
+  tracker::Environment environment = {};  ///< variables for the processes, unless the job sets them
+  std::string directory = {};             ///< working directory; if empty, dmlc-submit's current directory
+  std::vector<Archive> archives = {};     ///< archives in that directory to unpack
+  CoreShare cores = {};                   ///< used if the workers share the cores of their hosts
+  std::string secrets_file = {};          ///< file with GangPlan::secrets; if empty, the script has them
 };
 
-/// Shell commands that export the secret variables and set the variable agent_key.
-std::string SecretsOf(const tracker::Environment& secret_variables, const std::string& agent_key);
+/// The parts of a gang's script that are the same on every cluster.
+struct GangScriptContext {
+  std::string job_mark;
+  std::string directory;  ///< dmlc-submit's current directory
+  std::string rendezvous_host;
+  std::uint16_t rendezvous_port = 0;
+  std::string agent_key;  ///< proves that an agent belongs to the job
+};
 
 /// Shell commands that export the variables, without those whose names a shell does not accept.
 std::string ExportCommands(const tracker::Environment& environment);
@@ -71,7 +79,7 @@ std::string PortVariable(const PlannedProcess& process);
 /// The script for all processes of a gang: see scripts/gang.sh. `first`: index in the plan of the process
 /// with rank 0; `process`: any process of the gang.
 std::string GangScript(const PlannedProcess& process, std::size_t first, std::size_t count,
-                       const GangScriptContext& context);
+                       const GangScriptContext& context, const ScriptSetting& setting);
 
 /// A file or archive in a pod, to be copied or unpacked into the directory in which the pod's process runs.
 struct PodFile {
@@ -110,7 +118,7 @@ struct ScriptInEnvironment {
   tracker::Environment variables;
   std::vector<std::string> command;
 };
-/// `kept_back`: variables of the launcher that the script removes from its process's environment.
-ScriptInEnvironment InEnvironment(const std::string& script, const std::vector<std::string>& kept_back = {});
+/// `hidden`: variables of the launcher that the script removes from its process's environment.
+ScriptInEnvironment InEnvironment(const std::string& script, std::vector<std::string> hidden = {});
 
 }  // namespace warren::submit

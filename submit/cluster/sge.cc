@@ -2,24 +2,32 @@
 
 #include <fmt/format.h>
 
-#include <cctype>
-#include <filesystem>
 #include <sstream>
 
-#include "submit/cluster/gang_entry.h"
+#include "submit/cluster/gang.h"
 #include "submit/cluster/script.h"
 #include "submit/options/values.h"
 #include "submit/process/capture.h"
 #include "submit/process/command.h"
 #include "submit/process/environment.h"
+#include "tracker/host_address.h"
 
 namespace warren::submit {
+namespace {
+
+/// The address at which the processes reach this machine: its address on the route to an execution host or,
+/// if no such host is known, on the default route.
+tracker::Reached RouteToSgeHosts() {
+  std::vector<std::string> hosts;
+  std::istringstream lines(Capture({"qconf", "-sel"}, SearchPath()).out);
+  for (std::string line; std::getline(lines, line) && hosts.size() < 8;) hosts.push_back(line);
+  return tracker::AddressTowards(hosts);
+}
+
+}  // namespace
 
 Launch SgeLaunch(const GangPlan& plan) {
   const Options& options = *plan.options;
-  const bool workers = plan.role == tracker::Role::kWorker;
-  const int cores = workers ? options.worker_cores : options.server_cores;
-  const auto& memory = workers ? options.worker_memory_bytes : options.server_memory_bytes;
   // Grid Engine starts a login shell, which sets its own PATH, so dmlc-submit's PATH is passed explicitly.
   tracker::Environment passed = PassedOn();
   passed.emplace_back("PATH", SearchPath());
@@ -33,10 +41,12 @@ Launch SgeLaunch(const GangPlan& plan) {
   const std::string logs = options.sge_log_dir.empty() ? "/dev/null" : options.sge_log_dir;
   launch.words.insert(launch.words.end(), {"-o", logs, "-e", logs});
   if (!options.queue.empty()) launch.words.insert(launch.words.end(), {"-q", options.queue});
-  if (cores > 1) launch.words.insert(launch.words.end(), {"-pe", "smp", std::to_string(cores)});
-  if (memory) {  // h_vmem is per slot, and the process has a slot for each core
-    const std::uint64_t unit = static_cast<std::uint64_t>(cores) << 20;
-    launch.words.insert(launch.words.end(), {"-l", fmt::format("h_vmem={}M", (*memory + unit - 1) / unit)});
+  if (plan.cores() > 1) {
+    launch.words.insert(launch.words.end(), {"-pe", "smp", std::to_string(plan.cores())});
+  }
+  // h_vmem is per slot, and the process has a slot for each core.
+  if (const auto memory = plan.mebibytes_per_core()) {
+    launch.words.insert(launch.words.end(), {"-l", fmt::format("h_vmem={}M", *memory)});
   }
   if (!options.time_limit.empty()) {
     launch.words.insert(launch.words.end(), {"-l", fmt::format("h_rt={}", options.time_limit)});
@@ -100,20 +110,12 @@ std::optional<JobReport> ReadQstat(const std::string& id, std::string_view print
   return JobReport{JobState::kOver, "it is no longer in any queue"};
 }
 
-tracker::Reached RouteToSgeHosts() {
-  std::vector<std::string> hosts;
-  std::istringstream lines(Capture({"qconf", "-sel"}, SearchPath()).out);
-  for (std::string line; std::getline(lines, line) && hosts.size() < 8;) hosts.push_back(line);
-  if (hosts.empty()) return {tracker::ResolveHostIp("auto"), ""};
-  return tracker::AddressTowards(hosts);
-}
-
 ClusterEntry SgeEntry() {
   ClusterEntry entry;
   entry.name = "sge";
   entry.may_lose_workers = true;
   entry.where = "a Grid Engine queue";
-  LaunchTogether(entry, [](const Options&) -> GangCluster::MakeLaunch { return SgeLaunch; });
+  LaunchTogether(entry, [](const Options&) -> MakeLaunch { return SgeLaunch; });
   entry.host = [](const Options&) { return HostByRoute(RouteToSgeHosts()); };
   entry.bound_by = "--sge-args '-binding linear:N', with which Grid Engine binds them";
   entry.core_sharing = CoreSharing::kTheirHost;

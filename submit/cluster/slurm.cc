@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <sstream>
 
-#include "submit/cluster/gang_entry.h"
+#include "submit/cluster/gang.h"
 #include "submit/cluster/script.h"
 #include "submit/options/values.h"
 #include "submit/process/capture.h"
@@ -38,18 +38,13 @@ std::string Trimmed(std::string_view text) {
 /// The resources for the gang's processes, as options that both srun and sbatch accept.
 std::vector<std::string> Resources(const GangPlan& plan) {
   const Options& options = *plan.options;
-  const bool workers = plan.role == tracker::Role::kWorker;
-  const int cores = workers ? options.worker_cores : options.server_cores;
-  const auto& memory = workers ? options.worker_memory_bytes : options.server_memory_bytes;
-  const auto& nodes = workers ? options.slurm_worker_nodes : options.slurm_server_nodes;
+  const auto& nodes = plan.of_workers() ? options.slurm_worker_nodes : options.slurm_server_nodes;
   std::vector<std::string> words = {fmt::format("--ntasks={}", plan.count),
-                                    fmt::format("--cpus-per-task={}", cores)};
+                                    fmt::format("--cpus-per-task={}", plan.cores())};
   if (nodes) words.push_back(fmt::format("--nodes={}", *nodes));
-  if (memory) {
-    const std::uint64_t cores_count = static_cast<std::uint64_t>(cores) << 20;
-    words.push_back(fmt::format("--mem-per-cpu={}M", (*memory + cores_count - 1) / cores_count));
-  }
-  if (workers && options.worker_gpus > 0)
+  if (const auto memory = plan.mebibytes_per_core())
+    words.push_back(fmt::format("--mem-per-cpu={}M", *memory));
+  if (plan.of_workers() && options.worker_gpus > 0)
     words.push_back(fmt::format("--gpus-per-task={}", options.worker_gpus));
   return words;
 }
@@ -72,7 +67,7 @@ std::vector<std::string> OnCluster(const char* program, const std::string& id,
 /// Adds srun's option for --bind. Only workers are bound: servers run in another step, which would bind them
 /// to the same cores as the first workers.
 void AddBinding(const GangPlan& plan, std::vector<std::string>& srun) {
-  if (!plan.options->bind || plan.role != tracker::Role::kWorker) return;
+  if (!plan.options->bind || !plan.of_workers()) return;
   constexpr std::array<std::pair<Bind, const char*>, 3> kNames = {
       {{Bind::kNone, "none"}, {Bind::kCore, "cores"}, {Bind::kNuma, "ldoms"}}};
   for (const auto& [bind, name] : kNames) {
@@ -80,11 +75,32 @@ void AddBinding(const GangPlan& plan, std::vector<std::string>& srun) {
   }
 }
 
-}  // namespace
-
+/// Whether dmlc-submit runs inside a Slurm allocation (salloc or a batch job).
 bool InSlurmAllocation() {
   return std::getenv("SLURM_JOB_ID") != nullptr;
 }
+
+/// The nodes of the allocation or, outside an allocation, of the chosen queue or, if none is chosen, of the
+/// whole Slurm cluster, by the names or addresses with which Slurm reaches them.
+std::vector<std::string> SlurmNodes(const Options& options) {
+  std::vector<std::string> ask = {"sinfo", "-h", "-N", "-o", "%o"};
+  if (InSlurmAllocation()) {
+    if (const char* nodes = std::getenv("SLURM_JOB_NODELIST")) ask.insert(ask.end(), {"-n", nodes});
+  } else if (!options.queue.empty()) {
+    ask.insert(ask.end(), {"-p", options.queue});
+  }
+  return Lines(Capture(ask, SearchPath()).out);
+}
+
+/// The address at which the processes reach this machine: its address on the route to a node or, if no node
+/// is known, on the default route.
+tracker::Reached RouteToSlurmNodes(const Options& options) {
+  std::vector<std::string> nodes = SlurmNodes(options);
+  if (nodes.size() > kNodesToAsk) nodes.resize(kNodesToAsk);
+  return tracker::AddressTowards(nodes);
+}
+
+}  // namespace
 
 Launch SlurmLaunch(const GangPlan& plan, bool in_allocation) {
   const Options& options = *plan.options;
@@ -131,16 +147,14 @@ Launch SlurmLaunch(const GangPlan& plan, bool in_allocation) {
     launch.input += fmt::format("export {}={}\n", name, ShellQuote(value));
   }
   // Since Slurm 22.05, srun does not inherit --cpus-per-task from the job.
-  srun.push_back(fmt::format("--cpus-per-task={}", plan.role == tracker::Role::kWorker
-                                                       ? options.worker_cores
-                                                       : options.server_cores));
+  srun.push_back(fmt::format("--cpus-per-task={}", plan.cores()));
   srun.insert(srun.end(), script.command.begin(), script.command.end());
   launch.input += fmt::format("exec {}\n", ShellCommand(srun));
   launch.queue = Queue{
       .name = "Slurm",
       .id = [](std::string_view printed) -> std::optional<std::string> {
         const std::string id = Trimmed(printed);  // "12", or "12;cluster" with --clusters
-        const std::string number = id.substr(0, id.find(';'));
+        const std::string number = NumberOf(id);
         const bool valid = !number.empty() && number.find_first_not_of("0123456789") == std::string::npos;
         return valid ? std::optional(id) : std::nullopt;
       },
@@ -186,29 +200,12 @@ std::optional<JobReport> ReadSqueue(const std::string& /*id*/, std::string_view 
   return JobReport{JobState::kOver, words};
 }
 
-std::vector<std::string> SlurmNodes(const Options& options) {
-  std::vector<std::string> ask = {"sinfo", "-h", "-N", "-o", "%o"};
-  if (InSlurmAllocation()) {
-    if (const char* nodes = std::getenv("SLURM_JOB_NODELIST")) ask.insert(ask.end(), {"-n", nodes});
-  } else if (!options.queue.empty()) {
-    ask.insert(ask.end(), {"-p", options.queue});
-  }
-  return Lines(Capture(ask, SearchPath()).out);
-}
-
-tracker::Reached RouteToSlurmNodes(const Options& options) {
-  std::vector<std::string> nodes = SlurmNodes(options);
-  if (nodes.size() > kNodesToAsk) nodes.resize(kNodesToAsk);
-  if (nodes.empty()) return {tracker::ResolveHostIp("auto"), ""};
-  return tracker::AddressTowards(nodes);
-}
-
 ClusterEntry SlurmEntry() {
   ClusterEntry entry;
   entry.name = "slurm";
   entry.may_lose_workers = true;
   entry.where = "Slurm nodes";
-  LaunchTogether(entry, [](const Options&) -> GangCluster::MakeLaunch {
+  LaunchTogether(entry, [](const Options&) -> MakeLaunch {
     return [inside = InSlurmAllocation()](const GangPlan& plan) { return SlurmLaunch(plan, inside); };
   });
   entry.host = [](const Options& options) { return HostByRoute(RouteToSlurmNodes(options)); };

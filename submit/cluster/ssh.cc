@@ -4,15 +4,26 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <boost/asio/post.hpp>
+#include <array>
 #include <chrono>
 #include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
 #include <sstream>
 #include <utility>
 
+#include "submit/cluster/action_loop.h"
 #include "submit/cluster/core_choice.h"
+#include "submit/cluster/host_file.h"
+#include "submit/cluster/host_source.h"
 #include "submit/cluster/script.h"
+#include "submit/cluster/ssh_controller.h"
+#include "submit/cluster/ssh_places.h"
+#include "submit/cluster/stack_requests.h"
 #include "submit/options/values.h"
+#include "submit/output/last_line.h"
 #include "submit/process/capture.h"
 #include "submit/process/command.h"
 #include "submit/process/environment.h"
@@ -58,9 +69,8 @@ std::string WorkingDirectory(const Options& options) {
 /// The rsync command that copies the content of the current directory to the host. rsync splits the value of
 /// -e into words at spaces outside quotes.
 std::vector<std::string> CopyTo(const Options& options, const Host& host) {
-  const std::string target =
-      host.name.find(':') == std::string::npos ? host.name : fmt::format("[{}]", host.name);  // IPv6
-  const std::string login = host.user.empty() ? target : fmt::format("{}@{}", host.user, target);
+  Host target = host;
+  if (host.name.find(':') != std::string::npos) target.name = fmt::format("[{}]", host.name);  // IPv6
   const std::string make_directory = fmt::format("mkdir -p -- {} && rsync", ShellQuote(options.sync_dst_dir));
   return {"rsync",
           "-az",
@@ -71,18 +81,12 @@ std::vector<std::string> CopyTo(const Options& options, const Host& host) {
           ShellCommand(SshWords(options, host)),
           "--",
           "./",
-          fmt::format("{}:{}/", login, options.sync_dst_dir)};
+          fmt::format("{}:{}/", target.Login(), options.sync_dst_dir)};
 }
 
 PlannedProcess ForHost(PlannedProcess process, const Host& host) {
-  tracker::Environment environment = PassedOn();
-  std::erase_if(environment, [&](const auto& passed) {
-    return std::any_of(process.environment.begin(), process.environment.end(),
-                       [&](const auto& entry) { return entry.first == passed.first; });
-  });
-  environment.insert(environment.end(), process.environment.begin(), process.environment.end());
-  environment.emplace_back("DMLC_NODE_HOST", host.name);
-  process.environment = std::move(environment);
+  process.environment = WithDefaults(PassedOn(), process.environment);
+  process.environment.emplace_back("DMLC_NODE_HOST", host.name);
   return process;
 }
 
@@ -95,6 +99,25 @@ std::string RealName(const Options& options, const Host& host) {
     if (line.starts_with("hostname ")) return line.substr(9);
   }
   return host.name;
+}
+
+/// The names or addresses that ssh, according to its configuration, connects to for the job's hosts.
+std::vector<std::string> SshHosts(const Options& options) {
+  std::vector<std::string> names;
+  for (const Host& host : HostsAtStart(options)) names.push_back(RealName(options, host));
+  return names;
+}
+
+/// The address at which the processes reach this machine, as tracker::AddressTowards finds it for the job's
+/// hosts.
+tracker::Reached RouteToSshHosts(const Options& options) {
+  std::vector<std::string> names;
+  for (const Host& host : HostsAtStart(options)) {
+    names.push_back(RealName(options, host));
+    tracker::Reached reached = tracker::AddressTowards({names.back()});
+    if (!reached.by.empty()) return {std::move(reached.address), host.name};
+  }
+  return tracker::AddressTowards(names);
 }
 
 /// The address at which the other workers reach worker 0 (in an elastic job, the worker that is started
@@ -115,10 +138,6 @@ std::string MasterOf(const Options& options, const std::vector<Host>& hosts, std
 /// only at the first start.
 std::size_t HostOfWorker0(const Options& options, const std::vector<std::size_t>& places) {
   return places[static_cast<std::size_t>(options.num_servers)];
-}
-
-std::string HostsFrom(const Options& options) {
-  return options.host_discovery.empty() ? "the host file" : "--host-discovery";
 }
 
 /// Throws std::runtime_error if the hosts have too few slots for an elastic job to start and there is no
@@ -167,29 +186,81 @@ std::vector<std::size_t> PlacesFor(const Options& options, const std::vector<Hos
       hosts, static_cast<std::size_t>(options.num_workers) + static_cast<std::size_t>(options.num_servers));
 }
 
-}  // namespace
+class SshCluster : public Cluster {
+ public:
+  /// Reads the host file or the output of the discovery script. Throws std::runtime_error if the file is
+  /// invalid, or if its hosts may not run enough processes: because of max_slots or, in an elastic job,
+  /// because they have too few slots. In an elastic job, the file is read again, or the script is run again,
+  /// during the job.
+  explicit SshCluster(ClusterContext context);
 
-SshCluster::SshCluster(boost::asio::io_context& io, Children& children, const Options& options,
-                       ClusterEvents events)
-    : children_(children),
-      options_(options),
-      events_(std::move(events)),
+  void Prepare(const std::function<void()>& ready) override;
+  Started Start(std::size_t index, const PlannedProcess& process, int attempt) override;
+  void Stop() override;
+  void Kill() override;
+  void AskToLeave(std::size_t index) override;
+  void Dump(std::size_t index, std::function<void(std::string text)> done) override;
+  bool busy() const override { return !copies_.empty(); }
+
+ private:
+  bool is_elastic() const { return options_.min_workers.has_value(); }
+  void TakeHosts(std::vector<Host> hosts);
+  std::size_t HostFor(std::size_t index, const PlannedProcess& process);
+  std::size_t PlaceOfProcess(std::size_t index) const;
+
+  void Do(const CopyToHost& copy);
+  void Do(const StopCopies& stop);
+  void Do(const HostsReady& ready);
+  void Do(const ConnectSsh& connect);
+  void Do(const SendCores& send);
+  void Do(const SendLine& send);
+  void Do(const EndInput& end);
+  void Do(const StopSsh& stop);
+  void Do(const KillSshs& kill);
+  void Do(const StacksArrived& stacks);
+  void Do(const ClusterEvent& event);
+
+  Children& children_;
+  const Options& options_;
+  ClusterEvents events_;
+  std::string job_mark_;
+  std::vector<Host> hosts_;      ///< in an elastic job, all hosts so far, each with the most slots it has had
+  std::vector<HostRoom> rooms_;  ///< the current hosts of an elastic job
+  std::vector<std::size_t> places_;  ///< the index of the host for each slot
+  MovedWorkers moved_;
+  /// In an elastic job, the host index and the slot of each process that has been started, by process index.
+  std::map<std::size_t, std::pair<std::size_t, int>> slot_of_;
+  /// The address at which the other workers reach worker 0 or, in an elastic job, the worker that was started
+  /// first.
+  std::string master_;
+  std::size_t master_host_ = 0;  ///< the index of its host
+  /// The indices of the hosts of which a message has explained why their processes are not bound.
+  std::set<std::size_t> told_not_bound_;
+  std::function<void()> ready_;
+  std::map<SshId, pid_t> pids_;
+  std::set<pid_t> copies_;
+  StackRequests stack_requests_;
+  std::optional<HostSource> source_;  ///< only in an elastic job
+  SshController controller_;
+  ActionLoop<SshController, SshAction> loop_;
+};
+
+SshCluster::SshCluster(ClusterContext context)
+    : children_(context.children),
+      options_(context.options),
+      events_(std::move(context.events)),
       job_mark_(NewJobMark()),
-      hosts_(HostsAtStart(options)),
+      hosts_(HostsAtStart(options_)),
       rooms_(RoomsOf(hosts_)),
-      places_(PlacesFor(options, hosts_)),
-      told_not_bound_(hosts_.size()),
-      stack_requests_(io),
-      controller_(HostsOf(hosts_), places_, job_mark_, options.sync_dst_dir, is_elastic()),
-      loop_(io, controller_,
-            [this](const SshAction& action) { std::visit([this](const auto& one) { Do(one); }, action); }) {
+      places_(PlacesFor(options_, hosts_)),
+      stack_requests_(context.io),
+      controller_(HostsOf(hosts_), places_, job_mark_, options_.sync_dst_dir, is_elastic()),
+      loop_(context.io, controller_, [this](const auto& action) { Do(action); }) {
   if (!is_elastic()) return;
-  CheckRoom(options, rooms_);
-  source_.emplace(io, children, options, hosts_,
+  CheckRoom(options_, rooms_);
+  source_.emplace(context.io, children_, options_, hosts_,
                   [this](std::vector<Host> hosts) { TakeHosts(std::move(hosts)); });
 }
-
-SshCluster::~SshCluster() = default;
 
 void SshCluster::Prepare(const std::function<void()>& ready) {
   ready_ = ready;
@@ -208,7 +279,6 @@ void SshCluster::TakeHosts(std::vector<Host> hosts) {
       known->slots = std::max(known->slots, host.slots);
     } else {
       controller_.AddHost({host.name, host.slots});
-      told_not_bound_.push_back(false);
       hosts_.push_back(std::move(host));
     }
   }
@@ -284,10 +354,7 @@ void SshCluster::Do(const CopyToHost& copy) {
   try {
     *pid = children_.Start(
         {FindCommand("rsync", SearchPath()).file, CopyTo(options_, hosts_[copy.host]), InheritedWith({}, {})},
-        {[said](Stream, std::string_view bytes) {
-           *said += bytes;
-           if (said->size() > kCopyWordsBytes) said->erase(0, said->size() - kCopyWordsBytes);
-         },
+        {[said](Stream, std::string_view bytes) { AppendToTail(*said, bytes, kCopyWordsBytes); },
          [this, said, pid, host = copy.host](const ExitStatus& status) {
            copies_.erase(*pid);
            controller_.CopyEnded(host, status, *said);
@@ -337,8 +404,7 @@ void SshCluster::Do(const SendCores& send) {
   const std::size_t place = PlaceOfProcess(send.index);
   const Host& host = hosts_[send.host];
   const PlaceCores cores = ChooseCores(options_, places_, place, send.host, send.report);
-  if (!cores.host.why_not.empty() && !told_not_bound_[send.host]) {
-    told_not_bound_[send.host] = true;
+  if (!cores.host.why_not.empty() && told_not_bound_.insert(send.host).second) {
     spdlog::log(cores.host.too_few ? spdlog::level::warn : spdlog::level::info, "{}",
                 NotBoundStory(BindOf(options_), cores.host, host.name));
   }
@@ -382,22 +448,8 @@ void SshCluster::Do(const ClusterEvent& event) {
   Deliver(event, events_);
 }
 
-std::vector<std::string> SshHosts(const Options& options) {
-  std::vector<std::string> names;
-  for (const Host& host : HostsAtStart(options)) names.push_back(RealName(options, host));
-  return names;
-}
-
-tracker::Reached RouteToSshHosts(const Options& options) {
-  std::vector<std::string> names;
-  for (const Host& host : HostsAtStart(options)) {
-    names.push_back(RealName(options, host));
-    tracker::Reached reached = tracker::AddressTowards({names.back()});
-    if (!reached.by.empty()) return {std::move(reached.address), host.name};
-  }
-  return tracker::AddressTowards(names);
-}
-
+/// Makes the output of --dry-run: the commands that copy files and, for each process, the ssh command and its
+/// standard input.
 std::string ShowSsh(const Options& options, const std::vector<PlannedProcess>& plan) {
   const std::vector<Host> hosts = HostsAtStart(options);
   std::string text;
@@ -436,14 +488,15 @@ std::string ShowSsh(const Options& options, const std::vector<PlannedProcess>& p
   return text;
 }
 
+}  // namespace
+
 ClusterEntry SshEntry() {
   ClusterEntry entry;
   entry.name = "ssh";
   entry.may_lose_workers = true;
   entry.where = "the hosts of a host file";
   entry.make = [](ClusterContext context) -> std::unique_ptr<Cluster> {
-    return std::make_unique<SshCluster>(context.io, context.children, context.options,
-                                        std::move(context.events));
+    return std::make_unique<SshCluster>(std::move(context));
   };
   entry.show = [](const Options& options, const std::vector<PlannedProcess>& plan, const std::string&) {
     return ShowSsh(options, plan);

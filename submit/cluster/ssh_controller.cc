@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <csignal>
-#include <sstream>
 
 #include "submit/cluster/script.h"
 #include "submit/output/last_line.h"
@@ -15,8 +13,6 @@ namespace {
 
 /// The exit code of ssh if a connection is lost or cannot be made.
 constexpr int kSshFailed = 255;
-/// Extra time after kStopGrace for the remote script to end its process and for its last output to arrive.
-constexpr std::chrono::milliseconds kLastWordsPatience{500};
 /// Number of bytes kept from the end of the standard error of ssh and its process.
 constexpr std::size_t kSshWordsBytes = 2000;
 
@@ -79,10 +75,9 @@ void SshController::CopyEnded(std::size_t host, const ExitStatus& status, const 
   }
   hosts_[host].files = Files::kThere;
   ++copied_;
-  Tell(LogLine{
-      Severity::kInfo,
+  Say(Severity::kInfo,
       fmt::format("copied the current directory to {} on {}{}", copies_to_, name,
-                  copies_when_used_ ? "" : fmt::format(" ({} of {} hosts)", copied_, hosts_.size()))});
+                  copies_when_used_ ? "" : fmt::format(" ({} of {} hosts)", copied_, hosts_.size())));
   CopyAll();
   if (copies_when_used_) return ConnectNext(host);
   if (copying_ == 0) Do(HostsReady{});
@@ -125,9 +120,8 @@ std::size_t SshController::HostFor(std::size_t place, TimePoint now) {
   if (!hosts_[own].gone && is_left_out(own)) {
     for (std::size_t host = 0; host < hosts_.size(); ++host) {
       if (hosts_[host].gone || is_left_out(host) || FreeSlots(host) == 0) continue;
-      Tell(LogLine{Severity::kWarning,
-                   fmt::format("{}: one of them moves to {}", LossesStory(hosts_[own].host.name),
-                               hosts_[host].host.name)});
+      Say(Severity::kWarning, fmt::format("{}: one of them moves to {}", LossesStory(hosts_[own].host.name),
+                                          hosts_[host].host.name));
       return places_[place] = host;
     }
   }
@@ -179,23 +173,17 @@ void SshController::Wrote(SshId ssh, Stream stream, std::string_view bytes) {
   session.messages.Append(
       bytes,
       [&](std::string_view text) {
-        session.words += text;
-        if (session.words.size() > kSshWordsBytes) {
-          session.words.erase(0, session.words.size() - kSshWordsBytes);
-        }
+        AppendToTail(session.words, text, kSshWordsBytes);
         Tell(ProcessWrote{session.index, stream, std::string(text)});
       },
       [&](const AgentMessage& message) { OnMessage(ssh, session, message); });
 }
 
 void SshController::OnMessage(SshId ssh, Session& session, const AgentMessage& message) {
-  std::istringstream words(message.text);
-  int attempt = 0;
   if (message.kind == "cores" && !session.began) {
     Do(SendCores{ssh, session.index, session.host, message.text});
   } else if (message.kind == "start") {
-    Started where;
-    words >> attempt >> where.pid;
+    Started where = ParseStart(message.text);
     where.host = hosts_[session.host].host.name;  // the name given by the user, not the host's own name
     session.began = true;
     session.words.clear();
@@ -206,9 +194,7 @@ void SshController::OnMessage(SshId ssh, Session& session, const AgentMessage& m
   } else if (message.kind == "stack" || message.kind == "stacks") {
     Do(StacksArrived{message});
   } else if (message.kind == "exit") {
-    int code = 0;
-    words >> attempt >> code;
-    session.status = FromShellCode(code);
+    session.status = ParseEnd(message.text);
   } else if (message.kind == "fail") {
     session.status = ExitStatus{1, 0, false, fmt::format("could not be started: {}", message.text)};
   }
@@ -219,7 +205,7 @@ void SshController::AskToLeave(std::size_t index) {
     if (session.index != index) continue;
     if (session.began) return Do(SendLine{ssh, "leave\n"});
     if (std::erase(hosts_[session.host].waiting, ssh) == 0) return Do(StopSsh{ssh});
-    return Finish(ssh, ExitStatus{0, SIGTERM, false, {}});
+    return Finish(ssh, kStopped);
   }
 }
 
@@ -280,7 +266,7 @@ void SshController::Stop(TimePoint now) {
   to_copy_.clear();
   for (HostState& state : hosts_) {
     for (const SshId ssh : std::exchange(state.waiting, {})) {
-      Finish(ssh, ExitStatus{0, SIGTERM, false, {}});
+      Finish(ssh, kStopped);
     }
   }
   for (const auto& [ssh, session] : sessions_) {

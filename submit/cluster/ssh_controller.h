@@ -20,7 +20,6 @@
 // A state machine without I/O: processes and clocks are in ssh.h.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -94,7 +93,7 @@ struct SshHost {
   int slots = 1;
 };
 
-class SshController {
+class SshController : public ActionQueue<SshAction> {
  public:
   /// `places`: the index of the host for each slot. `copies_to`: the directory on each host into which the
   /// files are copied; empty if nothing is copied. `copies_when_used`: whether to copy the files to a host
@@ -132,8 +131,6 @@ class SshController {
   /// When Tick must next be called, if ever.
   std::optional<TimePoint> NextDeadline() const;
 
-  std::vector<SshAction> TakeActions() { return std::exchange(actions_, {}); }
-
  private:
   enum class Files { kMissing, kComing, kThere };
   struct HostState {
@@ -170,15 +167,6 @@ class SshController {
   void Finish(SshId ssh, const ExitStatus& status);
   ExitStatus Explain(const Session& session, const ExitStatus& status);
 
-  template <typename Event>
-  void Tell(Event event) {
-    actions_.emplace_back(std::in_place_type<ClusterEvent>, std::move(event));
-  }
-  template <typename Action>
-  void Do(Action action) {
-    actions_.emplace_back(std::move(action));
-  }
-
   std::vector<HostState> hosts_;
   std::vector<std::size_t> places_;
   std::string job_mark_;
@@ -196,7 +184,6 @@ class SshController {
   bool stopping_ = false;
   std::optional<TimePoint> kill_at_;
   std::optional<TimePoint> beat_at_;
-  std::vector<SshAction> actions_;
 };
 
 }  // namespace warren::submit

@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <stdexcept>
 
-#include "submit/cluster/gang_entry.h"
+#include "submit/cluster/gang.h"
 #include "submit/cluster/script.h"
 #include "submit/options/values.h"
 #include "submit/process/command.h"
@@ -69,10 +69,7 @@ std::string FindDistributedShell(const Options& options) {
 
 Launch YarnLaunch(const GangPlan& plan, const std::string& jar) {
   const Options& options = *plan.options;
-  const bool workers = plan.role == tracker::Role::kWorker;
-  const std::uint64_t memory =
-      (workers ? options.worker_memory_bytes : options.server_memory_bytes).value_or(std::uint64_t{1} << 30);
-  const int cores = workers ? options.worker_cores : options.server_cores;
+  const std::uint64_t mebibytes = (plan.memory_bytes().value_or(std::uint64_t{1} << 30) + 0xfffff) >> 20;
   Launch launch;
   launch.name = "yarn";
   launch.words = {"yarn",
@@ -86,9 +83,9 @@ Launch YarnLaunch(const GangPlan& plan, const std::string& jar) {
                   "-num_containers",
                   std::to_string(plan.count),
                   "-container_memory",
-                  std::to_string((memory + 0xfffff) >> 20),
+                  std::to_string(mebibytes),
                   "-container_vcores",
-                  std::to_string(cores),
+                  std::to_string(plan.cores()),
                   "-master_memory",
                   "512",
                   "-timeout",
@@ -96,11 +93,10 @@ Launch YarnLaunch(const GangPlan& plan, const std::string& jar) {
                   "-shell_script",
                   "FILE:worker.sh"};
   if (!options.queue.empty()) launch.words.insert(launch.words.end(), {"-queue", options.queue});
-  if (workers && options.worker_gpus > 0) {
-    launch.words.insert(
-        launch.words.end(),
-        {"-container_resources", fmt::format("memory-mb={},vcores={},yarn.io/gpu={}",
-                                             (memory + 0xfffff) >> 20, cores, options.worker_gpus)});
+  if (plan.of_workers() && options.worker_gpus > 0) {
+    launch.words.insert(launch.words.end(),
+                        {"-container_resources", fmt::format("memory-mb={},vcores={},yarn.io/gpu={}",
+                                                             mebibytes, plan.cores(), options.worker_gpus)});
   }
   const Shipment shipment = PlanShipment(options);
   std::vector<std::string> shipped = shipment.files;
@@ -141,7 +137,7 @@ ClusterEntry YarnEntry() {
   entry.name = "yarn";
   entry.may_lose_workers = true;
   entry.where = "Hadoop YARN containers";
-  LaunchTogether(entry, [](const Options& options) -> GangCluster::MakeLaunch {
+  LaunchTogether(entry, [](const Options& options) -> MakeLaunch {
     return [jar = FindDistributedShell(options)](const GangPlan& plan) { return YarnLaunch(plan, jar); };
   });
   entry.host = [](const Options&) { return HostByRoute({tracker::ResolveHostIp("auto"), ""}); };

@@ -1,3 +1,4 @@
+// The end of a text, which often says what went wrong.
 #pragma once
 
 #include <cstddef>
@@ -17,6 +18,12 @@ inline std::string LastLine(std::string_view text) {
     text = text.substr(0, newline == std::string_view::npos ? 0 : newline);
   }
   return "";
+}
+
+/// Appends `bytes` to `tail`, which keeps the last `most` bytes.
+inline void AppendToTail(std::string& tail, std::string_view bytes, std::size_t most) {
+  tail += bytes;
+  if (tail.size() > most) tail.erase(0, tail.size() - most);
 }
 
 }  // namespace warren::submit

@@ -20,7 +20,19 @@ std::string ExportWords(const PlaceVariable& variable, const std::string& value)
 }
 
 bool HasVariable(const tracker::Environment& environment, std::string_view name) {
-  return std::any_of(environment.begin(), environment.end(), [&](const auto& e) { return e.first == name; });
+  return FindVariable(environment, name).has_value();
+}
+
+std::optional<std::string> FindVariable(const tracker::Environment& environment, std::string_view name) {
+  const auto found = std::find_if(environment.rbegin(), environment.rend(),
+                                  [&](const auto& entry) { return entry.first == name; });
+  return found == environment.rend() ? std::nullopt : std::optional(found->second);
+}
+
+tracker::Environment WithDefaults(tracker::Environment defaults, const tracker::Environment& environment) {
+  std::erase_if(defaults, [&](const auto& entry) { return HasVariable(environment, entry.first); });
+  defaults.insert(defaults.end(), environment.begin(), environment.end());
+  return defaults;
 }
 
 std::string ProcessName(tracker::Role role, int task_id) {

@@ -67,6 +67,10 @@ std::string ExportWords(const PlaceVariable& variable, const std::string& value)
 
 /// Whether the environment has a variable of this name.
 bool HasVariable(const tracker::Environment& environment, std::string_view name);
+/// The last value of the variable in the environment; nullopt if there is none.
+std::optional<std::string> FindVariable(const tracker::Environment& environment, std::string_view name);
+/// The variables of `defaults` that `environment` lacks, followed by `environment`.
+tracker::Environment WithDefaults(tracker::Environment defaults, const tracker::Environment& environment);
 
 /// The name of a process for people: "worker 3", "server 0", "scheduler".
 std::string ProcessName(tracker::Role role, int task_id);

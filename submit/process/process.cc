@@ -14,8 +14,8 @@
 
 #include "posix/process.h"
 #include "posix/shortage.h"
-#include "posix/signals.h"
 #include "posix/sockets.h"
+#include "posix/thread.h"
 #include "submit/process/command.h"
 #include "submit/process/watchdog.h"
 
@@ -208,8 +208,7 @@ SpawnedProcess Spawner::Spawn(const SpawnRequest& request, int watchdog) const {
                          getpid()};
   pid_t pid = -1;
   {
-    const posix::SignalsBlocked
-        blocked;  // between fork and exec, the child must not run the parent's handlers
+    const posix::SignalsBlocked blocked;  // before exec, the child must not run this process's handlers
     pid = fork();
     if (pid == 0) RunChild(setup);
   }

@@ -25,8 +25,8 @@
 
 #include "posix/process.h"
 #include "posix/shortage.h"
-#include "posix/signals.h"
 #include "posix/sockets.h"
+#include "posix/thread.h"
 #include "submit/process/orphans.h"
 #include "submit/process/process.h"
 

@@ -9,7 +9,7 @@
 #include <thread>
 #include <utility>
 
-#include "posix/signals.h"
+#include "posix/thread.h"
 
 namespace warren::submit {
 namespace {
@@ -56,7 +56,7 @@ void NameLookup::Start(const std::string& host, const std::string& port, Done do
   shared_->io = &io_;
   shared_->done = std::move(done);
   try {
-    const posix::SignalsBlocked blocked;  // the main thread receives them
+    const posix::SignalsBlocked blocked;  // also in the new thread, so that the main thread receives signals
     std::thread([shared = shared_, host, port] {
       Found found = LookUpNow(host, port);
       const std::lock_guard lock(shared->mutex);

@@ -2,15 +2,14 @@
 #include "data/cache/atomic_file.h"
 
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <stdexcept>
 #include <vector>
+
+#include "tests/temporary_folder.h"
 
 namespace warren {
 namespace {
@@ -19,34 +18,26 @@ namespace fs = std::filesystem;
 
 class AtomicFileTest : public testing::Test {
  protected:
-  AtomicFileTest() { fs::create_directories(folder_); }
-  ~AtomicFileTest() override { fs::remove_all(folder_); }
+  std::string Path(const std::string& name) const { return folder_ / name; }
 
-  std::string Path(const std::string& name) const { return (folder_ / name).string(); }
-  static std::string Read(const std::string& path) {
-    std::ifstream file(path);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
-  size_t Files() const { return static_cast<size_t>(std::distance(fs::directory_iterator(folder_), {})); }
-
-  fs::path folder_ = fs::temp_directory_path() / ("atomic_file_test." + std::to_string(getpid()));
+  const TemporaryFolder folder_;
 };
 
 TEST_F(AtomicFileTest, TheTargetChangesOnlyOnCommit) {
   WriteWholeFile(Path("f"), "old");
   AtomicFile file(Path("f"));
   file.Write("new");
-  EXPECT_EQ(Read(Path("f")), "old");
+  EXPECT_EQ(ReadFile(Path("f")), "old");
   file.Commit();
-  EXPECT_EQ(Read(Path("f")), "new");
-  EXPECT_EQ(Files(), 1u);
+  EXPECT_EQ(ReadFile(Path("f")), "new");
+  EXPECT_EQ(folder_.Files(), 1u);
 }
 
 TEST_F(AtomicFileTest, WithoutCommitNothingStays) {
   WriteWholeFile(Path("f"), "old");
   { AtomicFile(Path("f")).Write("new"); }
-  EXPECT_EQ(Read(Path("f")), "old");
-  EXPECT_EQ(Files(), 1u);
+  EXPECT_EQ(ReadFile(Path("f")), "old");
+  EXPECT_EQ(folder_.Files(), 1u);
 }
 
 TEST_F(AtomicFileTest, AMovedFromFileLeavesTheNewOwnersFileAlone) {
@@ -55,15 +46,15 @@ TEST_F(AtomicFileTest, AMovedFromFileLeavesTheNewOwnersFileAlone) {
   AtomicFile second(std::move(first));
   second.Write("b");
   second.Commit();
-  EXPECT_EQ(Read(Path("f")), "ab");
+  EXPECT_EQ(ReadFile(Path("f")), "ab");
 }
 
 TEST_F(AtomicFileTest, ALinkIsFollowedAndStays) {
   WriteWholeFile(Path("real"), "old");
-  fs::create_symlink("real", folder_ / "link");
+  fs::create_symlink("real", Path("link"));
   WriteWholeFile(Path("link"), "new");
-  EXPECT_TRUE(fs::is_symlink(folder_ / "link"));
-  EXPECT_EQ(Read(Path("real")), "new");
+  EXPECT_TRUE(fs::is_symlink(Path("link")));
+  EXPECT_EQ(ReadFile(Path("real")), "new");
 }
 
 TEST_F(AtomicFileTest, ADeviceIsWrittenInPlaceAndStaysADevice) {
@@ -82,7 +73,7 @@ TEST_F(AtomicFileTest, AFullDeviceIsAnErrorWithTheReason) {
 
 TEST_F(AtomicFileTest, LeftoversOfTheTargetAreRemovedAndNothingElse) {
   for (const char* name : {"f.1.tmp", "f.22.tmp", "f.x.tmp", "f..tmp", "g.1.tmp", "f.tmp", "f"}) {
-    std::ofstream(Path(name)) << "x";
+    folder_.Write(name, "x");
   }
   RemoveLeftovers(Path("f"));
   std::vector<std::string> left;
@@ -100,10 +91,10 @@ TEST_F(AtomicFileTest, TwoWritersOfOneTargetDoNotDisturbEachOther) {
   second.Write("the second");
   first.Write("whole");
   first.Commit();
-  EXPECT_EQ(Read(Path("f")), "the first, whole");
+  EXPECT_EQ(ReadFile(Path("f")), "the first, whole");
   second.Commit();
-  EXPECT_EQ(Read(Path("f")), "the second");
-  EXPECT_EQ(Files(), 1u);
+  EXPECT_EQ(ReadFile(Path("f")), "the second");
+  EXPECT_EQ(folder_.Files(), 1u);
 }
 
 TEST_F(AtomicFileTest, WhatAKilledWriterLeftIsRemoved) {
@@ -114,15 +105,15 @@ TEST_F(AtomicFileTest, WhatAKilledWriterLeftIsRemoved) {
     _exit(0);  // skips the destructor
   }
   ASSERT_EQ(waitpid(writer, nullptr, 0), writer);
-  ASSERT_EQ(Files(), 1u);
+  ASSERT_EQ(folder_.Files(), 1u);
   RemoveLeftovers(Path("f"));
-  EXPECT_TRUE(fs::is_empty(folder_));
+  EXPECT_EQ(folder_.Files(), 0u);
 }
 
 TEST_F(AtomicFileTest, ATargetThatCannotBeWrittenIsKnownBefore) {
   EXPECT_NO_THROW(RequireWritable(Path("new")));
   EXPECT_THROW(RequireWritable(Path("no/such/folder")), std::runtime_error);
-  EXPECT_THROW(RequireWritable(folder_.string()), std::runtime_error);
+  EXPECT_THROW(RequireWritable(Path("")), std::runtime_error);
 }
 
 }  // namespace

@@ -26,6 +26,8 @@
 #include <vector>
 
 #include "data/cache/cache_format.h"
+#include "tests/data/error_of.h"
+#include "tests/temporary_folder.h"
 
 namespace warren::data {
 namespace {
@@ -107,28 +109,6 @@ RowBlock<std::uint32_t> Large(std::size_t entries, std::uint32_t seed) {
   return block;
 }
 
-class Folder {
- public:
-  Folder() { fs::create_directories(path_); }
-  ~Folder() { fs::remove_all(path_); }
-  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
-  std::size_t Files() const {
-    return static_cast<std::size_t>(std::distance(fs::directory_iterator(path_), {}));
-  }
-
- private:
-  fs::path path_ = fs::temp_directory_path() / ("cache_test." + std::to_string(getpid()));
-};
-
-std::string ReadFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-void WriteFile(const std::string& path, std::string_view bytes) {
-  std::ofstream(path, std::ios::binary) << bytes;
-}
-
 template <typename Index>
 void WriteCache(const std::string& path, const std::vector<RowBlock<Index>>& blocks,
                 std::string_view identity = kIdentity) {
@@ -153,21 +133,10 @@ std::string WhyNot(const std::string& path, std::string_view identity = kIdentit
   return why;
 }
 
-template <typename Action>
-std::string CacheError(const Action& action) {
-  try {
-    action();
-  } catch (const DataError& error) {
-    return error.what();
-  }
-  ADD_FAILURE() << "no DataError";
-  return {};
-}
-
 template <typename Index>
 class CacheTest : public testing::Test {
  protected:
-  Folder folder_;
+  TemporaryFolder folder_;
   const std::string path_ = folder_ / "cache";
 };
 using CacheTest32 = CacheTest<std::uint32_t>;
@@ -447,12 +416,12 @@ TEST_F(CacheTest32, ADamagedPageIsNamedAndTheOthersCanBeRead) {
   std::string bytes = ReadFile(path_);
   const std::uint64_t second = Forged(path_).table()[1].offset;
   bytes[second + 64] ^= 1;
-  WriteFile(path_, bytes);
+  folder_.Write("cache", bytes);
   const auto cache = MustOpen<std::uint32_t>(path_);
   EXPECT_NO_THROW(cache->Page(0));
   EXPECT_NO_THROW(cache->Page(2));
   for (int again = 0; again < 2; ++again) {
-    const std::string error = CacheError([&] { cache->Page(1); });
+    const std::string error = ErrorOf([&] { cache->Page(1); });
     EXPECT_EQ(error.find(path_ + ": page 1 of 3, 256 bytes at byte 384: has the checksum "), 0u) << error;
   }
 }
@@ -559,7 +528,7 @@ TYPED_TEST(CacheTest, ArraysThatPointOutsideAreRefusedThoughTheChecksumIsRight) 
     forged.Put(0, at, value);
     forged.WriteTo(this->path_);
     const auto cache = MustOpen<TypeParam>(this->path_);
-    const std::string error = CacheError([&] { cache->Page(0); });
+    const std::string error = ErrorOf([&] { cache->Page(0); });
     return error.substr(error.rfind(": ") + 2);
   };
   const auto layout = internal::LayoutOf(sound.page(0).counts, sizeof(TypeParam));
@@ -580,14 +549,14 @@ TEST_F(CacheTest32, OffsetsThatFallBetweenTwoPiecesOfTheCheckAreRefused) {
   forged.Put(0, (256 << 10) - 8, std::uint64_t{1 << 20});  // the last offset of the first piece
   forged.WriteTo(path_);
   const auto cache = MustOpen<std::uint32_t>(path_);
-  EXPECT_NE(CacheError([&] { cache->Page(0); }).find("the offsets decrease"), std::string::npos);
+  EXPECT_NE(ErrorOf([&] { cache->Page(0); }).find("the offsets decrease"), std::string::npos);
 }
 
 TYPED_TEST(CacheTest, AWriterRefusesArraysThatDoNotFit) {
   const auto refusal = [&](auto spoil) {
     auto block = Full<TypeParam>();
     spoil(block);
-    const std::string error = CacheError([&] {
+    const std::string error = ErrorOf([&] {
       WriteCache<TypeParam>(this->path_, {Small<TypeParam>(), block});
     });
     EXPECT_EQ(this->folder_.Files(), 0u);
@@ -640,8 +609,8 @@ TEST_F(CacheTest32, NothingCanBeAddedAfterTheCommit) {
   CacheWriter<std::uint32_t> writer(path_, kIdentity);
   writer.Commit();
   const std::string expected = path_ + ": cannot write to a cache that is already finished or has failed";
-  EXPECT_EQ(CacheError([&] { writer.Append(Small<std::uint32_t>().View()); }), expected);
-  EXPECT_EQ(CacheError([&] { writer.Commit(); }), expected);
+  EXPECT_EQ(ErrorOf([&] { writer.Append(Small<std::uint32_t>().View()); }), expected);
+  EXPECT_EQ(ErrorOf([&] { writer.Commit(); }), expected);
   EXPECT_EQ(MustOpen<std::uint32_t>(path_)->pages(), 0u);
 }
 
@@ -686,7 +655,7 @@ TEST_F(CacheTest32, AWriterKilledAtAnyMomentLeavesAWholeCacheOrNone) {
 }
 
 TEST_F(CacheTest32, AFullDeviceIsAnErrorWithTheReason) {
-  EXPECT_EQ(CacheError([] { CacheWriter<std::uint32_t>("/dev/full", kIdentity); }),
+  EXPECT_EQ(ErrorOf([] { CacheWriter<std::uint32_t>("/dev/full", kIdentity); }),
             "cannot write /dev/full: No space left on device");
 }
 
@@ -719,7 +688,7 @@ TEST_F(CacheTest32, ADiskThatFillsUpIsAnErrorAndNothingStays) {
   const auto large = Large(40000, 1);  // 380 kB
   writer.Append(large.View());
   writer.Append(large.View());
-  EXPECT_EQ(CacheError([&] { writer.Append(large.View()); }),
+  EXPECT_EQ(ErrorOf([&] { writer.Append(large.View()); }),
             "cannot write " + path + ": No space left on device");
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_ / "disk"), {}), 1) << "while the writer still lives";
   EXPECT_THROW(writer.Commit(), DataError);
@@ -728,7 +697,7 @@ TEST_F(CacheTest32, ADiskThatFillsUpIsAnErrorAndNothingStays) {
 
 TEST_F(CacheTest32, AFolderThatIsNotThereIsAnErrorWithTheReason) {
   const std::string path = folder_ / "no/cache";
-  EXPECT_EQ(CacheError([&] { CacheWriter<std::uint32_t>(path, kIdentity); }),
+  EXPECT_EQ(ErrorOf([&] { CacheWriter<std::uint32_t>(path, kIdentity); }),
             "cannot create " + path + ": No such file or directory");
 }
 
@@ -742,9 +711,9 @@ TEST_F(CacheTest32, AFileCutWhileOpenIsAnErrorAndNoSignal) {
   const auto bytes = fs::file_size(path_);
   ASSERT_EQ(truncate(path_.c_str(), 5000), 0);
   for (std::size_t page : {0, 1}) {
-    EXPECT_EQ(CacheError([&] { cache->Page(page); }), path_ + ": has 5000 bytes, but had " +
-                                                          std::to_string(bytes) +
-                                                          " when it was opened: something else changed it");
+    EXPECT_EQ(ErrorOf([&] { cache->Page(page); }), path_ + ": has 5000 bytes, but had " +
+                                                       std::to_string(bytes) +
+                                                       " when it was opened: something else changed it");
   }
 }
 
@@ -785,7 +754,7 @@ TEST_F(CacheTest32, AFileChangedInPlaceIsCheckedAgain) {
   const int fd = open(path_.c_str(), O_WRONLY | O_CLOEXEC);
   ASSERT_EQ(pwrite(fd, "?", 1, 128 + 8), 1);
   close(fd);
-  EXPECT_NE(CacheError([&] { cache->Page(0); }).find("it is damaged"), std::string::npos);
+  EXPECT_NE(ErrorOf([&] { cache->Page(0); }).find("it is damaged"), std::string::npos);
 }
 
 TEST_F(CacheTest32, ManyThreadsReadOneCacheAndOthersTheSameFile) {

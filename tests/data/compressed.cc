@@ -1,22 +1,17 @@
 #include "tests/data/compressed.h"
 
 #include <bzlib.h>
-#include <fcntl.h>
 #include <lzma.h>
-#include <unistd.h>
 #include <xxhash.h>
 #include <zlib.h>
 #include <zstd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <random>
 #include <stdexcept>
 
 namespace warren::data {
 namespace {
-
-namespace fs = std::filesystem;
 
 std::string Deflate(std::string_view text, int window_bits) {
   z_stream zlib{};
@@ -46,35 +41,6 @@ std::string ZstdFrame(std::string_view text, bool has_checksum) {
 
 }  // namespace
 
-TestFolder::TestFolder() {
-  static std::atomic<int> made = 0;
-  folder_ =
-      fs::temp_directory_path() / ("warren_data." + std::to_string(getpid()) + "." + std::to_string(made++));
-  fs::create_directories(folder_);
-}
-TestFolder::~TestFolder() {
-  fs::remove_all(folder_);
-}
-std::string TestFolder::Path(const std::string& name) const {
-  return (folder_ / name).string();
-}
-std::string TestFolder::Write(const std::string& name, std::string_view bytes) const {
-  // The file is truncated after writing, not before: some file systems flush a file to disk if it was emptied
-  // before it was written, which is slow.
-  const int fd = open(Path(name).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-  bool is_written = fd >= 0;
-  for (std::string_view left = bytes; is_written && !left.empty();) {
-    const ssize_t written = write(fd, left.data(), left.size());
-    is_written = written > 0;
-    if (is_written) left.remove_prefix(static_cast<std::size_t>(written));
-  }
-  if (fs::is_regular_file(Path(name)))
-    is_written = is_written && ftruncate(fd, static_cast<off_t>(bytes.size())) == 0;
-  close(fd);
-  if (!is_written) throw std::runtime_error("cannot write " + Path(name));
-  return Path(name);
-}
-
 std::string SomeText(std::size_t bytes, std::uint32_t seed) {
   std::mt19937 random(seed);
   std::string text;
@@ -85,6 +51,11 @@ std::string SomeText(std::size_t bytes, std::uint32_t seed) {
   }
   text.resize(bytes);
   return text;
+}
+
+std::string Flipped(std::string bytes, std::size_t bit) {
+  bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ (1 << bit % 8));
+  return bytes;
 }
 
 std::string RandomBytes(std::size_t bytes) {

@@ -1,32 +1,18 @@
-// Compressed files for tests, made in memory by the compression libraries, and a folder for them.
+// Compressed files for tests, made in memory by the compression libraries.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <string>
 #include <string_view>
 
 namespace warren::data {
 
-/// A folder that is removed after the test.
-class TestFolder {
- public:
-  TestFolder();
-  ~TestFolder();
-  TestFolder(const TestFolder&) = delete;
-  TestFolder& operator=(const TestFolder&) = delete;
-
-  std::string Path(const std::string& name) const;
-  /// Writes a file, replacing an existing one, and returns its path.
-  std::string Write(const std::string& name, std::string_view bytes) const;
-
- private:
-  std::filesystem::path folder_;
-};
-
 /// Lines of numbers that compress moderately; the same for the same seed.
 std::string SomeText(std::size_t bytes, std::uint32_t seed = 1);
+
+/// The bytes with one bit changed.
+std::string Flipped(std::string bytes, std::size_t bit);
 
 /// Pseudorandom bytes, which do not compress; the same in every call.
 std::string RandomBytes(std::size_t bytes);

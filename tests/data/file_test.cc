@@ -1,15 +1,13 @@
 // Files return their text at any position, or an error that describes the damage.
 #include "data/source/file.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/fsuid.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
-#include <filesystem>
 #include <functional>
-#include <optional>
 #include <random>
 #include <stdexcept>
 #include <thread>
@@ -17,11 +15,16 @@
 
 #include "data/error.h"
 #include "tests/data/compressed.h"
+#include "tests/data/error_of.h"
+#include "tests/temporary_folder.h"
 
 namespace warren::data {
 namespace {
 
 using namespace std::string_literals;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 std::string ReadPart(const File& file, std::uint64_t offset, std::size_t bytes) {
   std::string text(bytes, '\0');
@@ -35,15 +38,6 @@ std::string ReadAll(const File& file, std::size_t at_once) {
     text += ReadPart(file, text.size(), std::min<std::size_t>(at_once, file.size() - text.size()));
   }
   return text;
-}
-
-std::optional<std::string> FileError(const std::function<void()>& function) {
-  try {
-    function();
-  } catch (const DataError& error) {
-    return error.what();
-  }
-  return std::nullopt;
 }
 
 struct Kind {
@@ -70,10 +64,7 @@ class FileTest : public testing::Test {
  protected:
   void ExpectErrorIn(const std::string& path, const std::function<void()>& function,
                      const std::string& part) {
-    const auto error = FileError(function);
-    ASSERT_TRUE(error.has_value()) << "expected an error with '" << part << "'";
-    EXPECT_NE(error->find(part), std::string::npos) << *error << "\nexpected: " << part;
-    EXPECT_TRUE(error->starts_with(path + ": ")) << *error;
+    EXPECT_THAT(ErrorOf(function), AllOf(StartsWith(path + ": "), HasSubstr(part)));
   }
   /// Expects an error when the file is opened.
   void ExpectError(const std::string& bytes, Container container, const std::string& part) {
@@ -89,7 +80,7 @@ class FileTest : public testing::Test {
         path, [&] { (void)ReadAll(*file, 1000000); }, part);
   }
 
-  TestFolder folder_;
+  TemporaryFolder folder_;
 };
 
 TEST_F(FileTest, FilesAreRecognisedByTheirContent) {
@@ -117,7 +108,7 @@ TEST_F(FileTest, FilesOfColumnsAreNoTextAndTheErrorSaysWhatReadsThem) {
        {std::pair{"PAR1\x15\x04"s, "Parquet"}, std::pair{"ARROW1\0\0\xFF"s, "Arrow"}}) {
     const std::string path = folder_.Write("rows", bytes);
     EXPECT_EQ(
-        FileError([&] { (void)Recognise(path); }),
+        ErrorOf([&] { (void)Recognise(path); }),
         path + ": is a file of " + name +
             ", expected text: the Python package reads it (warren.data.load), and `warren data convert " +
             path + " OUTPUT.svm --label COLUMN` converts it to text");
@@ -201,7 +192,7 @@ TEST_F(FileTest, AReadThatGoesOnDoesNotBeginTheBlockAgain) {
     EXPECT_EQ(ReadPart(*file, 0, 500), text.substr(0, 500));
     folder_.Write("f", std::string(bytes.size(), 'x'));
     EXPECT_EQ(ReadPart(*file, 500, 300), text.substr(500, 300)) << kind.name;
-    EXPECT_TRUE(FileError([&] { (void)ReadPart(*file, 0, text.size()); })) << kind.name;
+    EXPECT_THROW((void)ReadPart(*file, 0, text.size()), DataError) << kind.name;
   }
 }
 
@@ -222,7 +213,7 @@ TEST_F(FileTest, APlainFileThatBecomesShorterIsAnErrorThatSaysSo) {
   ASSERT_EQ(truncate(path.c_str(), 600), 0);
   EXPECT_EQ(ReadPart(*file, 100, 500), SomeText(1000).substr(100, 500));
   EXPECT_EQ(
-      FileError([&] { (void)ReadPart(*file, 500, 200); }),
+      ErrorOf([&] { (void)ReadPart(*file, 500, 200); }),
       path +
           ": became shorter while it was read: it ended at byte 600, but had 1000 bytes when it was opened; it has 600 now");
 }
@@ -255,19 +246,19 @@ TEST_F(FileTest, WhatIsAddedLaterIsNotSeen) {
 }
 
 TEST_F(FileTest, AMissingFileIsAnError) {
-  const std::string path = folder_.Path("none");
+  const std::string path = folder_ / "none";
   const std::string expected = path + ": opening failed: No such file or directory";
-  EXPECT_EQ(FileError([&] { (void)Recognise(path); }), expected);
-  EXPECT_EQ(FileError([&] { (void)OpenFile(path, Container::kPlain); }), expected);
+  EXPECT_EQ(ErrorOf([&] { (void)Recognise(path); }), expected);
+  EXPECT_EQ(ErrorOf([&] { (void)OpenFile(path, Container::kPlain); }), expected);
 }
 
 TEST_F(FileTest, FoldersAndPipesAreErrors) {
-  const std::string folder = folder_.Path("");
+  const std::string folder = folder_ / "";
   ExpectErrorIn(
       folder, [&] { (void)Recognise(folder); }, "is a folder, expected a regular file");
   ExpectErrorIn(
       folder, [&] { (void)OpenFile(folder, Container::kPlain); }, "is a folder, expected a regular file");
-  const std::string pipe = folder_.Path("pipe");
+  const std::string pipe = folder_ / "pipe";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   ExpectErrorIn(
       pipe, [&] { (void)Recognise(pipe); }, "is a pipe or device");
@@ -278,12 +269,8 @@ TEST_F(FileTest, FoldersAndPipesAreErrors) {
 TEST_F(FileTest, AFileThatMayNotBeReadIsAnError) {
   const std::string path = folder_.Write("f", "text");
   ASSERT_EQ(chmod(path.c_str(), 0), 0);
-  constexpr uid_t kNobody = 65534;
-  const bool is_root = geteuid() == 0;
-  if (is_root) setfsuid(kNobody);  // root may read everything
-  const auto error = FileError([&] { (void)OpenFile(path, Container::kPlain); });
-  if (is_root) setfsuid(0);
-  EXPECT_EQ(error, path + ": opening failed: Permission denied");
+  EXPECT_EQ(ErrorOfNobody([&] { (void)OpenFile(path, Container::kPlain); }),
+            path + ": opening failed: Permission denied");
 }
 
 TEST_F(FileTest, WhatCanBeReadFromItsBeginningOnlyIsRefused) {
@@ -294,7 +281,7 @@ TEST_F(FileTest, WhatCanBeReadFromItsBeginningOnlyIsRefused) {
 
 TEST_F(FileTest, BgzfOfTheProgramIsRead) {
   const std::string text = SomeText(200000);
-  const std::string out = folder_.Path("f");
+  const std::string out = folder_ / "f";
   if (std::system(("bgzip -c " + folder_.Write("text", text) + " > " + out + " 2> /dev/null").c_str()) != 0) {
     GTEST_SKIP() << "bgzip is not installed";
   }
@@ -323,7 +310,7 @@ TEST_F(FileTest, BgzfThatIsCutAnywhereIsAnError) {
   const std::string whole = Bgzf(SomeText(300), 100);
   for (std::size_t cut = 0; cut < whole.size(); ++cut) {
     const std::string path = folder_.Write("f", std::string_view(whole).substr(0, cut));
-    EXPECT_TRUE(FileError([&] { (void)OpenFile(path, Container::kBgzf); })) << "cut at " << cut;
+    EXPECT_THROW((void)OpenFile(path, Container::kBgzf), DataError) << "cut at " << cut;
   }
   const std::string without_end = BgzfBlock("text");
   ExpectError(without_end, Container::kBgzf, "without the empty block that marks its end");
@@ -357,16 +344,15 @@ TEST_F(FileTest, AFlippedBitIsAnErrorOrDoesNoHarm) {
       {Container::kZstdSeekable, ZstdSeekable(text, 120, Checksums::kInFrames)},
   };
   for (const auto& [container, whole] : files) {
-    const Container kind = container;
     int errors = 0;
     for (std::size_t bit = 0; bit < whole.size() * 8; ++bit) {
-      std::string bytes = whole;
-      bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ (1 << bit % 8));
-      const std::string path = folder_.Write("f", bytes);
-      std::string got = text;
-      const auto error = FileError([&] { got = ReadAll(*OpenFile(path, kind), 1 + bit % 300); });
-      EXPECT_EQ(got, text) << NameOf(container) << ", bit " << bit;
-      if (error) ++errors;
+      const std::string path = folder_.Write("f", Flipped(whole, bit));
+      try {
+        EXPECT_EQ(ReadAll(*OpenFile(path, container), 1 + bit % 300), text)
+            << NameOf(container) << ", bit " << bit;
+      } catch (const DataError&) {
+        ++errors;
+      }
     }
     EXPECT_GT(errors, static_cast<int>(whole.size()) * 5)
         << NameOf(container) << ": nearly all should be found";
@@ -376,10 +362,8 @@ TEST_F(FileTest, AFlippedBitIsAnErrorOrDoesNoHarm) {
 TEST_F(FileTest, AFlippedBitWithoutChecksumsIsSurvived) {
   const std::string whole = ZstdSeekable(SomeText(200), 120, Checksums::kNone);
   for (std::size_t bit = 0; bit < whole.size() * 8; ++bit) {
-    std::string bytes = whole;
-    bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ (1 << bit % 8));
-    const std::string path = folder_.Write("f", bytes);
-    (void)FileError([&] { (void)ReadAll(*OpenFile(path, Container::kZstdSeekable), 1 + bit % 300); });
+    const std::string path = folder_.Write("f", Flipped(whole, bit));
+    (void)ErrorOf([&] { (void)ReadAll(*OpenFile(path, Container::kZstdSeekable), 1 + bit % 300); });
   }
 }
 
@@ -388,7 +372,7 @@ TEST_F(FileTest, ZstdThatIsCutAnywhereHasNoSeekTable) {
   for (std::size_t cut = 0; cut < whole.size(); ++cut) {
     const std::string path = folder_.Write("f", std::string_view(whole).substr(0, cut));
     EXPECT_NE(Recognise(path), Container::kZstdSeekable) << "cut at " << cut;
-    EXPECT_TRUE(FileError([&] { (void)OpenFile(path, Container::kZstdSeekable); })) << "cut at " << cut;
+    EXPECT_THROW((void)OpenFile(path, Container::kZstdSeekable), DataError) << "cut at " << cut;
   }
 }
 
@@ -447,7 +431,7 @@ TEST_F(FileTest, ASeekTableWithAnImpossibleNumberOfFramesIsNone) {
   std::string bytes = ZstdSeekable(SomeText(300), 100);
   bytes.replace(bytes.size() - 9, 4, LittleEndian(0xFFFFFFFF, 4));
   ExpectError(bytes, Container::kZstdSeekable, "found no zstd seek table");
-  EXPECT_EQ(Recognise(folder_.Path("f")), Container::kZstd);
+  EXPECT_EQ(Recognise(folder_ / "f"), Container::kZstd);
 }
 
 TEST_F(FileTest, ASeekTableWithReservedFlagsIsNone) {

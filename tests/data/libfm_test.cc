@@ -7,11 +7,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
-#include <random>
 #include <set>
 #include <string>
 
+#include "tests/data/random_tables.h"
 #include "tests/data/show_rows.h"
 
 namespace warren::data {
@@ -184,25 +183,8 @@ TEST(LibFm, RowsAreAddedBehindThoseOfTheBlock) {
   EXPECT_EQ(ShowRows(block), "1 weight=1 0/5:1\n2 weight=0.5 1/2:3\ncolumns=6 least=2");
 }
 
-class LibFmTables : public testing::Test {
+class LibFmTables : public RandomTables {
  protected:
-  std::uint64_t Below(std::uint64_t count) {
-    return std::uniform_int_distribution<std::uint64_t>(0, count - 1)(random_);
-  }
-  template <std::size_t N>
-  const char* OneOf(const char* const (&words)[N]) {
-    return words[Below(N)];
-  }
-  /// Any float except the infinities and NaN.
-  float AnyFloat() {
-    for (;;) {
-      const auto bits = static_cast<std::uint32_t>(random_());
-      float value = 0;
-      std::memcpy(&value, &bits, sizeof(value));
-      if ((bits & 0x7F800000) != 0x7F800000) return value;
-    }
-  }
-
   /// Adds a random row to `block` and to `text`.
   template <typename Index>
   void AddRow(bool weighted, std::uint64_t first, RowBlock<Index>& block, std::string& text) {
@@ -255,8 +237,6 @@ class LibFmTables : public testing::Test {
     const std::uint64_t most = std::uint64_t{Index(-1)} >> (1 + Below(sizeof(Index) * 8 - 1));
     return static_cast<Index>(Below(most + 1));
   }
-
-  std::mt19937_64 random_{20240501};
 };
 
 TEST_F(LibFmTables, AreReadBackAsTheyWereWritten) {

@@ -2,13 +2,13 @@
 // run by neon_test.py.
 #include <cstdint>
 #include <cstdio>
-#include <cstring>
 #include <random>
 #include <string>
 #include <string_view>
 
 #include "data/text/libsvm.h"
 #include "data/text/simd/kernels.h"
+#include "tests/data/difference.h"
 
 namespace {
 
@@ -24,11 +24,6 @@ struct Result {
   }
 };
 
-template <typename T>
-bool Same(const Array<T>& a, const Array<T>& b) {
-  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
-}
-
 template <typename Index>
 bool SameResult(const std::string& text) {
   std::string padded = text + std::string(kTextPadding, '1');
@@ -37,11 +32,7 @@ bool SameResult(const std::string& text) {
   const std::string_view rows(padded.data(), text.size());
   ParseLibSvm(rows, FirstIndex::kOne, fast.block, fast.Handler());
   ParseLibSvmPlainly(rows, FirstIndex::kOne, plain.block, plain.Handler());
-  return Same(fast.block.offsets, plain.block.offsets) && Same(fast.block.indices, plain.block.indices) &&
-         Same(fast.block.values, plain.block.values) && Same(fast.block.labels, plain.block.labels) &&
-         Same(fast.block.weights, plain.block.weights) && Same(fast.block.qids, plain.block.qids) &&
-         fast.block.columns == plain.block.columns && fast.block.least_index == plain.block.least_index &&
-         fast.faults == plain.faults;
+  return Difference(fast.block, plain.block).empty() && fast.faults == plain.faults;
 }
 
 /// Calls the kernel directly: through the parser, a kernel that reads nothing would go unnoticed.

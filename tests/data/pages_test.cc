@@ -4,13 +4,10 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/fsuid.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <random>
 #include <set>
 #include <string>
@@ -18,6 +15,7 @@
 
 #include "data/error.h"
 #include "data/text/libsvm.h"
+#include "tests/data/error_of.h"
 #include "tests/data/show_rows.h"
 #include "tests/temporary_folder.h"
 
@@ -200,12 +198,8 @@ TEST(Pages, AColumnThatAppearsBetweenTwoPassesIsAnError) {
   folder.Write("a", "1 9:1\n");
   pages.Rewind();
   RowView<std::uint32_t> page;
-  try {
-    pages.Next(page);
-    FAIL() << "no error";
-  } catch (const DataError& error) {
-    EXPECT_THAT(error.what(), HasSubstr(path + ": column 9 was not there when the rows were first read"));
-  }
+  EXPECT_THAT(ErrorOf([&] { pages.Next(page); }),
+              HasSubstr(path + ": column 9 was not there when the rows were first read"));
 }
 
 TEST_P(PagesTest, WorkersThatReadPartsOfOtherFilesAllFail) {
@@ -285,35 +279,20 @@ TEST_F(CachedPagesTest, AFileThatMayNotBeReadIsNotOverwritten) {
   const std::string mine = folder_.Write("mine", "what I wrote\n");
   fs::permissions(folder_ / "", fs::perms::all);
   fs::permissions(mine, fs::perms::none);
-  constexpr uid_t kNobody = 65534;
-  const bool is_root = geteuid() == 0;
-  if (is_root) setfsuid(kNobody);  // root may read everything
-  std::string error;
-  try {
-    Read(path + "#" + mine);
-  } catch (const DataError& caught) {
-    error = caught.what();
-  }
-  if (is_root) setfsuid(0);
-  EXPECT_THAT(error, HasSubstr(mine + ": this file cannot be read, and would be overwritten by the cache"));
+  EXPECT_THAT(ErrorOfNobody([&] { Read(path + "#" + mine); }),
+              HasSubstr(mine + ": this file cannot be read, and would be overwritten by the cache"));
 }
 
 TEST_F(CachedPagesTest, ItMayNotLieAmongTheFilesOfTheDataSet) {
-  const std::filesystem::path data = folder_ / "data";
-  std::filesystem::create_directory(data);
-  std::ofstream(data / "a.svm") << Rows(10);
-  for (const std::string& uri : {data.string() + "#" + (data / "cache").string(),
-                                 (data / "*").string() + "#" + (data / "cache").string()}) {
-    try {
-      Read(uri);
-      FAIL() << uri;
-    } catch (const DataError& error) {
-      EXPECT_THAT(error.what(), HasSubstr("the cache would become one of the files of the data set"));
-    }
+  folder_.Write("data/a.svm", Rows(10));
+  const std::string data = folder_ / "data";
+  for (const std::string& files : {data, data + "/*"}) {
+    EXPECT_THAT(ErrorOf([&] { Read(files + "#" + data + "/cache"); }),
+                HasSubstr("the cache would become one of the files of the data set"));
   }
-  const std::string all = Read(data.string());
-  EXPECT_EQ(Read(data.string() + "#" + (data / "_cache").string()), all);
-  EXPECT_EQ(Read((data / "*.svm").string() + "#" + (data / "cache").string()), all);
+  const std::string all = Read(data);
+  EXPECT_EQ(Read(data + "#" + data + "/_cache"), all);
+  EXPECT_EQ(Read(data + "/*.svm#" + data + "/cache"), all);
 }
 
 TEST_F(CachedPagesTest, ChangedTextOrOptionsMakeItAnew) {

@@ -26,11 +26,20 @@ class RabitDataTest(unittest.TestCase):
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
         return str(path)
 
-    def run_program(self, code, *arguments, **options):
-        done = subprocess.run([RABIT_DATA, *map(str, arguments)], capture_output=True, timeout=LIMIT_S, check=False,
+    def parts(self, name, count):
+        """The text of each part that convert or shard has written."""
+        return [(self.folder / f"{name}.part{part}-of-{count}").read_text() for part in range(count)]
+
+    def outputs(self, code, *arguments, stdout=subprocess.PIPE, **options):
+        """The program's output and errors."""
+        done = subprocess.run([RABIT_DATA, *map(str, arguments)], stdout=stdout, stderr=subprocess.PIPE, timeout=LIMIT_S, check=False,
                               cwd=self.folder, **options)
         self.assertEqual(done.returncode, code, done.stderr.decode())
-        return done.stdout.decode() if code == 0 else done.stdout.decode() + done.stderr.decode()
+        return (done.stdout or b"").decode(), done.stderr.decode()
+
+    def run_program(self, code, *arguments, **options):
+        stdout, stderr = self.outputs(code, *arguments, **options)
+        return stdout if code == 0 else stdout + stderr
 
 
 class LongestRow(RabitDataTest):
@@ -83,13 +92,10 @@ class Inspect(RabitDataTest):
         self.assertEqual(sum(rows), 100)
         self.assertGreater(min(rows), 30)
 
-
     def test_output_that_cannot_be_written_is_an_error(self):
         with open("/dev/full", "wb") as full:
-            done = subprocess.run([RABIT_DATA, "inspect", self.write("a", "1 1:2\n")], stdout=full,
-                                  stderr=subprocess.PIPE, timeout=LIMIT_S, check=False)
-        self.assertEqual(done.returncode, 1)
-        self.assertIn(b"cannot write to standard output: No space left on device", done.stderr)
+            _, stderr = self.outputs(1, "inspect", self.write("a", "1 1:2\n"), stdout=full)
+        self.assertIn("cannot write to standard output: No space left on device", stderr)
 
 
 class Validate(RabitDataTest):
@@ -162,16 +168,14 @@ class Convert(RabitDataTest):
         path = self.write("a", "".join(f"{row} 1:{row}\n" for row in range(9)))
         for part in range(3):
             self.run_program(0, "convert", path, "out", "--part", part, "--parts", 3)
-        self.assertEqual("".join((self.folder / f"out.part{part}-of-3").read_text() for part in range(3)),
-                         (self.folder / "a").read_text())
+        self.assertEqual("".join(self.parts("out", 3)), (self.folder / "a").read_text())
         self.assertFalse((self.folder / "out").exists())
 
     def test_fields_that_are_left_out_are_spoken_of(self):
         path = self.write("a", "1 2:3:4\n")
-        done = subprocess.run([RABIT_DATA, "convert", path + "?format=libfm", "-"], capture_output=True,
-                              timeout=LIMIT_S, check=True)
-        self.assertEqual(done.stdout, b"1 3:4\n")
-        self.assertIn(b"libfm fields were dropped", done.stderr)
+        stdout, stderr = self.outputs(0, "convert", path + "?format=libfm", "-")
+        self.assertEqual(stdout, "1 3:4\n")
+        self.assertIn("libfm fields were dropped", stderr)
 
     def test_a_cache_has_the_name_that_was_given_or_that_of_its_part(self):
         path = self.write("a", "1 1:2\n0 3:4\n")
@@ -198,28 +202,27 @@ class Shard(RabitDataTest):
     def test_parts_together_are_the_text(self):
         text = "".join(f"{i} 1:{i} # {i}\n" for i in range(1000))
         self.run_program(0, "shard", self.write("a", text), 7, "out")
-        parts = [(self.folder / f"out.part{part}-of-7").read_text() for part in range(7)]
+        parts = self.parts("out", 7)
         self.assertEqual("".join(parts), text)
         self.assertGreater(min(map(len, parts)), len(text) // 8)
 
     def test_parts_of_csv_have_no_header_and_a_line_says_so(self):
         path = self.write("a", "y,x\n1,2\n3,4\n")
-        done = subprocess.run([RABIT_DATA, "shard", path + "?format=csv&header=1", "1", "out"], capture_output=True, text=True, check=True,
-                              timeout=LIMIT_S, cwd=self.folder)
-        self.assertEqual(done.stderr, "rabit-data: the parts have no header line; read them without header=1\n")
-        self.assertEqual((self.folder / "out.part0-of-1").read_text(), "1,2\n3,4\n")
+        _, stderr = self.outputs(0, "shard", path + "?format=csv&header=1", 1, "out")
+        self.assertEqual(stderr, "rabit-data: the parts have no header line; read them without header=1\n")
+        self.assertEqual(self.parts("out", 1), ["1,2\n3,4\n"])
 
     def test_parts_may_be_written_to_a_folder_of_the_data_set(self):
         (self.folder / "data").mkdir()
         text = "".join(f"{i} 1:{i}\n" for i in range(100))
         self.write("data/a", text)
         self.run_program(0, "shard", "data/", 3, "data/train")
-        self.assertEqual("".join((self.folder / f"data/train.part{part}-of-3").read_text() for part in range(3)), text)
+        self.assertEqual("".join(self.parts("data/train", 3)), text)
 
     def test_queries_stay_whole(self):
         text = "".join(f"{i} qid:{i // 10} 1:1\n" for i in range(100))
         self.run_program(0, "shard", self.write("a", text), 3, "out")
-        parts = [(self.folder / f"out.part{part}-of-3").read_text() for part in range(3)]
+        parts = self.parts("out", 3)
         self.assertEqual("".join(parts), text)
         queries = [{line.split()[1] for line in part.splitlines()} for part in parts]
         self.assertEqual(sum(map(len, queries)), 10)

@@ -4,10 +4,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/fsuid.h>
 #include <sys/resource.h>
-#include <unistd.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <chrono>
@@ -19,6 +16,8 @@
 #include <vector>
 
 #include "data/error.h"
+#include "tests/data/compressed.h"
+#include "tests/data/error_of.h"
 #include "tests/data/show_rows.h"
 #include "tests/temporary_folder.h"
 
@@ -44,12 +43,7 @@ Block Read(const std::string& uri, Share share = {}, const ReaderOptions& option
 }
 
 std::string ReaderError(const std::string& uri, const ReaderOptions& options = Small(1)) {
-  try {
-    Read(uri, {}, options);
-  } catch (const DataError& error) {
-    return error.what();
-  }
-  return "no error";
+  return ErrorOf([&] { Read(uri, {}, options); });
 }
 
 /// `count` rows that can be told apart: their labels are first, first + 1, ...
@@ -71,6 +65,29 @@ std::string NumberedRows(std::mt19937& random, int first, int count, bool querie
 
 std::vector<float> Labels(const Block& block) {
   return {block.labels.begin(), block.labels.end()};
+}
+
+std::vector<Block> Parts(const std::string& uri, int count, const ReaderOptions& options = Small(1)) {
+  std::vector<Block> parts;
+  for (int part = 0; part < count; ++part) parts.push_back(Read(uri, {part, count}, options));
+  return parts;
+}
+
+/// The labels of all parts, one part after the other.
+std::vector<float> Labels(const std::vector<Block>& parts) {
+  std::vector<float> labels;
+  for (const Block& part : parts) labels.insert(labels.end(), part.labels.begin(), part.labels.end());
+  return labels;
+}
+
+/// The query ids of all parts. None may be in two parts.
+std::set<std::uint64_t> Queries(const std::vector<Block>& parts) {
+  std::set<std::uint64_t> all;
+  for (const Block& part : parts) {
+    const std::set<std::uint64_t> queries(part.qids.begin(), part.qids.end());
+    for (const std::uint64_t query : queries) EXPECT_TRUE(all.insert(query).second) << query;
+  }
+  return all;
 }
 
 std::vector<float> UpTo(int count) {
@@ -142,13 +159,8 @@ TEST(Reader, PartsAreDisjointAndCompleteAndKeepTheOrderForEveryNumberOfParts) {
       rows += count;
     }
     for (int parts = 1; parts <= 64; ++parts) {
-      std::vector<float> all;
-      for (int part = 0; part < parts; ++part) {
-        const auto labels =
-            Labels(Read(uri, {part, parts}, Small(parts % 8 == 0 ? 2 : 1, 1 + random() % 200)));
-        all.insert(all.end(), labels.begin(), labels.end());
-      }
-      ASSERT_EQ(all, UpTo(rows)) << parts << " parts of " << uri;
+      const ReaderOptions options = Small(parts % 8 == 0 ? 2 : 1, 1 + random() % 200);
+      ASSERT_EQ(Labels(Parts(uri, parts, options)), UpTo(rows)) << parts << " parts of " << uri;
     }
   }
 }
@@ -158,17 +170,11 @@ TEST(Reader, QueriesAreNeverSplit) {
   for (int trial = 0; trial < 10; ++trial) {
     const TemporaryFolder folder;
     const std::string path = folder.Write("ranking", NumberedRows(random, 0, 60, true));
-    const Block whole = Read(path);
-    for (int parts = 1; parts <= 64; ++parts) {
-      std::vector<float> all;
-      std::set<std::uint64_t> before;
-      for (int part = 0; part < parts; ++part) {
-        const Block block = Read(path, {part, parts});
-        const std::set<std::uint64_t> queries(block.qids.begin(), block.qids.end());
-        for (const std::uint64_t query : queries) ASSERT_TRUE(before.insert(query).second) << query;
-        all.insert(all.end(), block.labels.begin(), block.labels.end());
-      }
-      ASSERT_EQ(all, Labels(whole));
+    const auto queries = Queries({Read(path)});
+    for (int count = 1; count <= 64; ++count) {
+      const std::vector<Block> parts = Parts(path, count);
+      ASSERT_EQ(Queries(parts), queries);
+      ASSERT_EQ(Labels(parts), UpTo(60));
     }
   }
 }
@@ -185,7 +191,7 @@ TEST(Reader, ABadRowIsNoEndOfAQuery) {
        {folder.Write("a", text) + "?bad_rows=skip",
         folder.Write("b", csv) + "?format=csv&label_column=0&qid_column=1&bad_rows=skip"}) {
     std::multiset<std::size_t> rows;
-    for (int part = 0; part < 5; ++part) rows.insert(Read(uri, {part, 5}).rows());
+    for (const Block& part : Parts(uri, 5)) rows.insert(part.rows());
     EXPECT_EQ(rows, (std::multiset<std::size_t>{0, 0, 0, 0, 100})) << uri;
   }
 }
@@ -195,13 +201,7 @@ TEST(Reader, QueriesOfCsvAreNeverSplitEither) {
   std::string text;
   for (int row = 0; row < 100; ++row) text += fmt::format("{},{},0.5\n", row, row / 7);
   const std::string uri = folder.Write("a.csv", text) + "?format=csv&label_column=0&qid_column=1";
-  std::set<std::uint64_t> seen;
-  for (int part = 0; part < 9; ++part) {
-    const Block block = Read(uri, {part, 9});
-    const std::set<std::uint64_t> queries(block.qids.begin(), block.qids.end());
-    for (const std::uint64_t query : queries) EXPECT_TRUE(seen.insert(query).second);
-  }
-  EXPECT_THAT(seen, SizeIs(15));
+  EXPECT_THAT(Queries(Parts(uri, 9)), SizeIs(15));
 }
 
 TEST(Reader, ThePartInTheNameCounts) {
@@ -230,21 +230,13 @@ TEST(Reader, CompressedFilesAreReadAndGoWholeToOnePart) {
   const TemporaryFolder folder;
   std::string uri;
   for (int file = 0; file < 4; ++file) {
-    const std::string path = folder / fmt::format("f{}.gz", file);
-    gzFile out = gzopen(path.c_str(), "wb");
-    const std::string text = NumberedRows(random, file * 25, 25);
-    gzwrite(out, text.data(), static_cast<unsigned>(text.size()));
-    gzclose(out);
-    uri += (file > 0 ? ";" : "") + path;
+    uri += (file > 0 ? ";" : "") +
+           folder.Write(fmt::format("f{}.gz", file), Gzip(NumberedRows(random, file * 25, 25)));
   }
   for (const int threads : {1, 3}) EXPECT_EQ(Labels(Read(uri, {}, Small(threads))), UpTo(100));
-  std::vector<float> all;
-  for (int part = 0; part < 3; ++part) {
-    const auto labels = Labels(Read(uri, {part, 3}));
-    EXPECT_EQ(labels.size() % 25, 0U);
-    all.insert(all.end(), labels.begin(), labels.end());
-  }
-  EXPECT_EQ(all, UpTo(100));
+  const std::vector<Block> parts = Parts(uri, 3);
+  for (const Block& part : parts) EXPECT_EQ(part.rows() % 25, 0U);
+  EXPECT_EQ(Labels(parts), UpTo(100));
 }
 
 TEST(Reader, AShuffleKeepsRowsAndChangesTheirOrderByTheSeedAlone) {
@@ -305,11 +297,7 @@ TEST(Reader, ABadRowOfAStreamNamesItsFileWhicheverThreadMeetsIt) {
   std::string text;
   for (int row = 0; row < 400; ++row) text += "1 1:1\n";
   const std::string plain = folder.Write("a", text);
-  const std::string path = folder / "b.gz";
-  gzFile out = gzopen(path.c_str(), "wb");
-  text += "1 x\n";
-  gzwrite(out, text.data(), static_cast<unsigned>(text.size()));
-  gzclose(out);
+  const std::string path = folder.Write("b.gz", Gzip(text + "1 x\n"));
   for (const int threads : {1, 3, 4, 7}) {
     EXPECT_THAT(ReaderError(plain + ";" + path, Small(threads)),
                 ::testing::StartsWith(path + ":401:3: found 'x'"));
@@ -347,14 +335,7 @@ TEST(Reader, AQueryIsOneHoweverItsNumberIsWritten) {
   std::string text;
   for (int row = 0; row < 100; ++row)
     text += fmt::format("1 qid:{}{} 1:1\n", row % 3 == 0 ? "00" : "", row / 9);
-  const std::string path = folder.Write("a", text);
-  std::set<std::uint64_t> seen;
-  for (int part = 0; part < 7; ++part) {
-    const Block block = Read(path, {part, 7});
-    for (const std::uint64_t query : std::set<std::uint64_t>(block.qids.begin(), block.qids.end())) {
-      EXPECT_TRUE(seen.insert(query).second) << query;
-    }
-  }
+  EXPECT_THAT(Queries(Parts(folder.Write("a", text), 7)), SizeIs(12));
 }
 
 TEST(Reader, ARowOfAnotherKindIsOneBadRowWhereverTheChunksBegin) {
@@ -409,22 +390,16 @@ TEST(Reader, TheFirstRowOfAllDecidesHowWideCsvIs) {
   const std::string b = folder.Write("b.csv", "1,2,3\n4,5\n");
   const std::string uri = a + ";" + b + "?format=csv";
   EXPECT_EQ(ReaderError(uri), b + ":1:5: found '3', expected as many cells as the rows before, 2");
-  for (int part = 0; part < 4; ++part) {
-    for (const float value : Read(uri + "&bad_rows=skip", {part, 4}).values) EXPECT_NE(value, 3);
+  for (const Block& part : Parts(uri + "&bad_rows=skip", 4)) {
+    for (const float value : part.values) EXPECT_NE(value, 3);
   }
 }
 
 TEST(Reader, CsvFilesOfDifferentWidthsAreRefusedEvenAsStreams) {
   const TemporaryFolder folder;
-  std::string uri;
-  for (const std::string row : {"1,2\n", "1,2,3\n"}) {
-    const std::string path = folder / fmt::format("{}.gz", row.size());
-    gzFile out = gzopen(path.c_str(), "wb");
-    gzwrite(out, row.data(), static_cast<unsigned>(row.size()));
-    gzclose(out);
-    uri += (uri.empty() ? "" : ";") + path;
-  }
-  Reader<std::uint32_t> reader(ParseDataUri(uri + "?format=csv"), {}, Small(1));
+  const std::string a = folder.Write("a.gz", Gzip("1,2\n"));
+  const std::string b = folder.Write("b.gz", Gzip("1,2,3\n"));
+  Reader<std::uint32_t> reader(ParseDataUri(a + ";" + b + "?format=csv"), {}, Small(1));
   Block block;
   EXPECT_TRUE(reader.Next(block));
   EXPECT_THROW(reader.Next(block), DataError);
@@ -439,13 +414,11 @@ TEST(Reader, AFileThatShrinksWhileItIsReadIsAnError) {
   Block block;
   EXPECT_TRUE(reader.Next(block));
   std::filesystem::resize_file(path, 600);
-  try {
+  const auto read_on = [&] {
     while (reader.Next(block)) {
     }
-    FAIL() << "no error";
-  } catch (const DataError& error) {
-    EXPECT_THAT(error.what(), HasSubstr(path));
-  }
+  };
+  EXPECT_THAT(ErrorOf(read_on), HasSubstr(path));
 }
 
 TEST(Reader, ItCanBeLeftInTheMiddle) {
@@ -505,12 +478,8 @@ TEST(Reader, AQueryThatComesBackInItsFileIsAnError) {
       folder.Write("whole", "1 qid:7 0:1\n1 qid:2 0:1\n1 qid:2 0:1\n1 qid:2 1:1\n1 qid:3 0:1\n");
   const std::string other = folder.Write("other", "1 qid:7 0:1\n1 qid:3 0:1\n");
   for (const int threads : {1, 3}) {
-    try {
-      Read(torn, {}, Small(threads, 10));
-      FAIL() << "no error";
-    } catch (const DataError& error) {
-      EXPECT_EQ(error.what(), torn + ": the rows of query 1 are not together: sort the file by qid");
-    }
+    EXPECT_EQ(ReaderError(torn, Small(threads, 10)),
+              torn + ": the rows of query 1 are not together: sort the file by qid");
     EXPECT_EQ(Read(whole + ";" + other, {}, Small(threads, 10)).rows(), 7U);
   }
 }
@@ -539,12 +508,8 @@ TEST(Reader, AFileThatIsReplacedBeforeItIsOpenedIsAnError) {
   std::filesystem::rename(other, b);
   Block block;
   EXPECT_TRUE(reader.Next(block));
-  try {
-    reader.Next(block);
-    FAIL() << "no error";
-  } catch (const DataError& error) {
-    EXPECT_THAT(error.what(), HasSubstr(b + ": was changed or replaced after the files were listed"));
-  }
+  EXPECT_THAT(ErrorOf([&] { reader.Next(block); }),
+              HasSubstr(b + ": was changed or replaced after the files were listed"));
 }
 
 TEST(Reader, AFolderThatMayNotBeReadIsAnErrorOfAPatternNotFilesLess) {
@@ -552,13 +517,8 @@ TEST(Reader, AFolderThatMayNotBeReadIsAnErrorOfAPatternNotFilesLess) {
   folder.Write("open/a", "1\n");
   folder.Write("closed/b", "2\n");
   namespace fs = std::filesystem;
-  fs::permissions(folder / "", fs::perms(0755));
   fs::permissions(folder / "closed", fs::perms::none);
-  constexpr uid_t kNobody = 65534;
-  const bool is_root = geteuid() == 0;
-  if (is_root) setfsuid(kNobody);  // root may read everything
-  const std::string error = ReaderError(folder / "*/*");
-  if (is_root) setfsuid(0);
+  const std::string error = ErrorOfNobody([&] { Read(folder / "*/*"); });
   fs::permissions(folder / "closed", fs::perms(0755));
   EXPECT_EQ(error, folder / "*/*" + ": the pattern cannot be expanded: a folder cannot be read");
   EXPECT_EQ(Read(folder / "*/*").rows(), 2U);
@@ -581,9 +541,7 @@ class CurrentFolder {
 TEST(Reader, AFileThatIsNamedLikeStandardInputIsReadWhenItsExactNameIsGiven) {
   const TemporaryFolder folder;
   const CurrentFolder here(folder / "");
-  gzFile out = gzopen("-", "wb");  // a compressed file is read as a stream
-  gzwrite(out, "7 0:1\n", 6);
-  gzclose(out);
+  folder.Write("-", Gzip("7 0:1\n"));  // a compressed file is read as a stream
   EXPECT_THAT(Labels(ReadAll<std::uint32_t>(DataUriOf({"-"}, ""), {}, Small(1))), ElementsAre(7));
 }
 

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <cstring>
@@ -26,6 +25,7 @@
 #include "data/source/read_ahead.h"
 #include "data/source/stream.h"
 #include "tests/data/compressed.h"
+#include "tests/data/error_of.h"
 #include "tests/temporary_folder.h"
 
 namespace warren::data {
@@ -34,6 +34,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 
@@ -125,13 +126,19 @@ class ProviderTest : public ::testing::Test {
     return {rows.labels.begin(), rows.labels.end()};
   }
 
-  std::string RemoteError(const std::string& uri, int threads = 1) const {
-    try {
-      (void)Labels(uri, {}, threads, 10'000);
-    } catch (const DataError& error) {
-      return error.what();
+  /// The labels of all parts, one part after the other.
+  std::vector<float> LabelsOfParts(const std::string& uri, int parts, int threads,
+                                   std::size_t chunk_bytes) const {
+    std::vector<float> labels;
+    for (int part = 0; part < parts; ++part) {
+      const auto share = Labels(uri, {part, parts}, threads, chunk_bytes);
+      labels.insert(labels.end(), share.begin(), share.end());
     }
-    return "no error";
+    return labels;
+  }
+
+  std::string RemoteError(const std::string& uri, int threads = 1) const {
+    return ErrorOf([&] { (void)Labels(uri, {}, threads, 10'000); });
   }
 
   static std::vector<float> Numbers(int count) {
@@ -153,12 +160,8 @@ TEST_F(ProviderTest, PartsAreDisjointAndCompleteForAnyNumberOfThreads) {
     for (const int parts : {1, 2, 3, 7, 50}) {
       for (const int threads : {1, 4}) {
         for (const std::size_t chunk_bytes : {std::size_t{300}, std::size_t{5000}, 4 * kMiB}) {
-          std::vector<float> labels;
-          for (int part = 0; part < parts; ++part) {
-            const auto share = Labels("mem://set", {part, parts}, threads, chunk_bytes);
-            labels.insert(labels.end(), share.begin(), share.end());
-          }
-          ASSERT_EQ(labels, Numbers(2000)) << parts << " parts, " << threads << " threads, " << chunk_bytes;
+          ASSERT_EQ(LabelsOfParts("mem://set", parts, threads, chunk_bytes), Numbers(2000))
+              << parts << " parts, " << threads << " threads, " << chunk_bytes;
         }
       }
     }
@@ -203,12 +206,7 @@ TEST_F(ProviderTest, CompressedFilesAreRead) {
       EXPECT_LE(requests.size(), 8 + (by_blocks ? 2 : 1) * (bytes.size() / kMiB)) << uri;
       EXPECT_LE(BytesOf(requests), (by_blocks ? 2 : 1) * bytes.size() + 2 * kMiB) << uri;
     }
-    std::vector<float> labels;
-    for (int part = 0; part < 3; ++part) {
-      const auto share = Labels(uri, {part, 3}, 2, 100'000);
-      labels.insert(labels.end(), share.begin(), share.end());
-    }
-    EXPECT_EQ(labels, Numbers(200'000)) << uri;
+    EXPECT_EQ(LabelsOfParts(uri, 3, 2, 100'000), Numbers(200'000)) << uri;
   }
 }
 
@@ -351,12 +349,7 @@ TEST_F(ProviderTest, WindowsDoNotOverlap) {
 TEST_F(ProviderTest, ListingSaysWhichFileCannotBeRead) {
   for (int file = 0; file < 50; ++file) store_->Put(fmt::format("mem://set/{:02}", file), "1 0:1\n");
   store_->Break("mem://set/33");
-  try {
-    ListInputs({"mem://set"}, store_);
-    FAIL() << "no error";
-  } catch (const DataError& error) {
-    EXPECT_STREQ(error.what(), "mem://set/33: the store is on fire");
-  }
+  EXPECT_EQ(ErrorOf([&] { ListInputs({"mem://set"}, store_); }), "mem://set/33: the store is on fire");
 }
 
 TEST_F(ProviderTest, WhatWasReadToListABlockedFileIsNotReadAgain) {
@@ -380,24 +373,16 @@ TEST_F(ProviderTest, PagesGoThroughRemoteFilesAgainAndAgainButDoNotCacheThem) {
     pages.Rewind();
   }
   const DataUri cached = ParseDataUri("mem://a#" + (folder_ / "cache"));
-  try {
-    Pages<std::uint32_t>(cached, {}, options);
-    FAIL() << "no error";
-  } catch (const DataError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("mem://a: cannot be cached"));
-  }
+  EXPECT_THAT(ErrorOf([&] { Pages<std::uint32_t>(cached, {}, options); }),
+              HasSubstr("mem://a: cannot be cached"));
 }
 
 class DmlcTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    try {
-      Open(Uri(folder_.Write("probe", "x")));
-    } catch (const DataError& error) {
-      if (std::string(error.what()).find("without dmlc-core") != std::string::npos)
-        GTEST_SKIP() << error.what();
-      throw;
-    }
+    const std::string error = ErrorOf([&] { Open(Uri(folder_.Write("probe", "x"))); });
+    if (error.find("without dmlc-core") != std::string::npos) GTEST_SKIP() << error;
+    ASSERT_EQ(error, "no error");
   }
   static std::string Uri(const std::string& path) { return "file://" + path; }
   std::unique_ptr<File> Open(const std::string& uri) const {
@@ -447,14 +432,9 @@ TEST_F(DmlcTest, CompressedOnesAreStreams) {
 }
 
 TEST_F(DmlcTest, WhatCannotBeOpenedIsSaidInDmlcCoresWords) {
-  for (const std::string& uri : {Uri(folder_ / "none"), std::string("nonsense://a/b")}) {
-    try {
-      ListInputs({uri.starts_with("file") ? "x" + uri : uri});
-      FAIL() << "no error for " << uri;
-    } catch (const DataError& error) {
-      EXPECT_THAT(error.what(), HasSubstr("dmlc-core: "));
-      EXPECT_THAT(error.what(), ::testing::Not(HasSubstr("Stack trace")));
-    }
+  for (const std::string& uri : {"x" + Uri(folder_ / "none"), std::string("nonsense://a/b")}) {
+    EXPECT_THAT(ErrorOf([&] { ListInputs({uri}); }),
+                AllOf(HasSubstr("dmlc-core: "), Not(HasSubstr("Stack trace"))));
   }
 }
 

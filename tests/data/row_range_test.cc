@@ -7,7 +7,6 @@
 #include <cstring>
 #include <random>
 #include <string>
-#include <vector>
 
 #include "data/error.h"
 

@@ -7,13 +7,11 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "data/cache/pages.h"
-#include "data/error.h"
 #include "data/reader.h"
 #include "data/text/format.h"
 #include "data/text/number.h"
@@ -21,6 +19,7 @@
 #include "data/text/registry.h"
 #include "data/text/row_parser.h"
 #include "data/uri.h"
+#include "tests/data/error_of.h"
 #include "tests/temporary_folder.h"
 
 namespace warren::data {
@@ -143,16 +142,6 @@ class TextFormatTest : public ::testing::Test {
 
   static std::vector<float> ToVector(const Array<float>& array) { return {array.begin(), array.end()}; }
 
-  template <typename Action>
-  static std::string FormatError(const Action& action) {
-    try {
-      action();
-    } catch (const DataError& error) {
-      return error.what();
-    }
-    return "no error";
-  }
-
   const TemporaryFolder folder_;
 };
 
@@ -172,9 +161,8 @@ TEST_F(TextFormatTest, EveryRowOfTheRegistryIsComplete) {
       EXPECT_THAT(DataUriKeys(), Contains(option.key));
       EXPECT_THAT(DescribeFormat(options),
                   HasSubstr(fmt::format(", {} {}", option.key, option.get(options))));
-      EXPECT_THAT(
-          FormatError([&] { ParseDataUri(fmt::format("x?format={}&{}=", format->name, option.key)); }),
-          HasSubstr(fmt::format("{}=: expected", option.key)));
+      EXPECT_THAT(ErrorOf([&] { ParseDataUri(fmt::format("x?format={}&{}=", format->name, option.key)); }),
+                  HasSubstr(fmt::format("{}=: expected", option.key)));
     }
     // Empty text has no rows, for indices of either width.
     const RowParser parser = format->parser(options, "");
@@ -210,7 +198,7 @@ TEST_F(TextFormatTest, AFormatThatIsAddedIsReadInShares) {
 
 TEST_F(TextFormatTest, WhatIsWrongInItIsNamedByFileLineAndColumn) {
   const std::string path = folder_.Write("a", "1;2\n3;x\n");
-  EXPECT_EQ(FormatError([&] { Read(path + "?format=semicolon"); }),
+  EXPECT_EQ(ErrorOf([&] { Read(path + "?format=semicolon"); }),
             path + ":2:3: found 'x', expected label;value");
   EXPECT_THAT(ToVector(Read(path + "?format=semicolon&bad_rows=skip").labels), ElementsAre(1));
 }
@@ -218,21 +206,21 @@ TEST_F(TextFormatTest, WhatIsWrongInItIsNamedByFileLineAndColumn) {
 TEST_F(TextFormatTest, ItHasOptionsOfItsOwn) {
   const std::string path = folder_.Write("a", "1;2\n");
   EXPECT_THAT(ToVector(Read(path + "?scale=10&format=semicolon").values), ElementsAre(20));
-  EXPECT_THAT(FormatError([&] { Read(path + "?format=semicolon&scale=0"); }),
+  EXPECT_THAT(ErrorOf([&] { Read(path + "?format=semicolon&scale=0"); }),
               HasSubstr("scale=0: expected a whole number from 1 to 1000"));
 }
 
 TEST_F(TextFormatTest, AKeyOfTwoFormatsBelongsToTheOneAskedForWhereverItStands) {
   const TextOptions options = ParseDataUri("x?delimiter=comma&format=stroke").options;
   EXPECT_THAT(options.of_format, ElementsAre(Pair("delimiter", "comma")));
-  EXPECT_THAT(FormatError([] { ParseDataUri("x?format=csv&delimiter=comma"); }),
+  EXPECT_THAT(ErrorOf([] { ParseDataUri("x?format=csv&delimiter=comma"); }),
               HasSubstr("expected one character"));
 }
 
 TEST_F(TextFormatTest, MessagesListIt) {
-  EXPECT_THAT(FormatError([] { ParseDataUri("x?format=svm"); }),
+  EXPECT_THAT(ErrorOf([] { ParseDataUri("x?format=svm"); }),
               HasSubstr("expected one of csv, libfm, libsvm, semicolon, stroke"));
-  EXPECT_THAT(FormatError([] { ParseDataUri("x?scall=1"); }), HasSubstr("qid_column, scale, shuffle"));
+  EXPECT_THAT(ErrorOf([] { ParseDataUri("x?scall=1"); }), HasSubstr("qid_column, scale, shuffle"));
 }
 
 TEST_F(TextFormatTest, RowsEndAndQueriesStayTogetherAsTheFormatSays) {
@@ -291,17 +279,14 @@ TEST_F(TextFormatTest, AnIncompleteOneOrASecondOneOfANameIsRefused) {
   static constexpr TextFormat kWithoutRowEnds{
       .name = "without_row_ends", .parser = SemicolonParser, .row_ends = RowEnds("")};
   static constexpr TextFormat kWithoutName{.name = "", .parser = SemicolonParser};
-  const auto error_of = [](const TextFormat& format) {
-    return FormatError([&] { RegisterTextFormat(format); });
-  };
+  const auto error_of = [](const TextFormat& format) { return ErrorOf([&] { RegisterTextFormat(format); }); };
   EXPECT_THAT(error_of(kWithoutParser), HasSubstr("text format 'without_parser': has no parser"));
   EXPECT_THAT(error_of(kWithoutGetOfAnOption), HasSubstr("has no set or get of 'key'"));
   EXPECT_THAT(error_of(kWithoutRowEnds), HasSubstr("has no row ends"));
   EXPECT_THAT(error_of(kWithoutName), HasSubstr("has no name"));
   EXPECT_THAT(error_of(kSemicolon),
               HasSubstr("text format 'semicolon': a format of that name already exists"));
-  EXPECT_THAT(FormatError([] { Name(static_cast<Format>(200)); }),
-              AllOf(HasSubstr("200"), HasSubstr("5 are")));
+  EXPECT_THAT(ErrorOf([] { Name(static_cast<Format>(200)); }), AllOf(HasSubstr("200"), HasSubstr("5 are")));
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "data/error.h"
+#include "tests/data/error_of.h"
 
 namespace warren::data {
 namespace {
@@ -15,12 +15,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 std::string UriError(const std::string& uri) {
-  try {
-    ParseDataUri(uri);
-  } catch (const DataError& error) {
-    return error.what();
-  }
-  return "no error";
+  return ErrorOf([&] { ParseDataUri(uri); });
 }
 
 TEST(DataUri, APathAloneIsLibsvmFromZeroWithoutACache) {

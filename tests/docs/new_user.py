@@ -19,6 +19,8 @@ import places  # noqa: E402
 import running  # noqa: E402
 
 running.LIMIT_S = 1500  # PyTorch is large
+
+
 def main() -> None:
     page, folder = map(pathlib.Path, sys.argv[1:])
     work, programs, state = folder / "page", folder / "programs", folder / "shell"

@@ -4,9 +4,8 @@ import contextlib
 import os
 import pathlib
 import sys
-from typing import Callable, Dict, List, Optional, Tuple
+from typing import Callable, Dict, List, Tuple
 
-import network_namespaces
 import slurm_cluster
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "submit/cluster"))

@@ -18,7 +18,8 @@ DEBIAN = "Debian's packages"
 #: Settings that Open MPI needs only in tests, where it runs as root, with more processes than cores, on this host only.
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
            "OMPI_MCA_plm": "isolated"}
-PACKAGES = ["xgboost-cpu==3.2.0", "lightgbm==4.7.0", "scipy", "scikit-learn", "pyarrow", "dask[distributed,array,dataframe]", "cloudpickle", "nbclient", "ipykernel"]
+PACKAGES = ["xgboost-cpu==3.2.0", "lightgbm==4.7.0", "scipy", "scikit-learn", "pyarrow", "dask[distributed,array,dataframe]",
+            "cloudpickle", "nbclient", "ipykernel"]
 
 
 def prepare() -> None:

@@ -7,7 +7,7 @@
 
 #include "data/cache/cache.h"
 #include "data/error.h"
-#include "tests/fuzz/memory_file.h"
+#include "tests/memory_file.h"
 
 namespace {
 
@@ -34,7 +34,7 @@ void Read(const std::string& path) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const warren::MemoryFile file(data, size);
+  const warren::MemoryFile file({reinterpret_cast<const char*>(data), size});
   try {
     Read<std::uint32_t>(file.path());
     Read<std::uint64_t>(file.path());

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,7 +10,7 @@
 #include "data/error.h"
 #include "data/source/file.h"
 #include "data/source/stream.h"
-#include "tests/fuzz/memory_file.h"
+#include "tests/memory_file.h"
 
 namespace {
 
@@ -58,7 +57,7 @@ std::optional<std::string> ReadFile(const std::string& path) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const warren::MemoryFile file(data, size);
+  const warren::MemoryFile file({reinterpret_cast<const char*>(data), size});
   const auto streamed = ReadStream(file.path());
   const auto read = ReadFile(file.path());
   if (streamed && read && *streamed != *read) std::abort();

@@ -1,7 +1,6 @@
 // xgb-train's configuration text: the result is settings or a ConfigError that names the file.
 #include <cstdint>
 #include <cstdlib>
-#include <string>
 #include <string_view>
 
 #include "examples/xgboost/xgb_train/config.h"

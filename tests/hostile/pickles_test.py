@@ -8,7 +8,7 @@ import tempfile
 import unittest
 
 import forking
-from warren_testing import BIN, SOURCE, Tracker
+from warren_testing import BIN, local_tracker, package_environment
 
 PYTHON = os.environ.get("XGBOOST_PYTHON", "/usr/bin/python3")
 FOLDER = pathlib.Path(__file__).parent
@@ -55,11 +55,6 @@ with warren.xgboost.communicator():
 """
 
 
-def environment(**more):
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("DMLC_")}
-    return {**clean, "OMP_NUM_THREADS": "1", "WARREN_NATIVE": str(BIN.parent), "PYTHONPATH": str(SOURCE / "python/src"), **more}
-
-
 class Pickles(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
@@ -70,7 +65,7 @@ class Pickles(unittest.TestCase):
     def send(self, face, door, arms="none", options=(), **more):
         done = subprocess.run([BIN / "dmlc-submit", "--cluster", "local", "--port", "0", "--num-workers", "2", *options,
                                forking.python(PYTHON, *PACKAGES[face]), FOLDER / "pickles_worker.py", door, arms, self.folder, face],
-                              capture_output=True, text=True, timeout=LIMIT_S, env=environment(**more), check=False)
+                              capture_output=True, text=True, timeout=LIMIT_S, env=package_environment(**more), check=False)
         output = done.stdout + done.stderr
         self.assertIn("GOT", output)
         if arms == "right":  # with the right token the code must run; otherwise these tests would prove nothing
@@ -111,8 +106,8 @@ class Pickles(unittest.TestCase):
                     self.assertIn("it is not sealed", self.send("xgboost", door, WARREN_XGBOOST_ENGINE=engine))
 
     def start(self, code, tracker, task, **more):
-        env = environment(**{**tracker.env, "DMLC_TASK_ID": str(task), "RAN": str(self.folder / f"ran-in-task-{task}"),
-                             "WORKER_PATH": XGBOOST_PATH, **more})
+        env = package_environment(**{**tracker.env, "DMLC_TASK_ID": str(task), "RAN": str(self.folder / f"ran-in-task-{task}"),
+                                     "WORKER_PATH": XGBOOST_PATH, **more})
         if not more.get("DMLC_JOB_TOKEN", "set"):
             del env["DMLC_JOB_TOKEN"]
         python = forking.python(PYTHON, *PACKAGES["xgboost"], path=XGBOOST_PATH)
@@ -124,7 +119,7 @@ class Pickles(unittest.TestCase):
 
     def test_a_stranger_that_took_a_rank_of_a_job_sends_in_vain(self):
         """The tracker admits the stranger because of --admit any and because the worker joins without a ticket."""
-        with Tracker("--num-workers", 2, "--host-ip", "127.0.0.1", "--port", 0, "--admit", "any", "--sortby", "task") as tracker:
+        with local_tracker(2, "--admit", "any", "--sortby", "task") as tracker:
             stranger = self.start(STRANGER, tracker, 1, DMLC_JOB_TOKEN="")
             self.assertIn("WAITS", stranger.stdout.readline())
             victim = self.start(VICTIM, tracker, 0)

@@ -9,12 +9,11 @@ import socket
 import struct
 import subprocess
 import sys
-import threading
 import unittest
 from pathlib import Path
 
 import forking
-from warren_testing import BIN, MAGIC, SOURCE, Tracker, wait_for
+from warren_testing import BIN, MAGIC, classic_hello, local_tracker, package_environment, string, wait_for
 
 PYTHON = os.environ.get("XGBOOST_PYTHON", "/usr/bin/python3")
 XGBOOST_PATH = os.environ.get("XGBOOST_PATH", "")
@@ -61,12 +60,8 @@ for line in sys.stdin:
 """
 
 
-def string(text):
-    return struct.pack("@i", len(text)) + text
-
-
 def classic(command, rank=-1, task=b"0", more=b""):
-    return struct.pack("@3i", MAGIC, rank, -1) + string(task) + string(command) + more
+    return classic_hello(command, rank, task=task) + more
 
 
 def collective(command, rank=0, world=-1, task="0"):
@@ -105,24 +100,15 @@ def taken_ports(pid):
     return [int(port, 16) for port in listening & connected]
 
 
-def environment(tracker, task):
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("DMLC_")}
-    return {**clean, "OMP_NUM_THREADS": "1", "WARREN_NATIVE": str(BIN.parent), "PYTHONPATH": str(SOURCE / "python/src"),
-            "WORKER_PATH": XGBOOST_PATH, **tracker.env, "DMLC_TASK_ID": str(task)}
-
-
 class Strangers(unittest.TestCase):
     def tracker(self, *options):
-        tracker = Tracker("--num-workers", 2, "--host-ip", "127.0.0.1", "--port", 0, "--sortby", "task", *options)
+        tracker = local_tracker(2, "--sortby", "task", *options)
         self.addCleanup(tracker.__exit__)
-        self.log = []
-        self.reading = threading.Thread(target=lambda: self.log.extend(tracker.process.stderr))
-        self.reading.start()
-        return tracker
+        return tracker.follow()
 
     def start(self, code, tracker, task, interpreter=None):
         process = subprocess.Popen([interpreter or python(), "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                                   env=environment(tracker, task))
+                                   env=package_environment(WORKER_PATH=XGBOOST_PATH, **tracker.env, DMLC_TASK_ID=str(task)))
         for clean in (process.stdout.close, process.stdin.close, process.wait, process.kill):
             self.addCleanup(clean)
         return process
@@ -157,11 +143,10 @@ class Strangers(unittest.TestCase):
             worker.stdin.flush()
         for worker in workers:
             output, _ = worker.communicate(timeout=LIMIT_S)
-            self.assertEqual(worker.returncode, 0, output + "".join(self.log))
+            self.assertEqual(worker.returncode, 0, output + "".join(tracker.log))
             self.assertIn("SUM 3.0 from 0", output)
-        self.assertEqual(tracker.process.wait(30), 0)
-        self.reading.join(30)
-        log = "".join(self.log)
+        code, log = tracker.finish()
+        self.assertEqual(code, 0, log)
         self.assertEqual([line for line in log.splitlines() if "boo" in line and "dropped" not in line], [])
         return log
 
@@ -194,7 +179,7 @@ class Strangers(unittest.TestCase):
                 tracker = self.tracker(*options)
                 say = self.stranger(tracker)
                 first = self.start(WORKER, tracker, 0)
-                wait_for(lambda: any("task 0 joined" in line or "task 0" in line for line in self.log), LIMIT_S, "task 0's start")
+                wait_for(lambda: any("task 0 joined" in line or "task 0" in line for line in tracker.log), LIMIT_S, "task 0's start")
                 answers = [say(message) for task in ("0", "1", "0#k3J9fQz81Lw-0_ab") for message in wishes(task)]
                 second = self.start(WORKER, tracker, 1)
                 for task, worker in enumerate((first, second)):
@@ -229,7 +214,7 @@ class Strangers(unittest.TestCase):
             for wish in wishes():
                 with self.subTest(options=options, wish=wish), contextlib.ExitStack() as stack:
                     tracker = self.tracker(*options)
-                    early = [stack.enter_context(socket.create_connection((tracker.host, tracker.port), timeout=30)) for _ in range(2)]
+                    early = [stack.enter_context(tracker.connect()) for _ in range(2)]
                     early[0].sendall(wish)
                     early[1].sendall(wish.replace(b'"0"', b'"9"').replace(string(b"0"), string(b"9")))
                     for sock in early:
@@ -248,13 +233,12 @@ class Strangers(unittest.TestCase):
                 for worker in workers:
                     output, _ = worker.communicate(timeout=LIMIT_S)
                     self.assertIn("JOINED", output)
-                self.assertEqual(tracker.process.wait(30), 0)
-                self.reading.join(30)
+                self.assertEqual(tracker.finish()[0], 0)
         tracker = self.tracker("--admit", "token")
         worker = self.start(STOCK, tracker, 0)
         output, _ = worker.communicate(timeout=LIMIT_S)
         self.assertNotEqual(worker.returncode, 0)
-        wait_for(lambda: any("it does not prove the job's token" in line for line in self.log), 30, "the tracker's reason")
+        wait_for(lambda: any("it does not prove the job's token" in line for line in tracker.log), 30, "the tracker's reason")
 
     def test_the_launcher_shows_why_a_worker_was_refused_and_ends_the_job(self):
         done = subprocess.run([BIN / "dmlc-submit", "--cluster", "local", "--port", "0", "--num-workers", "2", "--admit", "token", python(), "-c",

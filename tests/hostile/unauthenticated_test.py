@@ -22,7 +22,8 @@ sys.path.insert(0, os.path.join(os.environ["WARREN_SOURCE"], "tests", "rabit_eng
 
 import training
 from training import Job
-from warren_testing import HELLO_BYTES, HELLO_VERSION, INTRODUCTION_MAGIC, MAGIC, Tracker, Wire, derive, wait_for
+from warren_testing import (HELLO_BYTES, HELLO_VERSION, INTRODUCTION_MAGIC, MAGIC, Wire, classic_hello, derive, local_tracker, string,
+                            wait_for)
 
 RANKS = 4
 VERSIONS = 150
@@ -31,12 +32,8 @@ LINK = 0x4E525257
 ENGINE = struct.pack("@II", 0x4B4C5257, 3)
 
 
-def string(text):
-    return struct.pack("@i", len(text)) + text
-
-
 def classic(command, rank=-1, world=-1, task=b"0", more=b""):
-    return struct.pack("@3i", MAGIC, rank, world) + string(task) + string(command) + more
+    return classic_hello(command, rank, world, task) + more
 
 
 def authentication(token):
@@ -169,13 +166,9 @@ class Hostile(unittest.TestCase):
         cls.expected = calm.digests
 
     def tracker(self, *options):
-        tracker = Tracker("--num-workers", RANKS, "--host-ip", "127.0.0.1", "--port", 0, "--sortby", "task", *options)
+        tracker = local_tracker(RANKS, "--sortby", "task", *options)
         self.addCleanup(tracker.__exit__)
-        # The tracker logs a line for each dropped connection, and would block if its pipe were not read.
-        self.log = []
-        self.reading = threading.Thread(target=lambda: self.log.extend(tracker.process.stderr))
-        self.reading.start()
-        return tracker
+        return tracker.follow()  # the tracker logs a line for each dropped connection
 
     def job(self, *options):
         tracker = self.tracker(*options)
@@ -206,9 +199,8 @@ class Hostile(unittest.TestCase):
             attacker.stop()
         self.assertEqual(codes, [0] * RANKS, errors)
         self.assertEqual(training.digests(output), self.expected)
-        self.reading.join(30)
-        log = "".join(self.log)
-        self.assertEqual(tracker.process.wait(30), 0, log)
+        code, log = tracker.finish()
+        self.assertEqual(code, 0, log)
         self.assertEqual([one for attacker in attackers for one in attacker.got], [])
         self.assertNotIn("boo", output + errors)
         self.assertNotIn("\x1b", log)
@@ -253,16 +245,9 @@ class Hostile(unittest.TestCase):
         for more in (b"", os.urandom(32), overheard[4:36]):
             with tracker.connect() as sock:
                 sock.sendall(overheard)
-                answer = b""
-                while len(answer) < 36:
-                    answer += sock.recv(36 - len(answer))
-                if not more:
-                    continue
-                sock.sendall(more + classic(b"shutdown", 0, RANKS))
-                try:
-                    self.assertEqual(sock.recv(1), b"")
-                except ConnectionResetError:
-                    pass
+                Wire(sock).recv_exactly(36)
+                if more:
+                    self.hears_nothing(sock, more + classic(b"shutdown", 0, RANKS))
         self.check_end_calmly(tracker, job)
 
     def hears_nothing(self, sock, bytes_sent):
@@ -296,10 +281,7 @@ class Hostile(unittest.TestCase):
                 for forged in (classic(b"print", 0, RANKS, b"impostor", string(b"boo\n")), classic(b"shutdown", 0, RANKS, b"impostor"),
                                classic(b"start", 0, RANKS, b"impostor")):
                     self.hears_nothing(stack.enter_context(tracker.connect()), forged)
-                self.check_end_calmly(tracker, job)
-                self.assertEqual(tracker.process.wait(30), 0)
-                self.reading.join(30)
-                log = "".join(self.log)
+                log = self.check_end_calmly(tracker, job)
                 self.assertIn("had joined this job before the first one that did", log)
                 self.assertEqual([line for line in log.splitlines() if "boo" in line and "dropped" not in line], [])
 
@@ -307,7 +289,9 @@ class Hostile(unittest.TestCase):
         codes, output, errors = job.finish()
         self.assertEqual(codes, [0] * RANKS, errors)
         self.assertEqual(training.digests(output), self.expected)
-        self.assertEqual(tracker.process.wait(30), 0)
+        code, log = tracker.finish()
+        self.assertEqual(code, 0, log)
+        return log
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import tempfile
 import time
 import unittest
 
-from warren_testing import AT_NIGHT, BIN, SOURCE
+from warren_testing import AT_NIGHT, BIN, SOURCE, Tracker, nightly, package_environment
 
 PYTHON = os.environ.get("XGBOOST_PYTHON", "/usr/bin/python3")
 FOLDER = pathlib.Path(__file__).parent
@@ -26,11 +26,10 @@ SEVERAL_MINUTES_S = 120  # surviving workers sleep this long unless they are ter
 def environment(sklearn=False) -> dict:
     """The environment of a worker. `sklearn`: whether XGBoost finds scikit-learn, which its estimators need. Without scikit-learn, XGBoost
     is imported much faster."""
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("DMLC_")}
     paths = [str(SOURCE / "python/src"), *([] if sklearn else [str(FOLDER / "without_sklearn")])]
     if os.environ.get("XGBOOST_PATH"):
         paths.insert(0, os.environ["XGBOOST_PATH"])
-    return {**clean, "OMP_NUM_THREADS": "1", "WARREN_NATIVE": str(BIN.parent), "PYTHONPATH": ":".join(paths)}
+    return package_environment(PYTHONPATH=":".join(paths))
 
 
 def version() -> tuple:
@@ -264,17 +263,10 @@ time.sleep({SEVERAL_MINUTES_S})
 
     @unittest.skipUnless(COLLECTIVE, "XGBoost up to 2.0 has no error port: a launcher ends its workers")
     def test_09_without_a_launcher_the_tracker_ends_the_survivors_of_a_killed_worker(self):
-        tracker = subprocess.Popen([BIN / "rabit-tracker", "--num-workers", "3", "--host-ip", "127.0.0.1", "--port", "0"],
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.addCleanup(tracker.communicate)
-        self.addCleanup(tracker.kill)
-        block = []
-        while "DMLC_TRACKER_ENV_END" not in block:
-            block.append(tracker.stdout.readline().strip())
-        found = dict(line.split("=", 1) for line in block if "=" in line)
+        tracker = self.enterContext(Tracker("--num-workers", 3, "--host-ip", "127.0.0.1", "--port", 0))
         workers = [subprocess.Popen([PYTHON, FOLDER / "any_xgboost_worker.py", "fail", "kill"], stdout=subprocess.PIPE,
                                     stderr=subprocess.DEVNULL, text=True, cwd=self.folder,
-                                    env={**environment(), **found, "DMLC_TASK_ID": str(task)}) for task in range(3)]
+                                    env={**environment(), **tracker.env, "DMLC_TASK_ID": str(task)}) for task in range(3)]
         begin = time.monotonic()
         codes = [worker.wait(LIMIT_S) for worker in workers]
         for worker in workers:
@@ -284,7 +276,7 @@ time.sleep({SEVERAL_MINUTES_S})
 
     @unittest.skipUnless(COLLECTIVE, "the tracker of XGBoost up to 2.0 is another class")
     def test_10_scenarios_of_the_tests_of_xgboosts_tracker_pass(self):
-        for host in ("127.0.0.1", "::1") if AT_NIGHT else ("127.0.0.1",):
+        for host in ("127.0.0.1", *nightly("::1")):
             done = subprocess.run([PYTHON, FOLDER / "tracker_scenarios.py", host], capture_output=True, text=True,
                                   env=environment(), timeout=2 * LIMIT_S, check=False)
             self.assertIn("all well", done.stdout, done.stderr)

@@ -23,6 +23,9 @@ FIRST = (2, 1)
 JOBS = int(os.environ.get("WARREN_ELASTIC_JOBS", "60" if AT_NIGHT else "40"))
 FIRST_JOB = int(os.environ.get("WARREN_FIRST_ELASTIC_JOB", "0"))
 LIMIT_S = 100
+#: Options of dmlc-submit that give workers on other hosts what they need of environment().
+ENVIRONMENT_OPTIONS = [word for name in ("OMP_NUM_THREADS", "WARREN_NATIVE", "PYTHONPATH")
+                       for word in ("--env", f"{name}={environment()[name]}")]
 
 #: Trains 40 rounds of at least 0.1 s. Prints the model's digest and the number of workers at the end.
 PROGRAM = """
@@ -129,6 +132,14 @@ class Job:
         """Sends a signal to a worker's process."""
         os.kill(int(self.wait_for(f"pid-{worker}")), number)
 
+    def kill_worker_1_three_times(self):
+        """Kills each process of worker 1 during training; after the third one, the worker is not started again."""
+        for _ in range(3):
+            self.wait_for("round-1", lambda text: int(text) >= 3)
+            (self.folder / "round-1").unlink()
+            self.signal(1, signal.SIGKILL)
+            (self.folder / "pid-1").unlink()
+
     def text(self):
         """The output so far."""
         self.output.seek(0)
@@ -177,11 +188,7 @@ class Elastic(unittest.TestCase):
 
     def test_01_the_others_go_on_with_the_rows_of_a_worker_that_does_not_come_back(self):
         job = Job(self.folder, "1:3", "--replace-within", "0")
-        for _ in range(3):
-            job.wait_for("round-1", lambda text: int(text) >= 3)
-            (self.folder / "round-1").unlink()
-            job.signal(1, signal.SIGKILL)
-            (self.folder / "pid-1").unlink()
+        job.kill_worker_1_three_times()
         text = job.end()
         self.assertEqual(self.models(text), [(self.model, "2")] * 2, text)
         self.assertIn("the other 2 go on without it: worker 1 has lost 3 workers within 10 minutes", text)
@@ -197,11 +204,7 @@ class Elastic(unittest.TestCase):
 
     def test_03_a_job_ends_when_fewer_than_its_least_number_are_left(self):
         job = Job(self.folder, "2:2", "--replace-within", "0")
-        for _ in range(3):
-            job.wait_for("round-1", lambda text: int(text) >= 2)
-            (self.folder / "round-1").unlink()
-            job.signal(1, signal.SIGKILL)
-            (self.folder / "pid-1").unlink()
+        job.kill_worker_1_three_times()
         self.assertIn("1 of at least 2 workers are left", job.end(code=137))
 
     def test_04_an_error_of_the_program_ends_the_job(self):
@@ -222,12 +225,20 @@ class Elastic(unittest.TestCase):
         self.assertIn("elastic=True needs a job that may lose workers: start it with dmlc-submit --num-workers MIN:MAX",
                       Job(self.folder, "2").end(code=1))
 
-    def ends_with_the_model_of_one_process(self, program):
-        """Checks that a program trains the same model alone and with two workers, the second of which kills itself during training."""
-        alone = self.models(Job(self.folder, "1", program=program).end())
+    def alone(self, program):
+        """The digest of the model that a program trains in one process."""
+        return self.models(Job(self.folder, "1", program=program).end())[0][0]
+
+    def assert_all_have(self, digest, text):
+        self.assertEqual({found for found, _ in self.models(text)}, {digest}, text)
+
+    def ends_with_the_model_of_one_process(self, program, plain=None):
+        """Checks that a program with two workers, the second of which kills itself during training, trains the same model as the program
+        `plain`, or the same one, alone."""
+        alone = self.alone(plain or program)
         text = Job(self.folder, "1:2", program=program).end()
         self.assertIn("killed by signal 9", text)
-        self.assertEqual({digest for digest, _ in self.models(text)}, {alone[0][0]}, text)
+        self.assert_all_have(alone, text)
 
     def test_08_callbacks_keep_their_state_wherever_a_worker_is_lost(self):
         for method in ("before_iteration", "after_iteration"):
@@ -281,21 +292,21 @@ class Logger(xgboost.callback.TrainingCallback):
                 + "def in_order(values, _): return 'sum', float((values * range(len(values))).sum())\n")
         program = late + PROGRAM.replace("verbose_eval", 'evals=[(data, "train")], custom_metric=in_order, evals_result=found, verbose_eval').replace(
             "    model = ", "    found = {}\n    model = ").replace("bytes(model.save_raw(\"ubj\"))", "repr(found).encode()")
-        alone = self.models(Job(self.folder, "1", program=program).end())
+        alone = self.alone(program)
         (self.folder / "round-1").unlink(missing_ok=True)
         job = Job(self.folder, "1:3", "--replace-within", "0", program=program)
         job.wait_for("round-1", lambda text: int(text) >= 3)
         job.signal(0, signal.SIGKILL)  # its rows are then distributed to the other workers
         text = job.end()
         self.assertIn("begins with 2 workers", text)
-        self.assertEqual({digest for digest, _ in self.models(text)}, {alone[0][0]}, text)
+        self.assert_all_have(alone, text)
 
     def test_13_a_job_that_loses_all_workers_goes_on_from_its_checkpoint(self):
         program = SAVED.replace("WHAT", "os.kill(os.getpid(), 9)")
-        alone = self.models(Job(self.folder, "1", program=program).end())
+        alone = self.alone(program)
         text = Job(self.folder, "2:2", program=program).end()
         self.assertRegex(text, "going on from round 4 of saved/[0-9a-f]{16}.ubj")
-        self.assertEqual({digest for digest, _ in self.models(text)}, {alone[0][0]}, text)
+        self.assert_all_have(alone, text)
         self.assertEqual(os.listdir(self.folder / "saved"), [])
         text = Job(self.folder, "2", program=program.replace("elastic=True", "reproducible=True")).end(code=1)
         self.assertIn("checkpoint= needs elastic=True", text)
@@ -310,7 +321,7 @@ class Logger(xgboost.callback.TrainingCallback):
         (self.folder / "rows.svm").touch()  # a new modification time, but the same rows
         text = Job(self.folder, "1:3", program=again).end()
         self.assertRegex(text, "going on from round [46] ")
-        self.assertEqual({digest for digest, _ in self.models(text)}, {self.models(Job(self.folder, "1", program=again).end())[0][0]}, text)
+        self.assert_all_have(self.alone(again), text)
         Job(self.folder, "1:2", program=program).end(code=1)
         other = 'text = pathlib.Path("rows.svm").read_text(); pathlib.Path("other.svm").write_text(text.replace(" 2:3 ", " 2:4 ", 1))\n'
         self.assertRegex(Job(self.folder, "1:2", program="import pathlib\n" + other + again.replace("rows.svm?", "other.svm?")).end(),
@@ -318,7 +329,7 @@ class Logger(xgboost.callback.TrainingCallback):
         # EarlyStopping's state must not be mistaken for that of the callback that prints evaluations.
         text = Job(self.folder, "1:2", program=again.replace("verbose_eval=False", "verbose_eval=True")).end()
         self.assertRegex(text, "going on from round [46] ")
-        self.assertEqual({digest for digest, _ in self.models(text)}, {self.models(Job(self.folder, "1", program=again).end())[0][0]}, text)
+        self.assert_all_have(self.alone(again), text)
         wrong = again.replace("return self.rounds, {}", "return object()")
         self.assertIn("TypeError: checkpoint: the state that an ElasticCallback has saved cannot be written to a file: builtins.object is not plain",
                       Job(self.folder, "1:2", program=wrong).end(code=1))
@@ -333,7 +344,7 @@ class Logger(xgboost.callback.TrainingCallback):
         job.wait_for("output", lambda text: "leaves the job" in text[text.index("generation 2 begins"):])
         (self.folder / "notice").unlink()
         text = job.end()
-        self.assertEqual({digest for digest, _ in self.models(text)}, {self.model}, text)
+        self.assert_all_have(self.model, text)
         self.assertRegex(text, r"generation 2 begins with \d workers? \(task .*\), \d\.\d s after task 1 left")
         self.assertIn("notice says that this machine will be taken back: this worker leaves the job", text)
 
@@ -369,10 +380,7 @@ print("model", hashlib.sha256(b"".join(found)).hexdigest(), "of", size, flush=Tr
             "    data = ", "    pass\n    data = ").replace("warren.xgboost.Data(", "warren.xgboost.load_dmatrix(quantile=True, uri=")
         killer = with_callbacks("", "Killer()", "after_iteration").partition("class Killer")[2].partition("class Pause")[0]
         program = program.replace("class Pause", f"class Killer{killer}class Pause").replace("[Pause()]", "[Pause(), Killer()]")
-        alone = self.models(Job(self.folder, "1", program=plain).end())
-        text = Job(self.folder, "1:2", program=program).end()
-        self.assertIn("killed by signal 9", text)
-        self.assertEqual({digest for digest, _ in self.models(text)}, {alone[0][0]}, text)
+        self.ends_with_the_model_of_one_process(program, plain)
 
     def test_18_random_disturbances_leave_the_model_of_one_process(self):
         done = subprocess.run([sys.executable, "-B", str(FOLDER / "elastic/chaos.py"), "--jobs", str(JOBS), "--first", str(FIRST_JOB), "--parallel", "3"],
@@ -383,7 +391,6 @@ print("model", hashlib.sha256(b"".join(found)).hexdigest(), "of", size, flush=Tr
     def test_19_hosts_come_and_go_and_the_model_is_the_same(self):
         hosts = ssh_hosts.SshHosts(self.folder, 3)
         self.addCleanup(hosts.close)
-        variables = [f"{name}={environment()[name]}" for name in ("OMP_NUM_THREADS", "WARREN_NATIVE", "PYTHONPATH")]
         names = self.folder / "hosts"
 
         def write(text):
@@ -392,7 +399,7 @@ print("model", hashlib.sha256(b"".join(found)).hexdigest(), "of", size, flush=Tr
 
         write("n0\nn1\n")
         slowly = PROGRAM.replace("time.sleep(.1)", "time.sleep(.5 if 2 < epoch and not os.path.exists('go') else .01)")
-        job = Job(self.folder, "1:2", *(word for one in variables for word in ("--env", one)), enter=hosts.inside,
+        job = Job(self.folder, "1:2", *ENVIRONMENT_OPTIONS, enter=hosts.inside,
                   cluster=["--cluster", "ssh", "--host-file", "hosts", *hosts.options()], program=slowly)
         job.wait_for("round-1", lambda text: int(text) >= 3)
         write("n2\n")  # both hosts leave, and a new one joins
@@ -413,8 +420,7 @@ print("model", hashlib.sha256(b"".join(found)).hexdigest(), "of", size, flush=Tr
         cluster = stand_in_kubernetes.StandInKubernetes(self.folder / "kubernetes", self.folder)
         self.addCleanup(cluster.close)
         cluster.image_path = f"{BIN}:{os.environ['PATH']}"
-        variables = [f"{name}={environment()[name]}" for name in ("OMP_NUM_THREADS", "WARREN_NATIVE", "PYTHONPATH")]
-        job = Job(self.folder, "1:2", *(word for one in variables for word in ("--env", one)),
+        job = Job(self.folder, "1:2", *ENVIRONMENT_OPTIONS,
                   cluster=["--cluster", "kubernetes", "--kube-worker-image", "an/image"], **cluster.environment())
 
         def pod_of(worker):

@@ -1,6 +1,5 @@
 """LightGBM from PyPI over Warren's engine, under dmlc-submit, compared with LightGBM over its own sockets."""
 import json
-import os
 import pathlib
 import re
 import subprocess
@@ -8,7 +7,7 @@ import tempfile
 import unittest
 
 import forking
-from warren_testing import BIN, SOURCE, free_ports
+from warren_testing import BIN, free_ports, package_environment
 
 PLACE = BIN.parent / "interop/venv-lightgbm"
 PYTHON = PLACE / "bin/python"
@@ -33,16 +32,11 @@ class LightGbm(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
 
-    @staticmethod
-    def environment():
-        clean = {name: value for name, value in os.environ.items() if not name.startswith("DMLC_")}
-        return {**clean, "OMP_NUM_THREADS": "1", "WARREN_NATIVE": str(BIN.parent), "PYTHONPATH": str(SOURCE / "python/src")}
-
     def worker(self, workers, *command, code=0):
         """Runs a job, which must exit with `code`. Returns its output."""
         done = subprocess.run([BIN / "dmlc-submit", "--cluster", "local", "--port", "0", "--num-workers", str(workers), *self.warm,
                                WORKER, *map(str, command)], capture_output=True, text=True, timeout=LIMIT_S,
-                              env=self.environment(), cwd=self.folder, check=False)
+                              env=package_environment(), cwd=self.folder, check=False)
         output = done.stdout + done.stderr
         self.assertEqual(done.returncode, code, output)
         return output
@@ -54,7 +48,7 @@ class LightGbm(unittest.TestCase):
         ports = [f"127.0.0.1:{port}" for port in free_ports(WAYS * workers)]
         machines = ";".join(",".join(ports[way * workers:(way + 1) * workers]) for way in range(WAYS))
         processes = [subprocess.Popen([*self.warm, WORKER, "over_sockets", str(rank), machines, tree_learner], text=True,
-                                      stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=self.environment())
+                                      stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=package_environment())
                      for rank in range(workers)]
         said = [process.communicate(timeout=LIMIT_S)[0] for process in processes]
         found = [self.found("models", output) for output in said]
@@ -80,7 +74,7 @@ class LightGbm(unittest.TestCase):
 
     def test_outside_a_job_it_trains_alone(self):
         alone = self.found("models", self.worker(1, "over_warren", "data"))
-        done = subprocess.run([PYTHON, WORKER, "over_warren", "data"], capture_output=True, text=True, env=self.environment(),
+        done = subprocess.run([PYTHON, WORKER, "over_warren", "data"], capture_output=True, text=True, env=package_environment(),
                               timeout=LIMIT_S, check=True)
         self.assertEqual(self.found("models", done.stdout), alone)
 

@@ -183,7 +183,6 @@ def loads_csv(uri: str) -> None:
         data.construct()
         model = lgb.train({**BASE, "num_leaves": 2, **wl.parameters()}, data, 20)
         print("predicted", json.dumps(model.predict(np.array([[np.nan, 1.0], [0.0, 1.0]])).tolist()))
-        print("weights", json.dumps(None if data.get_weight() is None else data.get_weight().tolist()))
 
 
 def weighs(uri: str) -> None:

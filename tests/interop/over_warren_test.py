@@ -131,6 +131,11 @@ class OverWarren(Workers):
             said.append(out + err)
         return said
 
+    @staticmethod
+    def errors(said):
+        """What each worker printed of its error, by rank."""
+        return {rank: rest for rank, *rest in map(json.loads, re.findall(r"error (\[.*\])", said))}
+
     def test_33_any_communicator_can_be_accelerated(self):
         for how in ("block", "all"):
             processes = self.under_its_own_tracker(3, "accelerated", how)
@@ -143,9 +148,9 @@ class OverWarren(Workers):
         said = "".join(self.outputs(processes))
         self.assertEqual(sorted(process.returncode for process in processes), [-9, 3, 3], said)
         killed_at = float(re.search(r"killed (\S+)", said)[1])
-        errors = [json.loads(text) for text in re.findall(r"error (\[.*\])", said)]
-        self.assertEqual(len(errors), 2, said)
-        for _, at, message in errors:
+        errors = self.errors(said)
+        self.assertEqual(sorted(errors), [0, 2], said)
+        for at, message in errors.values():
             self.assertIn("over Warren's engine: ", message)
             self.assertRegex(message, "rank 1")
             self.assertLess(at - killed_at, NAMED_S)
@@ -153,9 +158,8 @@ class OverWarren(Workers):
     def test_35_nobody_waits_for_a_worker_that_raises_inside_an_accelerated_block(self):
         processes = self.under_its_own_tracker(3, "raises_inside")
         said = "".join(self.outputs(processes))
-        errors = {rank: (kind, message) for rank, kind, message in
-                  (json.loads(text) for text in re.findall(r"error (\[.*\])", said))}
-        self.assertEqual(errors[1], ("ValueError", "no such luck"))
+        errors = self.errors(said)
+        self.assertEqual(errors[1], ["ValueError", "no such luck"])
         for rank in (0, 2):
             self.assertEqual(errors[rank][0], "XGBoostError")
             self.assertIn("rank 1", errors[rank][1])
@@ -168,8 +172,7 @@ class OverWarren(Workers):
         processes = self.under_its_own_tracker(2, "not_all_asked")
         said = "".join(self.outputs(processes))
         self.assertNotIn("entered", said)
-        errors = {rank: (kind, message) for rank, kind, message in
-                  (json.loads(text) for text in re.findall(r"error (\[.*\])", said))}
+        errors = self.errors(said)
         self.assertEqual(errors[0][0], "RuntimeError", said)
         self.assertIn("all workers of a communicator must request Warren's engine", errors[0][1])
 
@@ -182,8 +185,7 @@ class OverWarren(Workers):
 
     def test_43_a_call_waits_as_long_as_accelerate_was_told(self):
         said = "".join(self.outputs(self.under_its_own_tracker(2, "comes_late")))
-        errors = {rank: (seconds, message) for rank, seconds, message in
-                  (json.loads(text) for text in re.findall(r"error (\[.*\])", said))}
+        errors = self.errors(said)
         self.assertLess(errors[0][0], 9, said)
         self.assertRegex(errors[0][1], r"has waited 4\.\d s for rank 1")
         self.assertIn("rank 0 gave up on this rank", errors[1][1])
@@ -239,9 +241,7 @@ class OverWarren(Workers):
         for entry in package.iterdir():
             if entry.name != "lib":
                 (copy / entry.name).symlink_to(entry)
-        for entry in package.parent.glob("xgboost*.dist-info"):
-            (folder / entry.name).symlink_to(entry)
-        for entry in package.parent.glob("xgboost*.libs"):
+        for entry in (*package.parent.glob("xgboost*.dist-info"), *package.parent.glob("xgboost*.libs")):
             (folder / entry.name).symlink_to(entry)
         (copy / "lib").mkdir()
         shutil.copy(library, copy / "lib/libxgboost.so")

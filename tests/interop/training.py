@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 import unittest
 
-from warren_testing import BIN
+from warren_testing import BIN, package_environment
 
 HEART = "/usr/share/doc/liblinear-tools/examples/heart_scale"
 PYTHON = "/usr/bin/python3"
@@ -38,14 +38,17 @@ class TrainingCase(unittest.TestCase):
     def make(cls, path, *options):
         subprocess.run([BIN / "make_libsvm", *map(str, options), "--output", path], check=True)
 
-    def run_program(self, command, **environment):
-        """Runs a program, which must succeed. Returns its output, stdout first."""
-        clean = {name: value for name, value in os.environ.items() if not name.startswith("DMLC_")}
+    @staticmethod
+    def read(name):
+        return pathlib.Path(name).read_bytes()
+
+    def run_program(self, command, fails=False, **environment):
+        """Runs a program, which must fail if, and only if, `fails`. Returns its output, stdout first."""
         done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=200,
-                              env={**clean, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(WITHOUT_SKLEARN), **environment})
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                              env=package_environment(PYTHONPATH=str(WITHOUT_SKLEARN), **environment))
+        self.assertEqual(done.returncode != 0, fails, done.stdout + done.stderr)
         return done.stdout + done.stderr
 
-    def distributed(self, count, command, **environment):
+    def distributed(self, count, command, **how):
         """Like run_program, with `count` workers."""
-        return self.run_program([BIN / "dmlc-submit", "--num-workers", count, "--port", 0, *command], **environment)
+        return self.run_program([BIN / "dmlc-submit", "--num-workers", count, "--port", 0, *command], **how)

@@ -1,13 +1,12 @@
 """xgboost.dask over Warren's engine, in a LocalCluster, with Dask and XGBoost from PyPI."""
 import json
-import os
 import pathlib
 import re
 import subprocess
 import tempfile
 import unittest
 
-from warren_testing import BIN, SOURCE
+from warren_testing import BIN, package_environment
 
 PLACE = BIN.parent / "interop/venv-dask"
 PACKAGES = ["dask[distributed,array,dataframe]", "scipy", "xgboost-cpu==3.2.0"]
@@ -86,10 +85,8 @@ class XgboostDask(unittest.TestCase):
         """Trains on a Dask cluster in each of these ways. Returns a report on each."""
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         (folder / "program.py").write_text(PROGRAM)
-        environment = {**os.environ, "PYTHONPATH": str(SOURCE / "python/src"), "WARREN_NATIVE": str(BIN.parent),
-                       "OMP_NUM_THREADS": "1"}
         done = subprocess.run([PLACE / "bin/python", folder / "program.py", *hows], capture_output=True, text=True, cwd=folder,
-                              env=environment, timeout=LIMIT_S, check=False)
+                              env=package_environment(), timeout=LIMIT_S, check=False)
         found = re.findall(r"said (\{.*\})", done.stdout)
         self.assertEqual(len(found), len(hows), done.stdout + done.stderr)
         return [json.loads(said) for said in found]

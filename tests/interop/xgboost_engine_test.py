@@ -33,8 +33,7 @@ class Engines(TrainingCase):
                 found[engine] = self.train(engine, workers, [*command, model_argument(path)],
                                            reachable and engine == "warren")
                 self.assertGreaterEqual(len(found[engine]), rounds)
-                with open(path, "rb") as file:
-                    found[engine, "model"] = file.read()
+                found[engine, "model"] = self.read(path)
             self.assertEqual(len(found["warren"]), len(found["own"]))
             for left, right in zip(found["warren"], found["own"]):
                 self.assertAlmostEqual(left, right, delta=SAME)

@@ -1,14 +1,13 @@
 """An XGBoost worker raises in the middle of training. By default, dmlc-submit shows only that worker's traceback, just before
 dmlc-submit's own error."""
 
-import os
 import pathlib
 import subprocess
 import tempfile
 import unittest
 
 from training import PYTHON, WITHOUT_SKLEARN
-from warren_testing import BIN
+from warren_testing import BIN, package_environment
 
 LIMIT_S = 120
 WORKERS = 4
@@ -36,11 +35,10 @@ class XgboostFailure(unittest.TestCase):
         """Runs the job. Returns dmlc-submit's standard error, as lines, and the logs of the workers."""
         with tempfile.TemporaryDirectory() as folder:
             (pathlib.Path(folder) / "train.py").write_text(SCRIPT)
-            clean = {name: value for name, value in os.environ.items() if not name.startswith("DMLC_")}
             done = subprocess.run(
                 [BIN / "dmlc-submit", "--num-workers", str(WORKERS), "--port", "0", "--log-dir", "logs", *options, PYTHON, "train.py"],
                 cwd=folder, capture_output=True, text=True, timeout=LIMIT_S,
-                env={**clean, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(WITHOUT_SKLEARN), "PYTHONUNBUFFERED": "1"})
+                env=package_environment(PYTHONPATH=str(WITHOUT_SKLEARN), PYTHONUNBUFFERED="1"))
             self.assertEqual(done.returncode, 1, done.stderr)
             logs = [path.read_text() for path in sorted((pathlib.Path(folder) / "logs").glob("*.log"))]
             return done.stderr.splitlines(), logs

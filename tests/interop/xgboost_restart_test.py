@@ -7,9 +7,10 @@ import re
 import signal
 import subprocess
 import threading
+from unittest import mock
 
 from training import PYTHON, WITHOUT_SKLEARN, TrainingCase
-from warren_testing import BIN, SOURCE, at_night
+from warren_testing import BIN, SOURCE, nightly, package_environment
 
 KILLS = 4
 LIMIT_S = 240
@@ -34,19 +35,14 @@ class Restart(TrainingCase):
         super().setUpClass()
         cls.make("long.train", "--features", 30, "--density", 1, "--rows", 20000)
 
-    def read(self, name):
-        with open(name, "rb") as file:
-            return file.read()
-
     def train_with_kills(self, command, rounds, seed):
         """Kills random workers in random rounds. Returns the output of the job."""
         chance = random.Random(seed)
         deaths = sorted(chance.sample(range(1, rounds), KILLS))
-        clean = {name: value for name, value in os.environ.items() if not name.startswith("DMLC_")}
         job = subprocess.Popen(
             [BIN / "dmlc-submit", "--num-workers", "3", "--max-restarts", "50", "--port", "0", *map(str, command)],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            env={**clean, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(WITHOUT_SKLEARN), "PYTHONUNBUFFERED": "1"})
+            env=package_environment(PYTHONPATH=str(WITHOUT_SKLEARN), PYTHONUNBUFFERED="1"))
         watchdog = threading.Timer(LIMIT_S, job.kill)
         watchdog.start()
         output = []
@@ -74,15 +70,14 @@ class Restart(TrainingCase):
         rounds = 30
         command = [BIN / "xgb-train", "objective=binary:logistic", "tree_method=hist", "nthread=1", "eval_train=1",
                    f"num_round={rounds}", "data=long.train?format=libsvm", "save_period=2"]
-        os.environ["WARREN_XGBOOST_ENGINE"] = engine
-        self.addCleanup(os.environ.pop, "WARREN_XGBOOST_ENGINE")
+        self.enterContext(mock.patch.dict(os.environ, {"WARREN_XGBOOST_ENGINE": engine}))
         self.distributed(3, [*command, f"model_dir=calm-{engine}", f"model_out=calm-{engine}.json"])
         text = self.train_with_kills([*command, f"model_dir=hit-{engine}", f"model_out=hit-{engine}.json"], rounds, 17)
         self.assertRegex(text, rf"resuming from hit-{engine}/\d+\.model at round \d+")
         self.assertEqual(self.read(f"hit-{engine}.json"), self.read(f"calm-{engine}.json"))
 
-    def check_what_draws_random_numbers(self, begun):
-        """Checks that a model of six rounds is the same if the training ends after `begun` rounds and is continued by another job."""
+    def test_each_that_draws_random_numbers_alone_costs_no_bit_of_the_model(self):
+        # A model of six rounds is the same if the training ends after some of them and is continued by another job.
         base = [BIN / "xgb-train", "objective=binary:logistic", "nthread=1", "max_depth=3", "save_period=2",
                 "data=heart.txt?format=libsvm"]
         for drawing in (*(("tree_method=" + method, drawing) for method in ("hist", "approx")
@@ -99,18 +94,12 @@ class Restart(TrainingCase):
             folder = "-".join(drawing)
             command = [*base, *drawing]
             self.distributed(3, [*command, "num_round=6", f"model_dir=whole-{folder}", "model_out=whole.json"])
-            ended = [f"model_dir=ended-{folder}-{begun}", "model_out=ended.json"]
-            self.distributed(3, [*command, f"num_round={begun}", *ended])
-            text = self.distributed(3, [*command, "num_round=6", *ended])
-            self.assertIn(f"at round {begun}\n", text)
-            self.assertEqual(self.read("ended.json"), self.read("whole.json"), f"{drawing} from {begun}")
-
-    def test_each_that_draws_random_numbers_alone_costs_no_bit_of_the_model(self):
-        self.check_what_draws_random_numbers(4)
-
-    @at_night
-    def test_each_that_draws_random_numbers_alone_costs_no_bit_of_the_model_from_an_early_round_on(self):
-        self.check_what_draws_random_numbers(2)
+            for begun in (4, *nightly(2)):
+                ended = [f"model_dir=ended-{folder}-{begun}", "model_out=ended.json"]
+                self.distributed(3, [*command, f"num_round={begun}", *ended])
+                text = self.distributed(3, [*command, "num_round=6", *ended])
+                self.assertIn(f"at round {begun}\n", text)
+                self.assertEqual(self.read("ended.json"), self.read("whole.json"), f"{drawing} from {begun}")
 
     def test_xgb_train_on_xgboosts_own_communication(self):
         self.check_xgb_train("own")

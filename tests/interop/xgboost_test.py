@@ -19,9 +19,6 @@ SAME_AFTER_SKETCHING = 0.01
 
 
 class Training(TrainingCase):
-    def alone(self, command):
-        return self.run_program(command)
-
     def evaluations(self, output, rounds):
         """The evaluations of the last round, by name. Checks that each round is printed exactly once."""
         lines = re.findall(r"^(?:\[\d\d:\d\d:\d\d\] )?(?:\[\d+\] )?\[(\d+)\](\t\S+:\S+.*)$", output, re.MULTILINE)
@@ -34,7 +31,7 @@ class Training(TrainingCase):
             self.assertAlmostEqual(found[name], value, delta=tolerance, msg=f"{name}, {where}")
 
     def assert_any_number_of_workers_agrees(self, command, rounds, tolerance, model):
-        expected = self.evaluations(self.alone(command), rounds)
+        expected = self.evaluations(self.run_program(command), rounds)
         self.assertTrue(os.path.exists(model))
         for count in WORKER_COUNTS:
             os.remove(model)
@@ -78,8 +75,7 @@ class Training(TrainingCase):
             output = self.distributed(workers, [*base, "data=heart.txt#kept", "eval[rows]=heart.txt#seen",
                                                 "model_out=disk.json"])
             self.assertEqual(output.count("heart.txt#kept: XGBoost cannot train on pages in a job"), 1, output)
-            with open("memory.json", "rb") as memory, open("disk.json", "rb") as disk:
-                self.assertEqual(memory.read(), disk.read())
+            self.assertEqual(self.read("memory.json"), self.read("disk.json"))
             self.assertEqual([name for name in os.listdir() if name.startswith("kept")], [])
             seen = ["seen"] if workers == 1 else [f"seen.part{part}-of-{workers}" for part in range(workers)]
             self.assertEqual(sorted(name for name in os.listdir() if name.startswith("seen")), seen)
@@ -101,32 +97,28 @@ class Training(TrainingCase):
         for engine in ("own", "warren"):
             for hist in ("tree_method=hist", "updater=grow_quantile_histmaker,prune"):
                 with self.subTest(engine=engine, hist=hist):
-                    done = subprocess.run(
-                        [BIN / "dmlc-submit", "--num-workers", "3", "--port", "0", "--env", f"WARREN_XGBOOST_ENGINE={engine}",
-                         BIN / "xgb-train", "data=two.txt", "objective=binary:logistic", hist, "model_out=hist.json"],
-                        capture_output=True, text=True, timeout=60)
-                    self.assertNotEqual(done.returncode, 0)
-                    self.assertIn("two.txt: 1 of 3 workers have no rows of it, and XGBoost 1.7", done.stderr)
-                    self.assertNotIn("calls allreduce", done.stdout + done.stderr)
+                    command = [BIN / "xgb-train", "data=two.txt", "objective=binary:logistic", hist, "model_out=hist.json"]
+                    output = self.distributed(3, command, fails=True, WARREN_XGBOOST_ENGINE=engine)
+                    self.assertIn("two.txt: 1 of 3 workers have no rows of it, and XGBoost 1.7", output)
+                    self.assertNotIn("calls allreduce", output)
                     self.assertFalse(os.path.exists("hist.json"))
 
     def test_several_labels_and_a_worker_without_rows_are_an_error(self):
         with open("few.txt", "w", encoding="ascii") as file:
             file.write("1,0 0:1 1:2\n0,1 1:3\n")
-        done = subprocess.run([BIN / "dmlc-submit", "--num-workers", "3", "--port", "0", BIN / "xgb-train", "data=few.txt",
-                               "objective=binary:logistic", "tree_method=approx", "model_out=few.json"], capture_output=True, text=True, timeout=60)
-        self.assertNotEqual(done.returncode, 0)
-        self.assertIn("few.txt: 1 of 3 workers have no rows, and XGBoost 1.7", done.stderr)
-        self.assertIn("cannot train with 2 labels per row in that case; start fewer workers", done.stderr)
+        output = self.distributed(3, [BIN / "xgb-train", "data=few.txt", "objective=binary:logistic", "tree_method=approx",
+                                      "model_out=few.json"], fails=True)
+        self.assertIn("few.txt: 1 of 3 workers have no rows, and XGBoost 1.7", output)
+        self.assertIn("cannot train with 2 labels per row in that case; start fewer workers", output)
 
     def test_a_model_trained_by_three_workers_predicts_like_one_trained_alone(self):
         command = [BIN / "xgb-train", SOURCE / "examples/xgboost/heart.conf"]
-        self.alone([*command, "model_out=alone.json"])
+        self.run_program([*command, "model_out=alone.json"])
         self.distributed(3, [*command, "model_out=three.json"])
         predictions = []
         for model in ("alone", "three"):
-            self.alone([*command, "task=pred", f"model_in={model}.json", f"test:data={HEART}?format=libsvm",
-                        f"name_pred={model}.pred"])
+            self.run_program([*command, "task=pred", f"model_in={model}.json", f"test:data={HEART}?format=libsvm",
+                              f"name_pred={model}.pred"])
             with open(f"{model}.pred") as lines:
                 predictions.append([float(line) for line in lines])
         self.assertEqual(len(predictions[0]), 270)
@@ -139,12 +131,9 @@ class Training(TrainingCase):
         lines[200] = "1 3:0.5 4:x\n"
         with open("bad.txt", "w") as out:
             out.writelines(lines)
-        done = subprocess.run(
-            [BIN / "dmlc-submit", "--num-workers", "3", "--port", "0", BIN / "xgb-train",
-             SOURCE / "examples/xgboost/heart.conf", "data=bad.txt", "model_out=bad.json"],
-            capture_output=True, text=True, timeout=60)
-        self.assertNotEqual(done.returncode, 0)
-        self.assertIn("bad.txt:201:9", done.stderr)
+        output = self.distributed(3, [BIN / "xgb-train", SOURCE / "examples/xgboost/heart.conf", "data=bad.txt",
+                                      "model_out=bad.json"], fails=True)
+        self.assertIn("bad.txt:201:9", output)
         self.assertFalse(os.path.exists("bad.json"))
 
     def test_a_worker_killed_in_training_costs_no_bit_of_the_model_after_a_new_start_or_a_restart(self):
@@ -158,16 +147,11 @@ class Training(TrainingCase):
         killer = ("while [ ! -e killed/0003.model ]; do sleep 0.01; done & "
                   "waiter=$!; \"$@\" & worker=$!; "
                   "[ $DMLC_TASK_ID = 0 ] || { wait $waiter; kill -9 $worker; }; wait $worker")
-        failed = subprocess.run(
-            [BIN / "dmlc-submit", "--num-workers", "2", "--port", "0", "bash", "-c", killer, "worker", *command,
-             "model_dir=killed", "model_out=killed.json"],
-            capture_output=True, text=True, timeout=120)
-        self.assertNotEqual(failed.returncode, 0, failed.stdout + failed.stderr)
+        self.distributed(2, ["bash", "-c", killer, "worker", *command, "model_dir=killed", "model_out=killed.json"], fails=True)
         self.assertFalse(os.path.exists("killed.json"))
         resumed = self.distributed(2, [*command, "model_dir=killed", "model_out=killed.json"])
         self.assertRegex(resumed, r"[Rr]esum")
-        with open("undisturbed.json") as left, open("killed.json") as right:
-            self.assertEqual(left.read(), right.read())
+        self.assertEqual(self.read("undisturbed.json"), self.read("killed.json"))
 
         # If each worker has another attempt, the launcher recovers from the same death within one job.
         once = killer.replace("killed/", "mended/").replace("[ $DMLC_TASK_ID = 0 ]",
@@ -175,8 +159,7 @@ class Training(TrainingCase):
         mended = self.distributed(2, ["--local-num-attempt", 1, "bash", "-c", once, "worker", *command,
                                       "model_dir=mended", "model_out=mended.json"])
         self.assertIn("on attempt 1 of 2; starting it again", mended)
-        with open("undisturbed.json") as left, open("mended.json") as right:
-            self.assertEqual(left.read(), right.read())
+        self.assertEqual(self.read("undisturbed.json"), self.read("mended.json"))
 
 
 class Jobs(unittest.TestCase):

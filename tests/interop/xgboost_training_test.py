@@ -8,7 +8,7 @@ import subprocess
 import unittest
 
 from any_xgboost_test import COLLECTIVE, FOLDER, LIMIT_S, PYTHON, VERSION, Workers, environment
-from warren_testing import BIN, SOURCE, wait_for
+from warren_testing import BIN, SOURCE
 
 
 class Training(Workers):

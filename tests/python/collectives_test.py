@@ -4,21 +4,18 @@ import pathlib
 import re
 import subprocess
 import tempfile
+import textwrap
 import unittest
 
 import numpy as np
 
-from collectives_jobs import CLEAN, LIMIT_S, PYTHON, run
+from collectives_jobs import BOTH_WAYS, ENVIRONMENT, LIMIT_S, PYTHON, JobTest, run, submit
 from warren_testing import BIN, SOURCE
 
 os.environ.setdefault("WARREN_NATIVE", str(BIN.parent))
 
 EVERY_CALL = """
     me, size = world.rank, world.size
-    def same(got, expected):
-        got, expected = np.asarray(got), np.asarray(expected)
-        assert got.shape == expected.shape and np.array_equal(got, expected), (me, got, expected)
-
     total = size * (size + 1) // 2
     for name in ("int8", "uint8", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64"):
         same(world.allreduce(np.full((2, 3), me + 1, name)), np.full((2, 3), total, name))
@@ -81,23 +78,26 @@ EVERY_CALL = """
         same(some.allgather(me), [size - 1] if size < 3 else [size - 1, 0])
     host, across = world.local(), world.cross()
     same([host.size, across.size], [size, 1])
-    print("all right", me)
 """
 
 
-class EveryCall(unittest.TestCase):
+class EveryCall(JobTest):
+    def all_right(self, workers, code, **env):
+        """Runs `code` on this many workers, all of which must come to its end."""
+        output = self.expect(workers, textwrap.dedent(code) + '\nprint("all right")', **env)
+        self.assertEqual(output.count("all right"), workers, output)
+        return output
+
     def test_gives_what_numpy_gives_with_every_number_of_ranks(self):
         for workers in (1, 2, 3, 5):
-            for env in ({}, {"WARREN_SHARED_MEMORY": "off"}):
+            for env in BOTH_WAYS:
                 with self.subTest(workers=workers, env=env):
-                    code, output = run(workers, EVERY_CALL, env=env)
-                    self.assertEqual(code, 0, output)
-                    self.assertEqual(len(re.findall("all right", output)), workers, output)
+                    self.all_right(workers, EVERY_CALL, **env)
 
     def test_a_large_reduce_scatter_has_the_bits_of_an_allreduce(self):
         # The array is larger than the pieces in which it is processed; the ranks' slices end within a piece or are empty.
         for workers, env in ((2, {}), (3, {}), (3, {"WARREN_SHARED_MEMORY": "off"})):
-            code, output = run(workers, """
+            self.expect(workers, """
                 me, size = world.rank, world.size
                 random = np.random.default_rng(me)
                 counts = [1_700_003, 400_001, 0][:size] if size > 2 else [1_900_003, 400_001]
@@ -114,18 +114,13 @@ class EveryCall(unittest.TestCase):
                     assert own.tobytes() == expected.tobytes(), (dtype, op)
                 equal = (random.normal(size=(3 * size, 500_000))).astype(np.float32)
                 assert world.reduce_scatter(equal).tobytes() == world.allreduce(equal)[3 * me:3 * me + 3].tobytes()
-                """, env=env)
-            self.assertEqual(code, 0, output)
+                """, **env)
 
     def test_a_large_reduce_scatter_of_other_sizes_is_told_to_all_in_that_call(self):
         for other in ("np.zeros(2 << 20, np.float32)", "np.zeros(100, np.float32)"):
-            code, output = run(2, f"""
+            _, output = run(2, f"""
                 data = np.zeros(4 << 20, np.float32) if world.rank == 0 else {other}
-                try:
-                    world.reduce_scatter(data)
-                    raise SystemExit("no error")
-                except RuntimeError as error:
-                    print("told:", error)
+                print("told:", refuses(RuntimeError, "", world.reduce_scatter, data))
                 until_all_have_spoken()
                 os._exit(0)
                 """)
@@ -135,19 +130,13 @@ class EveryCall(unittest.TestCase):
         done = subprocess.run(
             [PYTHON, "-c", "from warren import collectives\nwith collectives.context([]) as world:\n"
              "    print(world.size, world.allreduce(3.0), world.split(0))"], capture_output=True, text=True, timeout=LIMIT_S,
-            check=False, env={**CLEAN, "PYTHONPATH": str(SOURCE / "python/src"), "WARREN_NATIVE": str(BIN.parent)})
+            check=False, env=ENVIRONMENT)
         self.assertEqual(done.stdout.strip(), "1 3.0 <warren communicator, rank 0 of 1>", done.stderr)
 
     def test_what_makes_no_sense_is_refused_and_ends_nothing(self):
-        code, output = run(2, """
-            def refused(call, pattern, kind=(TypeError, ValueError, RuntimeError)):
-                import re
-                try:
-                    call()
-                except kind as error:
-                    assert re.search(pattern, str(error)), error
-                else:
-                    raise AssertionError(pattern)
+        self.all_right(2, """
+            def refused(call, pattern):
+                refuses((TypeError, ValueError, RuntimeError), pattern, call)
 
             refused(lambda: world.allreduce(np.zeros(2, "complex64")), "allreduce takes arrays of int8")
             refused(lambda: world.allreduce(np.zeros(2), Op.BITOR), "BITOR takes integers, not float64")
@@ -180,21 +169,11 @@ class EveryCall(unittest.TestCase):
             freed.free()
             refused(freed.barrier, "WarrenBarrier: the communicator is null")
             assert world.allreduce(1.0) == 2.0
-            print("all right")
         """)
-        self.assertEqual(code, 0, output)
-        self.assertEqual(output.count("all right"), 2, output)
 
     def test_an_exception_in_an_operation_of_the_users_arrives(self):
-        code, output = run(1, """
-            try:
-                world.allreduce(np.zeros(2), lambda low, high: 1 / 0)
-            except ZeroDivisionError:
-                raise SystemExit("of one rank nothing is combined")
-            print("all right")
-        """)
-        self.assertEqual((code, output.count("all right")), (0, 1), output)
-        code, output = run(2, """
+        self.all_right(1, "world.allreduce(np.zeros(2), lambda low, high: 1 / 0)")  # with one rank, nothing is combined
+        _, output = run(2, """
             try:
                 world.allreduce(np.zeros(2), lambda low, high: 1 / 0)
             except ZeroDivisionError:
@@ -234,7 +213,7 @@ class EveryCall(unittest.TestCase):
         self.assertIn("ValueError: my own", output)
 
     def test_a_fork_that_ends_leaves_its_parents_communicators_alone(self):
-        code, output = run(3, """
+        self.all_right(3, """
             import os, sys
             group = world.split(0)
             pending = group.allreduce_async(np.ones(1000))
@@ -249,12 +228,10 @@ class EveryCall(unittest.TestCase):
             assert os.waitpid(child, 0)[1] == 0
             assert pending.wait()[0] == 3
             assert group.allreduce(1) == 3
-            print("all right")
         """)
-        self.assertEqual((code, output.count("all right")), (0, 3), output)
 
     def test_prints_and_questions_may_come_while_a_call_is_under_way(self):
-        code, output = run(2, """
+        self.all_right(2, """
             from warren import rabit
             for i in range(300):
                 handle = world.allreduce_async(np.ones(2000))
@@ -262,12 +239,10 @@ class EveryCall(unittest.TestCase):
                 if i % 100 == 0:
                     rabit.tracker_print("hello\\n")
                 assert handle.wait()[0] == 2
-            print("all right")
         """)
-        self.assertEqual((code, output.count("all right")), (0, 2), output)
 
     def test_freed_communicators_leave_no_threads_behind(self):
-        code, output = run(2, """
+        self.all_right(2, """
             import os, time
             def threads():
                 return len(os.listdir("/proc/self/task"))
@@ -281,12 +256,10 @@ class EveryCall(unittest.TestCase):
                     break
                 time.sleep(0.01)
             assert threads() <= before + 1, (before, threads())
-            print("all right")
         """)
-        self.assertEqual((code, output.count("all right")), (0, 2), output)
 
     def test_where_there_can_be_no_thread_who_waits_does_the_work(self):
-        code, output = run(2, """
+        self.all_right(2, """
             import signal, threading
             from warren._engine.c_api import LIB
             import resource
@@ -301,12 +274,10 @@ class EveryCall(unittest.TestCase):
                 pass
             assert [handle.wait()[0] for handle in handles] == [2 * i for i in range(10)]
             assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
-            print("all right")
         """)
-        self.assertEqual((code, output.count("all right")), (0, 2), output)
 
     def test_slices_of_other_lengths_that_join_to_the_same_are_told(self):
-        for env in ({}, {"WARREN_SHARED_MEMORY": "off"}):
+        for env in BOTH_WAYS:
             _, output = run(2, """
                 counts = [1, 2] if world.rank == 0 else [2, 1]
                 try:
@@ -317,7 +288,7 @@ class EveryCall(unittest.TestCase):
             self.assertRegex(output, r"told: .*lengths of slices")
 
     def test_communicators_can_be_used_by_several_threads_at_once(self):
-        code, output = run(3, """
+        self.all_right(3, """
             import threading
             groups = [world.split(0), world.split(0, -world.rank), world.split(world.rank // 2)]
             results = {}
@@ -330,16 +301,11 @@ class EveryCall(unittest.TestCase):
             for thread in threads:
                 thread.join()
             assert results == {0: 3, 1: 3, 2: groups[2].size}, results
-            print("all right")
         """)
-        self.assertEqual((code, output.count("all right")), (0, 3), output)
 
     def test_every_call_can_be_waited_for_later(self):
-        code, output = run(3, """
+        self.all_right(3, """
             me, size = world.rank, world.size
-            def same(got, expected):
-                got, expected = np.asarray(got), np.asarray(expected)
-                assert got.shape == expected.shape and np.array_equal(got, expected), (me, got, expected)
             how = {"name": "a call", "timeout": 60}
             following, before = (me + 1) % size, (me - 1) % size
             calls = [
@@ -370,19 +336,14 @@ class EveryCall(unittest.TestCase):
                     same(result, expected)
             handles = [world.allreduce_async(np.array([i])) for i in range(100)]
             same(np.concatenate(collectives.wait_all(handles)), np.arange(100) * 3)
-            print("all right")
         """)
-        self.assertEqual((code, output.count("all right")), (0, 3), output)
 
     def test_errors_of_calls_that_nobody_waits_for_arrive_with_their_handles(self):
         code, output = run(2, """
             first = world.allreduce_async(np.zeros(3 + world.rank))
             second = world.barrier_async()
             for handle in (first, second):
-                try:
-                    handle.wait()
-                except RuntimeError as error:
-                    print("told:", error)
+                print("told:", refuses(RuntimeError, "", handle.wait))
             until_all_have_spoken()
         """)
         self.assertNotEqual(code, 0)
@@ -413,16 +374,13 @@ class EveryCall(unittest.TestCase):
                     self.assertEqual(events.count(f'"name":"{name}"'), 1, events)
 
     def test_a_call_that_was_given_a_timeout_ends_when_another_rank_does_not_come(self):
-        for env in ({}, {"WARREN_SHARED_MEMORY": "off"}):
+        for env in BOTH_WAYS:
             code, output = run(2, """
                 group = world.split(0)
                 if world.rank == 0:
                     handle = group.allreduce_async(np.zeros(3), name="gradients", timeout=0.3)
                     begin = time.monotonic()
-                    try:
-                        handle.wait()
-                    except RuntimeError as error:
-                        print("told:", error)
+                    print("told:", refuses(RuntimeError, "", handle.wait))
                     assert time.monotonic() - begin < 20
                 until_all_have_spoken()
             """, env=env)
@@ -430,7 +388,7 @@ class EveryCall(unittest.TestCase):
             self.assertRegex(output, r"told: rank 0, .*: WarrenAllreduceAsync 'gradients': .* has waited \d\S* s for .*rank 1\b")
 
     def test_a_timeout_is_that_of_its_call_alone_and_counts_from_its_beginning(self):
-        code, output = run(2, """
+        self.all_right(2, """
             group = world.split(0)
             time.sleep(3 * world.rank)
             first = group.allreduce_async(1, timeout=0)
@@ -438,46 +396,34 @@ class EveryCall(unittest.TestCase):
             assert (first.wait(), second.wait()) == (2, 2)
             time.sleep(3 * world.rank)
             assert group.allreduce(1) == 2
-            print("all right")
         """)
-        self.assertEqual((code, output.count("all right")), (0, 2), output)
 
     def test_a_timeout_in_a_program_that_recovers_links_the_ranks_again(self):
-        code, output = run(2, """
+        output = self.all_right(2, """
             from warren import rabit
             rabit.load_checkpoint()
             time.sleep(3 * world.rank)
             assert world.allreduce_async(1, timeout=1).wait() == 2
-            print("all right")
         """)
-        self.assertEqual((code, output.count("all right")), (0, 2), output)
         self.assertIn("waiting to be linked again", output)
 
     def test_calls_of_rabit_may_stand_between(self):
-        code, output = run(2, """
+        self.all_right(2, """
             from warren import rabit
             assert rabit.get_world_size() == world.size
             assert rabit.broadcast({"a": 1} if world.rank == 0 else None, 0) == {"a": 1}
             assert world.allreduce(1.0) == 2.0
             rabit.load_checkpoint()
-            try:
-                world.split(0)
-            except RuntimeError as error:
-                assert "after LoadCheckPoint" in str(error), error
-                print("all right")
+            refuses(RuntimeError, "after LoadCheckPoint", world.split, 0)
             assert world.allreduce(1.0) == 2.0
         """)
-        self.assertEqual((code, output.count("all right")), (0, 2), output)
 
 
 class Example(unittest.TestCase):
     def test_ring_takes_everybodys_data_past_everybody(self):
-        done = subprocess.run(
-            [BIN / "dmlc-submit", "--cluster", "local", "--port", "0", "--num-workers", "3", PYTHON,
-             SOURCE / "examples/collectives/ring.py"], capture_output=True, text=True, timeout=LIMIT_S, check=False,
-            env={**CLEAN, "PYTHONPATH": str(SOURCE / "python/src"), "WARREN_NATIVE": str(BIN.parent)})
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("distances to the nearest point of another rank: 1.0 0.5 0.5 0.5 0.5 1.0", done.stdout)
+        code, output = submit(3, PYTHON, SOURCE / "examples/collectives/ring.py")
+        self.assertEqual(code, 0, output)
+        self.assertIn("distances to the nearest point of another rank: 1.0 0.5 0.5 0.5 0.5 1.0", output)
 
 
 class Names(unittest.TestCase):

@@ -308,6 +308,13 @@ class Commands(unittest.TestCase):
         path.write_bytes(content)
         self.run_it("shard", self.folder, 4, self.folder / "parts", code=1)
         self.assertEqual(list((self.folder / "parts").iterdir()), [])
+        if object_stores.rclone() is None:
+            self.skipTest("SKIPPED: rclone is missing")
+        stores = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        (stores / "bucket").mkdir()
+        with object_stores.S3Server(stores) as server, unittest.mock.patch.dict(os.environ, server.environment()):
+            self.run_it("shard", self.folder, 4, "s3://bucket/parts", code=1)
+        self.assertEqual(list(stores.rglob("part-*")), [])
 
     def test_help_is_that_of_the_program_that_is_asked(self):
         for words in (["--help"], ["inspect", "--help"]):

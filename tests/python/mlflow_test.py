@@ -190,8 +190,7 @@ class Runs(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.mkdtemp()
-        cls.addClassCleanup(shutil.rmtree, cls.folder)
+        cls.folder = cls.enterClassContext(tempfile.TemporaryDirectory())
         cls.empty = pathlib.Path(cls.folder, "empty.db")
         cls.python(NEW_STORE, cls.empty)
 

@@ -1,12 +1,11 @@
 """warren.parameter_server: the decisions of servers, tested in isolation, and jobs whose ranks send and receive in any order."""
 import os
 import re
-import textwrap
 import unittest
 
 import numpy as np
 
-from collectives_jobs import PYTHON, run, submit
+from collectives_jobs import BOTH_WAYS, PYTHON, JobTest, submit
 from warren_testing import BIN
 
 os.environ.setdefault("WARREN_NATIVE", str(BIN.parent))
@@ -15,7 +14,6 @@ from warren._parameter_server import shards as _shards  # pylint: disable=wrong-
 from warren._parameter_server.shards import Part, Request, RoundShard, RuleShard, UpdateShard  # pylint: disable=wrong-import-position
 
 SOON_S = 10.0  # limit for survivors to notice a death on a busy machine
-BOTH_WAYS = ({}, {"WARREN_SHARED_MEMORY": "off"})
 
 
 class Sharding(unittest.TestCase):
@@ -129,15 +127,6 @@ HEAD = """
 import random, threading
 from warren.parameter_server import ParameterServer, register_rule
 me, size = world.rank, world.size
-
-def refuses(kind, text, function, *arguments, **more):
-    try:
-        function(*arguments, **more)
-    except kind as error:
-        assert re.search(text, str(error)), (text, error)
-    else:
-        raise SystemExit(f"rank {me}: '{text}' was not refused")
-import re
 """
 
 
@@ -165,11 +154,8 @@ except RuntimeError as error:
 """
 
 
-class Jobs(unittest.TestCase):
-    def expect(self, workers, code, **env):
-        status, said = run(workers, HEAD + textwrap.dedent(code), env=env)
-        self.assertEqual(status, 0, said)
-        return said
+class Jobs(JobTest):
+    HEAD = HEAD
 
     def test_a_send_that_was_waited_for_is_seen_by_all(self):
         code = """
@@ -370,18 +356,10 @@ class Jobs(unittest.TestCase):
     def test_what_cannot_be_added_up_is_refused_and_a_rule_that_exits_is_the_senders_error(self):
         self.expect(2, """
             for array in (np.array(["a", "b"]), np.zeros(2, "m8[s]"), np.zeros(2, "M8[s]")):
-                try:
-                    ParameterServer(array, world)
-                    raise SystemExit("not refused")
-                except TypeError as error:
-                    assert "holds numbers" in str(error), error
+                refuses(TypeError, "holds numbers", ParameterServer, array, world)
             register_rule("exits", lambda shard, incoming: sys.exit("by the rule"))
             with ParameterServer(np.zeros(4), world, root=0) as server:
-                try:
-                    server.send(np.ones(4), "exits").wait()
-                    raise SystemExit("no error")
-                except RuntimeError as error:
-                    assert "by the rule" in str(error), error
+                refuses(RuntimeError, "by the rule", server.send(np.ones(4), "exits").wait)
                 server.send(np.ones(4)).wait()
                 world.barrier()
                 assert server.receive().wait().tolist() == [2.0] * 4

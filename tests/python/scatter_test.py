@@ -14,9 +14,8 @@ from unittest import mock
 import numpy as np
 
 import forking
-import warren_testing
 from collectives_jobs import PYTHON, submit
-from warren_testing import BIN
+from warren_testing import BIN, nightly
 
 os.environ.setdefault("WARREN_NATIVE", str(BIN.parent))
 from warren import data  # noqa: E402  pylint: disable=wrong-import-position
@@ -298,52 +297,27 @@ class Jobs(unittest.TestCase):
             self.job(world, python, "scatter_worker.py", library, str(world), kinds=kinds)
 
     def test_of_warren_rabit_scatter_and_gather_arrays(self):
-        self.scattered(PYTHON, "rabit", "numpy", (1, 2, 5))
-
-    @warren_testing.at_night
-    def test_of_three_of_warren_rabit_scatter_and_gather_arrays(self):
-        self.scattered(PYTHON, "rabit", "numpy", (3,))
+        self.scattered(PYTHON, "rabit", "numpy", (1, 2, 5, *nightly(3)))
 
     def test_of_warren_collectives_scatter_and_gather_arrays(self):
         self.scattered(PYTHON, "collectives", "numpy", (3,))
 
     @unittest.skipIf(WITHOUT_XGBOOST, str(WITHOUT_XGBOOST))
     def test_of_xgboost_scatter_and_gather_arrays(self):
-        self.scattered(PYTHON, "xgboost", "numpy scipy", (2,))
-
-    @warren_testing.at_night
-    @unittest.skipIf(WITHOUT_XGBOOST, str(WITHOUT_XGBOOST))
-    def test_of_xgboost_scatter_and_gather_arrays_in_other_numbers(self):
-        self.scattered(PYTHON, "xgboost", "numpy scipy", (1, 3, 5))
+        self.scattered(PYTHON, "xgboost", "numpy scipy", (2, *nightly(1, 3, 5)))
 
     @unittest.skipIf(WITHOUT_TORCH, str(WITHOUT_TORCH))
     def test_of_pytorch_scatter_and_gather_arrays(self):
-        self.scattered(PYTHON, "gloo", "numpy", (2,))
-        self.scattered(PYTHON, "warren", "numpy", (3,))
-
-    @warren_testing.at_night
-    @unittest.skipIf(WITHOUT_TORCH, str(WITHOUT_TORCH))
-    def test_of_pytorch_scatter_and_gather_arrays_in_other_numbers(self):
-        self.scattered(PYTHON, "gloo", "numpy", (3,))
-        self.scattered(PYTHON, "warren", "numpy", (1, 2))
+        self.scattered(PYTHON, "gloo", "numpy", (2, *nightly(3)))
+        self.scattered(PYTHON, "warren", "numpy", (3, *nightly(1, 2)))
 
     @unittest.skipIf(WITHOUT_ARROW, str(WITHOUT_ARROW))
     def test_of_warren_rabit_scatter_and_gather_tables_of_every_kind(self):
-        self.scattered(ARROW_PYTHON, "rabit", "pyarrow pandas polars", (2,))
-
-    @warren_testing.at_night
-    @unittest.skipIf(WITHOUT_ARROW, str(WITHOUT_ARROW))
-    def test_of_warren_rabit_scatter_and_gather_tables_of_every_kind_in_other_numbers(self):
-        self.scattered(ARROW_PYTHON, "rabit", "pyarrow pandas polars", (1, 3, 5))
+        self.scattered(ARROW_PYTHON, "rabit", "pyarrow pandas polars", (2, *nightly(1, 3, 5)))
 
     @unittest.skipIf(WITHOUT_NEW_XGBOOST, str(WITHOUT_NEW_XGBOOST))
     def test_of_a_new_xgboost_scatter_and_gather_tables_of_every_kind(self):
-        self.scattered(ARROW_PYTHON, "xgboost", "numpy scipy pyarrow pandas polars", (3,))
-
-    @warren_testing.at_night
-    @unittest.skipIf(WITHOUT_NEW_XGBOOST, str(WITHOUT_NEW_XGBOOST))
-    def test_of_a_new_xgboost_scatter_and_gather_tables_of_every_kind_in_other_numbers(self):
-        self.scattered(ARROW_PYTHON, "xgboost", "numpy scipy pyarrow pandas polars", (1, 2, 5))
+        self.scattered(ARROW_PYTHON, "xgboost", "numpy scipy pyarrow pandas polars", (3, *nightly(1, 2, 5)))
 
     def predicted(self, python, worlds, suffixes):
         for world in worlds:
@@ -353,17 +327,11 @@ class Jobs(unittest.TestCase):
 
     @unittest.skipIf(WITHOUT_XGBOOST, str(WITHOUT_XGBOOST))
     def test_of_xgboost_write_predictions_in_the_order_of_rows(self):
-        self.predicted(PYTHON, (3,), ("csv", "npy"))
+        self.predicted(PYTHON, (3, *nightly(1)), ("csv", "npy"))
 
     @unittest.skipIf(WITHOUT_NEW_XGBOOST, str(WITHOUT_NEW_XGBOOST))
     def test_of_a_new_xgboost_write_predictions_in_the_order_of_rows(self):
-        self.predicted(ARROW_PYTHON, (1, 3), ("parquet",))
-
-    @warren_testing.at_night
-    @unittest.skipIf(WITHOUT_NEW_XGBOOST, str(WITHOUT_NEW_XGBOOST))
-    def test_write_predictions_in_the_order_of_rows_in_other_numbers_and_files(self):
-        self.predicted(PYTHON, (1,), ("csv", "npy"))
-        self.predicted(ARROW_PYTHON, (1, 3), ("npy",))
+        self.predicted(ARROW_PYTHON, (1, 3), ("parquet", *nightly("npy")))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ os.environ.setdefault("WARREN_NATIVE", str(BIN.parent))
 
 from warren._elastic import session as _session  # noqa: E402
 from warren._elastic import shares as _elastic  # noqa: E402
-from warren.data import _check, _memory, _peers, _progress  # noqa: E402
+from warren.data import _check, _memory, _peers, _progress, _queries  # noqa: E402
 from warren.data._columnar import pieces as _pieces  # noqa: E402
 from warren.data._columnar.pieces import Cut, Piece  # noqa: E402
 
@@ -110,16 +110,13 @@ class Shares(unittest.TestCase):
         self.assertGreater(torn_before, 1000)
 
     def test_a_query_ends_where_a_shuffled_file_does(self):
-        pieces = [Piece(file, 0, 4, 4) for file in range(2)]
         queries = [np.array([1, 1, 2, 2]), np.array([2, 2, 3, 3])]
         self.assertEqual(_pieces.cut_between_queries(Cut(1, 0), 2, queries.__getitem__), Cut(0, 2))
         self.assertEqual(_pieces.cut_between_queries(Cut(1, 0), 2, queries.__getitem__, lambda _: False), Cut(1, 0))
 
-    def test_sizes_of_queries_and_of_those_that_come_again(self):
-        sizes, again = _pieces.group_sizes(np.array([5, 5, 3, 9, 9, 9]))
-        self.assertEqual((sizes.tolist(), again), ([2, 1, 3], None))
-        self.assertEqual(_pieces.group_sizes(np.array([5, 3, 5]))[1], 2)
-        self.assertEqual(_pieces.group_sizes(np.array([], "int64"))[0].tolist(), [])
+    def test_queries_begin_where_others_end(self):
+        for queries, begins in (([5, 5, 3, 9, 9, 9], [0, 2, 3]), ([5, 3, 5], [0, 1, 2]), ([], [])):
+            self.assertEqual(_queries.starts(np.array(queries)).tolist(), begins)
 
 
 class Memory(unittest.TestCase):

@@ -1,18 +1,14 @@
 """Tests of scripts/comments: which comments it reports as odd, where it finds comments, and when it fails."""
 
-import importlib.machinery
-import importlib.util
 import pathlib
 import shutil
 import subprocess
 import tempfile
 import unittest
 
-from warren_testing import SOURCE
+from warren_testing import SOURCE, load_script
 
-loader = importlib.machinery.SourceFileLoader("comments", str(SOURCE / "scripts/comments"))
-comments = importlib.util.module_from_spec(importlib.util.spec_from_loader("comments", loader))
-loader.exec_module(comments)
+comments = load_script("scripts/comments")
 
 PAIRS = (("Of a queue, while it runs.", "A command of the queue that is running."),
          ("Who waits runs the cycles meanwhile.", "The waiting thread runs the cycles."),

@@ -1,19 +1,14 @@
 """bench/compilers: the rows of its table, and updating one of them."""
 
-import importlib.machinery
-import importlib.util
 import pathlib
 import sys
 import tempfile
 import unittest
 
-from warren_testing import SOURCE
+from warren_testing import SOURCE, load_script
 
 sys.path.insert(0, str(SOURCE / "bench"))
-loader = importlib.machinery.SourceFileLoader("compilers", str(SOURCE / "bench/compilers"))
-compilers = importlib.util.module_from_spec(importlib.util.spec_from_loader("compilers", loader))
-sys.modules["compilers"] = compilers  # dataclasses looks up the module here
-loader.exec_module(compilers)
+compilers = load_script("bench/compilers")
 
 
 def cells(suite, compiler, library, *others):

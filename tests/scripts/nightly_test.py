@@ -1,8 +1,6 @@
 """scripts/nightly: the order of the steps, the steps left out for lack of time, and the table."""
 
 import contextlib
-import importlib.machinery
-import importlib.util
 import io
 import pathlib
 import sys
@@ -10,12 +8,9 @@ import tempfile
 import unittest
 from unittest import mock
 
-from warren_testing import SOURCE
+from warren_testing import load_script
 
-loader = importlib.machinery.SourceFileLoader("nightly", str(SOURCE / "scripts/nightly"))
-nightly = importlib.util.module_from_spec(importlib.util.spec_from_loader("nightly", loader))
-sys.modules["nightly"] = nightly  # dataclasses looks up the module here
-loader.exec_module(nightly)
+nightly = load_script("scripts/nightly")
 
 ROWS = {"build": 60, "last week": 600, "yesterday": 30, "long": 7200}
 DATES = {"build": "2026-03-02", "last week": "2026-02-23", "yesterday": "2026-03-01", "long": "2026-02-20"}

@@ -11,14 +11,13 @@ import struct
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 
 import network_namespaces
 import training
 from jobs import Job
 from network_namespaces import NetworkNamespaces
-from warren_testing import BIN, HELLO_VERSION, SOURCE, Tracker, derive, wait_for
+from warren_testing import BIN, HELLO_VERSION, derive, local_tracker, wait_for, without_sanitizers
 
 WHY_NO_HOSTS = network_namespaces.why_not()
 TCP = {"WARREN_SHARED_MEMORY": "off"}
@@ -72,16 +71,14 @@ def may_listen():
 
 
 class Results(unittest.TestCase):
-    def checksum(self, *arguments, ranks=3, tls=True, env=None):
-        options = ["--tls"] if tls else []
-        with Job(ranks, *arguments, env={**TCP, **(env or {})}, tracker_options=options) as job:
+    def checksum(self, ranks, arguments, options):
+        with Job(ranks, *arguments, env=TCP, tracker_options=options) as job:
             return job.checksum(self)
 
     def test_every_collective_has_the_bits_it_has_in_the_clear(self):
-        for arguments, ranks in ((("all",), 3), (("random", 100), 4)):
+        for ranks, *arguments in ((3, "all"), (4, "random", 100)):
             with self.subTest(arguments=arguments):
-                self.assertEqual(self.checksum(*arguments, ranks=ranks),
-                                 self.checksum(*arguments, ranks=ranks, tls=False))
+                self.assertEqual(self.checksum(ranks, arguments, ["--tls"]), self.checksum(ranks, arguments, []))
 
     def test_shared_memory_stays_shared_memory(self):
         with Job(2, "random", 20, env={"WARREN_PRINT_CHOICE": "1"}, tracker_options=["--tls"]) as job:
@@ -90,9 +87,7 @@ class Results(unittest.TestCase):
         self.assertIn("shared_memory", "".join(errors for _, errors in results))
 
     def test_killed_workers_come_back(self):
-        calm = training.train(4, env=TCP)
-        with Tracker("--num-workers", 4, "--host-ip", "127.0.0.1", "--port", 0, "--sortby", "task", "--tls",
-                     "--admit", "token") as tracker:
+        with local_tracker(4, "--sortby", "task", "--tls", "--admit", "token") as tracker:
             job = training.Job(tracker.env, 4, 30, TCP)
             self.addCleanup(job.close)
             for attempt, victim in enumerate((3, 0), 1):
@@ -103,7 +98,6 @@ class Results(unittest.TestCase):
             code, log = tracker.finish()
         self.assertEqual(codes, [0] * 4, errors)
         self.assertEqual(code, 0, log)
-        self.assertEqual(calm.code, 0)
         undisturbed = training.train(4, versions=30, env=TCP)
         self.assertEqual(training.digests(output), undisturbed.digests)
 
@@ -149,7 +143,7 @@ class OnTheWire(unittest.TestCase):
 
     @unittest.skipUnless(shutil.which("openssl"), "SKIPPED: there is no program openssl")
     def test_it_is_tls_as_others_speak_it(self):
-        with Tracker("--num-workers", 2, "--host-ip", "127.0.0.1", "--port", 0, "--tls") as tracker:
+        with local_tracker(2, "--tls") as tracker:
             token = bytes.fromhex(tracker.env["DMLC_JOB_TOKEN"])
 
             def connect(*words):
@@ -168,13 +162,13 @@ class OnTheWire(unittest.TestCase):
 
 
 class PendingConnections(unittest.TestCase):
-    @unittest.skipIf("WARREN_SANITIZED" in os.environ, "SKIPPED: sanitizers use memory, too")
+    @unittest.skipIf(os.environ.get("WARREN_SANITIZE"), "SKIPPED: sanitizers use memory, too")
     def test_who_has_not_sent_a_whole_record_takes_little_memory(self):
         def memory_mb():
             status = pathlib.Path(f"/proc/{tracker.process.pid}/status").read_text()
             return int(re.search(r"VmRSS:\s+(\d+)", status)[1]) // 1024
 
-        with Tracker("--num-workers", 3000, "--host-ip", "127.0.0.1", "--port", 0, "--tls") as tracker, contextlib.ExitStack() as stack:
+        with local_tracker(3000, "--tls") as tracker, contextlib.ExitStack() as stack:
             before = memory_mb()
             for beginning in (b"\x16", b"\x16\x03\x01\x0f\xff" + bytes(3000)):
                 for _ in range(2500):
@@ -191,19 +185,14 @@ class PendingConnections(unittest.TestCase):
 class Disagreements(unittest.TestCase):
     """All processes exit soon and print what the user must do."""
 
-    def worker(self, env, *under):
-        return subprocess.Popen([*under, BIN / "rabit-broadcast"], env={**os.environ, "DMLC_TASK_ID": "0", **TCP, **env},
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
     def refused(self, options, change):
-        with Tracker("--num-workers", 1, "--host-ip", "127.0.0.1", "--port", 0, *options) as tracker:
-            env = {**tracker.env, "DMLC_WORKER_CONNECT_RETRY": "1", **change}
-            worker = self.worker({name: value for name, value in env.items() if value is not None})
-            _, errors = worker.communicate(timeout=30)
+        with local_tracker(1, *options) as tracker:
+            env = {**os.environ, "DMLC_TASK_ID": "0", **TCP, **tracker.env, "DMLC_WORKER_CONNECT_RETRY": "1", **change}
+            worker = subprocess.run([BIN / "rabit-broadcast"], env={name: value for name, value in env.items() if value is not None},
+                                    capture_output=True, text=True, timeout=30, check=False)
             self.assertNotEqual(worker.returncode, 0)
             tracker.process.terminate()
-            _, log = tracker.finish()
-            return errors, log
+            return worker.stderr, tracker.finish()[1]
 
     def test_a_worker_with_tls_and_a_tracker_without(self):
         errors, log = self.refused([], {"WARREN_TLS": "1"})
@@ -244,10 +233,10 @@ class Disagreements(unittest.TestCase):
         self.assertEqual(done.returncode, 2)
         self.assertIn("--tls: parameter servers", done.stderr)
 
-    @unittest.skipIf(os.environ.get("WARREN_SANITIZED") == "1", "a sanitizer wants to be loaded before Python")
+    @without_sanitizers
     def test_a_program_that_never_says_goodbye_ends_well_all_the_same(self):
         """OpenSSL is already torn down when such a program's links are closed."""
-        with Tracker("--num-workers", 2, "--host-ip", "127.0.0.1", "--port", 0, "--tls") as tracker:
+        with local_tracker(2, "--tls") as tracker:
             script = "import ctypes; lib = ctypes.CDLL('{}'); lib.RabitInit(0, None); print(lib.RabitGetWorldSize())"
             library = BIN.parent / "lib/librabit.so"
             workers = [subprocess.Popen([sys.executable, "-c", script.format(library)], text=True, stdout=subprocess.PIPE,

@@ -11,7 +11,6 @@
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
 #include <poll.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -19,12 +18,12 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <memory>
 #include <optional>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "tests/memory_file.h"
 #include "tls/first_record.h"
 
 namespace warren::tls {
@@ -400,21 +399,6 @@ TEST(TlsSession, NoCertificateDoesInPlaceOfTheSecret) {
   EXPECT_EQ(server.Handshake(), Step::kFailed);
   EXPECT_EQ(Wire::Drain(wire.client()), "");
 }
-
-/// An anonymous file in memory, which only this process can open by path().
-class MemoryFile {
- public:
-  explicit MemoryFile(const std::string& text) : fd_(memfd_create("certificates", MFD_CLOEXEC)) {
-    EXPECT_EQ(write(fd_, text.data(), text.size()), static_cast<ssize_t>(text.size()));
-  }
-  ~MemoryFile() { close(fd_); }
-  MemoryFile(const MemoryFile&) = delete;
-  MemoryFile& operator=(const MemoryFile&) = delete;
-  std::string path() const { return "/proc/self/fd/" + std::to_string(fd_); }
-
- private:
-  int fd_;
-};
 
 TEST(TlsSession, AWebClientTrustsACertificateOfItsAuthoritiesWithTheNameOfTheServer) {
   const std::string another = WithACertificate(-1).pem;

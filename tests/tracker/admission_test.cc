@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tracker/job.h"
+#include "tests/tracker/driven_job.h"
 #include "wire/authentication.h"
 #include "wire/classic.h"
 #include "wire/collective.h"
@@ -15,28 +15,19 @@ namespace warren::tracker {
 namespace {
 
 namespace classic = wire::classic;
+namespace collective = wire::collective;
 using classic::Command;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 constexpr char kHere[] = "10.0.0.1";
 constexpr char kElsewhere[] = "10.0.0.99";
 
-class AdmissionTest : public ::testing::Test {
+class AdmissionTest : public ::testing::Test, public DrivenJob {
  protected:
-  TimePoint now{};
   wire::JobToken token = wire::JobToken::Random();
-  std::optional<Job> job;
-  std::vector<std::string> warnings;
-  std::vector<std::string> prints;
-  std::vector<Note> notes;
-  std::map<ConnectionId, std::string> received;
-  std::set<ConnectionId> closed;
-  std::map<std::string, int> ranks;
-  bool finished = false;
-  bool broken = false;
-  ConnectionId next = 1;
 
   JobOptions OptionsFor(int num_workers, Admit admit, std::set<std::string> hosts = {}) const {
     JobOptions options;
@@ -49,30 +40,6 @@ class AdmissionTest : public ::testing::Test {
   void Start(int num_workers, Admit admit, std::set<std::string> hosts = {}) {
     job.emplace(OptionsFor(num_workers, admit, std::move(hosts)), now);
   }
-  void Collect() {
-    for (Action& action : job->TakeActions()) {
-      if (auto* send = std::get_if<Send>(&action)) received[send->connection] += send->bytes;
-      if (auto* close = std::get_if<Close>(&action)) closed.insert(close->connection);
-      if (auto* print = std::get_if<Print>(&action)) prints.push_back(print->text);
-      if (auto* note = std::get_if<Note>(&action)) notes.push_back(*note);
-      if (auto* assigned = std::get_if<Assigned>(&action)) ranks[assigned->task_id] = assigned->rank;
-      if (std::get_if<Finished>(&action)) finished = true;
-      if (std::get_if<Broken>(&action)) broken = true;
-      if (auto* report = std::get_if<Report>(&action)) {
-        if (report->severity == Severity::kWarning) warnings.push_back(report->text);
-      }
-    }
-  }
-  ConnectionId Connect(const std::string& bytes, const std::string& host = kHere) {
-    const ConnectionId id = next++;
-    job->Opened(id, host, static_cast<std::uint16_t>(40000 + id), now);
-    Say(id, bytes);
-    return id;
-  }
-  void Say(ConnectionId id, const std::string& bytes) {
-    job->Received(id, bytes, now);
-    Collect();
-  }
   /// Returns the bytes that the tracker has sent since the last call.
   std::string Take(ConnectionId id) { return std::exchange(received[id], {}); }
 
@@ -80,7 +47,7 @@ class AdmissionTest : public ::testing::Test {
   ConnectionId Authenticate(const wire::JobToken& known, const std::string& host = kHere) {
     const wire::Nonce own = wire::RandomNonce();
     const ConnectionId id = Connect(wire::AuthenticationKeys(known).Hello(own), host);
-    if (closed.contains(id)) return id;
+    if (IsClosed(id)) return id;
     const auto theirs = NonceIn(Take(id));
     Say(id,
         std::string(wire::BytesOf(wire::AuthenticationKeys(known).Proof(wire::Party::kWorker, own, theirs))));
@@ -111,7 +78,6 @@ class AdmissionTest : public ::testing::Test {
     Say(id, classic::Encode(classic::GoodLinks{}));
     Say(id, classic::Encode(classic::LinkErrors{0}) + classic::Encode(classic::ListenPort{9010}));
   }
-  bool IsClosed(ConnectionId id) const { return closed.contains(id); }
 
   /// Vouches for the task over a connection authenticated with the token.
   ConnectionId Vouch(const std::string& task, const std::string& ticket, const std::string& host = kHere) {
@@ -120,9 +86,8 @@ class AdmissionTest : public ::testing::Test {
     Say(id, wire::Encode(wire::Vouch{task, ticket}));
     return id;
   }
-  ConnectionId Collective(const std::string& task, const wire::collective::WorkerMessage& message,
-                          int rank = -1, const std::string& host = kHere) {
-    namespace collective = wire::collective;
+  ConnectionId Collective(const std::string& task, const collective::WorkerMessage& message, int rank = -1,
+                          const std::string& host = kHere) {
     const int world = rank < 0 ? -1 : job->world_size();
     return Connect(classic::EncodeMagic() +
                        collective::Encode(collective::Hello{world, std::max(rank, 0), task}) +
@@ -291,17 +256,13 @@ TEST_F(AdmissionTest, TheFirstWorkerWithTheTokenTakesTheJobBackFromThoseWithout)
 }
 
 TEST_F(AdmissionTest, ItTakesItBackFromWorkersOfXgboost21WhoAreTold) {
-  namespace collective = wire::collective;
   Start(1, Admit::kAny);
-  std::vector<ConnectionId> called;
-  Connect(classic::EncodeMagic() + collective::Encode(collective::Hello{-1, -1, "0"}) +
-          collective::Encode(collective::Start{9010, 9011}));
+  Collective("0", collective::Start{9010, 9011});
   EXPECT_TRUE(job->is_collective());
   Ours("0");
   EXPECT_FALSE(job->is_collective());
   EXPECT_EQ(ranks.at("0"), 0);
-  const std::string told = collective::Encode(collective::Signal::kError);
-  EXPECT_THAT(received, ::testing::Contains(::testing::Pair(::testing::Ge(ConnectionId{1} << 63), told)));
+  EXPECT_EQ(received[lines.at(9011)], collective::Encode(collective::Signal::kError));
 }
 
 TEST_F(AdmissionTest, AProofWithoutAWishForARankLeavesAJobOfStockWorkersAlone) {
@@ -345,76 +306,47 @@ TEST_F(AdmissionTest, WithoutItOnlyTheHostThatJoinedSpeaksForARank) {
 }
 
 TEST_F(AdmissionTest, TheSameHoldsForWorkersOfXgboost21) {
-  namespace collective = wire::collective;
   Start(1, Admit::kAny);
-  const auto say = [&](const collective::WorkerMessage& message, int rank, const std::string& host) {
-    const auto encode = [](const auto& one) { return collective::Encode(one); };
-    const int world = rank < 0 ? -1 : 1;
-    return Connect(classic::EncodeMagic() + collective::Encode(collective::Hello{world, rank, "0"}) +
-                       std::visit(encode, message),
-                   host);
-  };
-  say(collective::Start{9010, 0}, -1, kHere);
+  Collective("0", collective::Start{9010, 0});
   ASSERT_EQ(ranks.at("0"), 0);
-  EXPECT_TRUE(IsClosed(say(collective::Shutdown{}, 0, kElsewhere)));
-  say(collective::Print{"boo"}, 0, kElsewhere);
+  EXPECT_TRUE(IsClosed(Collective("0", collective::Shutdown{}, 0, kElsewhere)));
+  Collective("0", collective::Print{"boo"}, 0, kElsewhere);
   EXPECT_THAT(prints, IsEmpty());
-  say(collective::Failure{"boo", 1}, 0, kElsewhere);
-  job->Tick(now += std::chrono::seconds(60));
-  Collect();
+  Collective("0", collective::Failure{"boo", 1}, 0, kElsewhere);
+  PassTime(std::chrono::seconds(60));
   EXPECT_FALSE(finished);
-  EXPECT_FALSE(broken);
-  job->Closed(say(collective::Shutdown{}, 0, kHere), "it closed the connection", now);
-  Collect();
+  EXPECT_THAT(broken, IsEmpty());
+  Close(Collective("0", collective::Shutdown{}, 0));
   EXPECT_TRUE(finished);
 }
 
 TEST_F(AdmissionTest, NobodyElsewhereBreaksARunningJobOfXgboost21) {
-  namespace collective = wire::collective;
   Start(2, Admit::kAny);
-  const auto say = [&](const collective::WorkerMessage& message, int rank, const std::string& host,
-                       const std::string& task = "0") {
-    const auto encode = [](const auto& one) { return collective::Encode(one); };
-    return Connect(classic::EncodeMagic() +
-                       collective::Encode(collective::Hello{rank < 0 ? -1 : 2, rank, task}) +
-                       std::visit(encode, message),
-                   host);
-  };
-  say(collective::Start{9010, 9011}, -1, kHere);
-  say(collective::Start{9020, 9021}, -1, kHere, "1");
-  const ConnectionId line = ConnectionId{1} << 63;
-  job->Connected(line);
-  const ConnectionId elsewhere = say(collective::Start{9010, 9011}, -1, kElsewhere);
+  Collective("0", collective::Start{9010, 9011});
+  Collective("1", collective::Start{9020, 9021});
+  job->Connected(lines.at(9011));
+  const ConnectionId elsewhere = Collective("0", collective::Start{9010, 9011}, -1, kElsewhere);
   EXPECT_TRUE(IsClosed(elsewhere));
   EXPECT_THAT(warnings.back(), HasSubstr("is still running, and a start for it is accepted only from there"));
-  EXPECT_FALSE(broken);
-  say(collective::Start{9010, 9011}, -1, kHere);
-  EXPECT_TRUE(broken);
-  say(collective::Print{"boo"}, 77, kElsewhere);
+  EXPECT_THAT(broken, IsEmpty());
+  Collective("0", collective::Start{9010, 9011});
+  EXPECT_THAT(broken, SizeIs(1));
+  Collective("0", collective::Print{"boo"}, 77, kElsewhere);
   EXPECT_THAT(prints, IsEmpty());
-  say(collective::Print{"it failed because"}, 77, kHere);
+  Collective("0", collective::Print{"it failed because"}, 77);
   EXPECT_THAT(prints, ElementsAre("it failed because"));
 }
 
 TEST_F(AdmissionTest, AWorkerThatWasLostMayStartElsewhere) {
-  namespace collective = wire::collective;
   Start(1, Admit::kAny);
-  const auto start = [&](const std::string& host) {
-    return Connect(classic::EncodeMagic() + collective::Encode(collective::Hello{-1, -1, "0"}) +
-                       collective::Encode(collective::Start{9010, 9011}),
-                   host);
-  };
-  start(kHere);
-  const ConnectionId line = ConnectionId{1} << 63;
-  job->Connected(line);
-  job->Closed(line, "it closed the connection", now);
-  Collect();
-  EXPECT_FALSE(IsClosed(start(kElsewhere)) && !broken);
-  EXPECT_TRUE(broken);
+  Collective("0", collective::Start{9010, 9011});
+  job->Connected(lines.at(9011));
+  Close(lines.at(9011));
+  Collective("0", collective::Start{9010, 9011}, -1, kElsewhere);
+  EXPECT_THAT(broken, SizeIs(1));
 }
 
 TEST_F(AdmissionTest, WhatPendingConnectionsSendIsBoundedTogether) {
-  namespace collective = wire::collective;
   Start(1, Admit::kAny);
   const std::string whole = classic::EncodeMagic() + collective::Encode(collective::Hello{-1, -1, "0"}) +
                             collective::Encode(collective::Print{std::string(500'000, 'x')});
@@ -487,7 +419,6 @@ TEST_F(AdmissionTest, AWorkerThatWasVouchedForJoinsByXgboostsProtocol) {
 }
 
 TEST_F(AdmissionTest, SoDoWorkersOfXgboost21) {
-  namespace collective = wire::collective;
   Start(2, Admit::kToken);
   Vouch("0", kTicket);
   Vouch("1", kOther);
@@ -501,13 +432,12 @@ TEST_F(AdmissionTest, SoDoWorkersOfXgboost21) {
   EXPECT_TRUE(IsClosed(Collective("0", collective::Print{"boo"}, 0)));
   EXPECT_TRUE(IsClosed(Collective("0", collective::Start{9010, 0})));
   EXPECT_THAT(prints, IsEmpty());
-  EXPECT_FALSE(broken);
+  EXPECT_THAT(broken, IsEmpty());
   Collective(kTicketed, collective::Print{"heard"}, 0);
   EXPECT_THAT(prints, ElementsAre("heard"));
   for (const auto& [task, rank] : {std::pair(kTicketed, 0), std::pair(std::string("1#") + kOther, 1)}) {
-    job->Closed(Collective(task, collective::Shutdown{}, rank), "it closed the connection", now);
+    Close(Collective(task, collective::Shutdown{}, rank));
   }
-  Collect();
   EXPECT_TRUE(finished);
 }
 
@@ -584,10 +514,8 @@ TEST_F(AdmissionTest, TheNextTrackerKnowsWhoWasVouchedFor) {
   Start(1, Admit::kUser);
   Vouch("0", kTicket);
   Link(Stock(kTicketed));
-  std::vector<Note> kept;
-  for (const Note& note : notes) kept.push_back(DecodeNote(Encode(note)));
   job.emplace(OptionsFor(1, Admit::kUser), now);
-  job->TakeOver(kept, now);
+  job->TakeOver(WrittenNotes(), now);
   EXPECT_TRUE(IsClosed(Stock("0", Command::kShutdown, 0)));
   EXPECT_FALSE(finished);
   Stock(kTicketed, Command::kShutdown, 0);

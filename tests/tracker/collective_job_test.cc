@@ -1,17 +1,15 @@
 // Jobs of XGBoost 2.1 and later, message by message, without sockets or clocks.
 #include "tracker/collective_job.h"
 
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "tracker/job.h"
+#include "tests/tracker/driven_job.h"
 
 namespace warren::tracker {
 namespace {
@@ -25,52 +23,12 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 using ::testing::UnorderedElementsAre;
 
-class CollectiveJobTest : public ::testing::Test {
+class CollectiveJobTest : public ::testing::Test, public DrivenJob {
  protected:
-  TimePoint now{};
-  std::optional<Job> job;
-  std::vector<std::string> warnings;
-  std::vector<std::string> prints;
-  std::vector<int> print_ranks;
-  std::vector<ConnectionId> closed;
-  std::map<ConnectionId, std::string> received;
-  std::map<std::string, int> ranks;
-  std::map<std::uint16_t, ConnectionId> lines;  ///< connections to workers, by error port
-  std::vector<Broken> broken;
-  std::vector<Note> notes;
-  std::optional<std::string> finished;
-  ConnectionId next = 1;
-
   void Start(int num_workers, SortBy sort_by = SortBy::kHost, milliseconds timeout = milliseconds(0)) {
     job.emplace(JobOptions{num_workers, sort_by, true, timeout, true}, now);
   }
 
-  void Collect() {
-    for (Action& action : job->TakeActions()) {
-      if (auto* send = std::get_if<Send>(&action)) received[send->connection] += send->bytes;
-      if (auto* close = std::get_if<Close>(&action)) closed.push_back(close->connection);
-      if (auto* call = std::get_if<tracker::Connect>(&action)) lines[call->port] = call->connection;
-      if (auto* print = std::get_if<Print>(&action)) {
-        prints.push_back(print->text);
-        print_ranks.push_back(print->rank);
-      }
-      if (auto* report = std::get_if<Report>(&action)) {
-        if (report->severity == Severity::kWarning) warnings.push_back(report->text);
-      }
-      if (auto* assigned = std::get_if<Assigned>(&action)) ranks[assigned->task_id] = assigned->rank;
-      if (auto* what = std::get_if<Broken>(&action)) broken.push_back(*what);
-      if (auto* note = std::get_if<Note>(&action)) notes.push_back(*note);
-      if (auto* end = std::get_if<Finished>(&action)) finished = end->failure;
-    }
-  }
-
-  ConnectionId Connect(const std::string& bytes, const std::string& host = "10.0.0.1") {
-    const ConnectionId id = next++;
-    job->Opened(id, host, static_cast<std::uint16_t>(40000 + id), now);
-    job->Received(id, bytes, now);
-    Collect();
-    return id;
-  }
   template <typename Command>
   ConnectionId Say(const std::string& task, const Command& command, int rank = -1, int world = -1,
                    const std::string& host = "10.0.0.1") {
@@ -85,8 +43,7 @@ class CollectiveJobTest : public ::testing::Test {
   /// Sends shutdown and then closes the connection, as a worker does once it has notified its own error port.
   void Leave(int task, int world) {
     const ConnectionId id = Say(std::to_string(task), collective::Shutdown{}, task, world);
-    job->Closed(id, "it closed the connection", now);
-    Collect();
+    Close(id);
   }
   void Run(int num_workers) {
     Start(num_workers);
@@ -94,16 +51,7 @@ class CollectiveJobTest : public ::testing::Test {
     for (const auto& [port, line] : lines) job->Connected(line);
     ASSERT_THAT(lines, SizeIs(num_workers));
   }
-  void LoseLine(int task) {
-    job->Closed(lines.at(static_cast<std::uint16_t>(9100 + task)), "it closed the connection", now);
-    Collect();
-  }
-  void PassTime(milliseconds time) {
-    now += time;
-    job->Tick(now);
-    Collect();
-  }
-  bool IsClosed(ConnectionId id) const { return std::count(closed.begin(), closed.end(), id) > 0; }
+  void LoseLine(int task) { Close(lines.at(static_cast<std::uint16_t>(9100 + task))); }
   /// The tasks whose error ports were sent an error.
   std::vector<int> Told() const {
     std::vector<int> tasks;
@@ -175,7 +123,7 @@ TEST_F(CollectiveJobTest, ATaskThatComesAgainBeforeAllHaveTakesItsOwnPlace) {
 
 TEST_F(CollectiveJobTest, AWorkerThatLeavesBeforeAllHaveComeIsForgotten) {
   Start(2);
-  job->Closed(Come(0), "it closed the connection", now);
+  Close(Come(0));
   Come(1);
   EXPECT_THAT(ranks, IsEmpty());
   Come(2);
@@ -201,8 +149,7 @@ TEST_F(CollectiveJobTest, FinishesWhenAllHaveShutDownAndClosed) {
   // The tracker notifies the worker only once the worker has closed its connection: the worker notifies its
   // own error port before that, and would otherwise find the port closed.
   EXPECT_EQ(received[lines[9101]], "");
-  job->Closed(last, "it closed the connection", now);
-  Collect();
+  Close(last);
   EXPECT_EQ(received[lines[9101]], collective::Encode(collective::Signal::kEnd));
   EXPECT_EQ(finished, "");
   EXPECT_THAT(broken, IsEmpty());
@@ -218,8 +165,7 @@ TEST_F(CollectiveJobTest, AShutdownThatIsNeverClosedIsNotWaitedForLong) {
 TEST_F(CollectiveJobTest, FinishesThoughAWorkerSendsMoreAfterItsShutdown) {
   Run(2);
   const ConnectionId talkative = Say("0", collective::Shutdown{}, 0, 2);
-  job->Received(talkative, "x", now);
-  Collect();
+  DrivenJob::Say(talkative, "x");
   EXPECT_TRUE(IsClosed(talkative));
   Leave(1, 2);
   EXPECT_EQ(finished, "");
@@ -297,8 +243,7 @@ TEST_F(CollectiveJobTest, ErrorsMayBeHeardBeforeTheEndOfTheOneThatCausedThem) {
   Say("1", collective::Failure{"the connection to rank 2 is gone", 1}, 1, 4);
   Say("3", collective::Failure{"the connection to rank 2 is gone", 1}, 3, 4);
   LoseLine(1);
-  job->TaskFailed("3", "exited with code 1", now);
-  Collect();
+  Fail("3", "exited with code 1");
   EXPECT_THAT(broken, IsEmpty());
   LoseLine(2);
   ASSERT_THAT(broken, SizeIs(1));
@@ -327,8 +272,7 @@ TEST_F(CollectiveJobTest, WhoIsStartedAgainBecauseOfAnErrorIsNotTheFirstToFail) 
 TEST_F(CollectiveJobTest, TheLauncherMayKnowOfTheCauseSooner) {
   Run(3);
   Say("1", collective::Failure{"the connection to rank 2 is gone", 1}, 1, 3);
-  job->TaskFailed("2", "was killed by signal 9", now);
-  Collect();
+  Fail("2", "was killed by signal 9");
   EXPECT_EQ(broken.at(0).story, "rank 2 (task 2, host 10.0.0.1) was killed by signal 9");
 }
 
@@ -400,8 +344,7 @@ TEST_F(CollectiveJobTest, WithAWorkerThatLeavesBeforeAllHaveComeGoesTheConnectio
   const ConnectionId first = Come(0);
   const ConnectionId line = lines.at(9100);
   job->Connected(line);
-  job->Closed(first, "it closed the connection", now);
-  Collect();
+  Close(first);
   EXPECT_TRUE(IsClosed(line));
   EXPECT_THAT(Told(), IsEmpty());
   Come(0);
@@ -420,8 +363,7 @@ TEST_F(CollectiveJobTest, AWorkerWithoutAnErrorPortIsNotCalled) {
 
 TEST_F(CollectiveJobTest, TheLauncherKnowsBest) {
   Run(3);
-  job->TaskFailed("0", "was killed by signal 9", now);
-  Collect();
+  Fail("0", "was killed by signal 9");
   EXPECT_THAT(Told(), ElementsAre(1, 2));
   EXPECT_EQ(broken.at(0).story, "rank 0 (task 0, host 10.0.0.1) was killed by signal 9");
   EXPECT_THAT(broken, SizeIs(1));
@@ -430,8 +372,7 @@ TEST_F(CollectiveJobTest, TheLauncherKnowsBest) {
 TEST_F(CollectiveJobTest, WhoHasShutDownBreaksNothing) {
   Run(2);
   Leave(0, 2);
-  job->TaskFailed("0", "exited with code 1", now);
-  Collect();
+  Fail("0", "exited with code 1");
   EXPECT_THAT(broken, IsEmpty());
   EXPECT_EQ(job->GoneAfter("0"), 0);
   EXPECT_EQ(job->GoneAfter("1"), std::nullopt);
@@ -439,8 +380,7 @@ TEST_F(CollectiveJobTest, WhoHasShutDownBreaksNothing) {
 
 TEST_F(CollectiveJobTest, AfterAFailureAllMayStartAnewInPlace) {
   Run(2);
-  job->TaskFailed("1", "was killed", now);
-  Collect();
+  Fail("1", "was killed");
   EXPECT_FALSE(job->linked());
   // A survivor's late shutdown is not counted.
   EXPECT_TRUE(IsClosed(Say("0", collective::Shutdown{}, 0, 2)));
@@ -457,16 +397,14 @@ TEST_F(CollectiveJobTest, AfterAFailureAllMayStartAnewInPlace) {
 TEST_F(CollectiveJobTest, WhoLeftTheRunBeforeIsNotCountedInThisOne) {
   Run(2);
   const ConnectionId leaving = Say("0", collective::Shutdown{}, 0, 2);
-  job->TaskFailed("1", "was killed", now);
-  Collect();
+  Fail("1", "was killed");
   lines.clear();
   Come(0);
   Come(1);
   const ConnectionId first = Say("0", collective::Shutdown{}, 0, 2);
   Say("1", collective::Shutdown{}, 1, 2);
-  job->Closed(leaving, "it closed the connection", now);
-  job->Closed(first, "it closed the connection", now);
-  Collect();
+  Close(leaving);
+  Close(first);
   EXPECT_EQ(finished, std::nullopt);  // one connection is still open
 }
 
@@ -507,7 +445,7 @@ TEST_F(CollectiveJobTest, TheTwoDialectsDoNotMix) {
   EXPECT_TRUE(IsClosed(Come(0)));
   EXPECT_THAT(warnings.at(1), HasSubstr("speaks the collective dialect (XGBoost 2.1 and later), but"));
   // Once the last worker of the other dialect has left, workers of this dialect are accepted.
-  job->Closed(worker, "it closed the connection", now);
+  Close(worker);
   Come(0);
   Come(1);
   EXPECT_TRUE(job->linked());
@@ -536,7 +474,7 @@ TEST_F(CollectiveJobTest, AJobEndsOnlyOnce) {
   PassTime(milliseconds(5000));
   ASSERT_TRUE(finished);
   finished.reset();
-  job->Closed(only, "it closed the connection", now);
+  Close(only);
   PassTime(milliseconds(5000));
   EXPECT_EQ(finished, std::nullopt);
   EXPECT_TRUE(job->finished());
@@ -565,8 +503,7 @@ TEST_F(CollectiveJobTest, IsTakenOverThoughAWorkerOfTheOtherDialectHadComeAndGon
   namespace classic = wire::classic;
   Start(2);
   const ConnectionId other = Connect(classic::EncodeMagic() + classic::Encode(classic::Hello{1, -1, "1"}));
-  job->Closed(other, "it closed the connection", now);
-  Collect();
+  Close(other);
   Come(0);
   Come(1);
   const std::vector<Note> written = notes;
@@ -581,8 +518,7 @@ TEST_F(CollectiveJobTest, IsTakenOverThoughAWorkerOfTheOtherDialectHadComeAndGon
 
 TEST_F(CollectiveJobTest, ABrokenJobIsTakenOverAsOne) {
   Run(2);
-  job->TaskFailed("0", "was killed", now);
-  Collect();
+  Fail("0", "was killed");
   const std::vector<Note> written = notes;
   Start(2);
   job->TakeOver(written, now);

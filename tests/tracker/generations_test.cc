@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "tracker/job.h"
+#include "tests/tracker/driven_job.h"
 #include "wire/collective.h"
 #include "wire/membership.h"
 
@@ -20,6 +20,8 @@ namespace warren::tracker {
 namespace {
 
 using namespace std::chrono_literals;
+using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
@@ -27,16 +29,19 @@ using wire::GenerationMessage;
 using wire::GenerationWord;
 using wire::MemberWord;
 
-/// An elastic job and the messages that its workers have received.
-class Elastic {
+/// An elastic job, its workers, and the messages that they have received.
+class Elastic : public DrivenJob {
  public:
   Elastic(int min_workers, int max_workers, std::chrono::milliseconds replace_within = 30s,
           std::chrono::milliseconds timeout = 0ms) {
     options_ = {max_workers, SortBy::kTask, true, timeout};
     options_.elastic = {min_workers, max_workers, replace_within, timeout};
     options_.takes_notes = true;
-    job_.emplace(options_, now);
+    job.emplace(options_, now);
   }
+  ~Elastic() { EXPECT_THAT(broken, IsEmpty()) << "a generation's end is not the job's"; }
+  Elastic(const Elastic&) = delete;
+  Elastic& operator=(const Elastic&) = delete;
 
   ConnectionId Come(const std::string& task) { return Begin(MemberWord::kCome, task); }
   /// Reconnects a worker that was a member of this generation.
@@ -44,77 +49,50 @@ class Elastic {
     return Begin(word, wire::TaskInGeneration(task, generation));
   }
   ConnectionId Begin(MemberWord word, const std::string& first) {
-    const ConnectionId id = next_++;
-    job_->Opened(id, "10.0.0.1", static_cast<std::uint16_t>(1000 + id % 60000), now);
-    job_->Received(id, wire::Writer().Int(wire::kMembershipMagic).Take(), now);
+    const ConnectionId id = Connect(wire::Writer().Int(wire::kMembershipMagic).Take());
     Say(id, word, first);
     return id;
   }
-  /// Replaces the tracker with a new one, which takes the job over from the notes as they would be read from
-  /// the state file.
+  /// Replaces the tracker with a new one, which takes the job over from the notes.
   void Restart() {
-    job_.emplace(options_, now);
-    sent_.clear();
-    std::vector<Note> told;
-    for (const Note& note : notes) told.push_back(DecodeNote(Encode(note)));
-    job_->TakeOver(told, now);
+    job.emplace(options_, now);
+    received.clear();
+    job->TakeOver(WrittenNotes(), now);
     Collect();
   }
   void Say(ConnectionId worker, MemberWord word, const std::string& task = {}) {
     // A message may arrive in several pieces.
     const std::string bytes = Encode(wire::MemberMessage{word, task});
-    job_->Received(worker, bytes.substr(0, 5), now);
-    job_->Received(worker, bytes.substr(5), now);
-    Collect();
-  }
-  void Lose(ConnectionId worker) {
-    job_->Closed(worker, "it closed the connection", now);
-    Collect();
+    DrivenJob::Say(worker, bytes.substr(0, 5));
+    DrivenJob::Say(worker, bytes.substr(5));
   }
   void Expect(int workers) {
-    job_->Expect(workers, now);
+    job->Expect(workers, now);
     Collect();
   }
   void WaitAnew() {
-    job_->WaitAnew(now);
-    Collect();
-  }
-  void Fail(const std::string& task) {
-    job_->TaskFailed(task, "was killed by signal 9 (SIGKILL)", now);
+    job->WaitAnew(now);
     Collect();
   }
   void Wait(std::chrono::milliseconds time) {
     const TimePoint end = now + time;
-    for (auto next = job_->NextDeadline(); next && *next <= end; next = job_->NextDeadline()) {
-      now = std::max(now, *next);
-      job_->Tick(now);
-      Collect();
-      if (job_->NextDeadline() == next) break;  // an unchanged deadline would never end the loop
+    for (auto next = job->NextDeadline(); next && *next <= end; next = job->NextDeadline()) {
+      PassTime(std::max(now, *next) - now);
+      if (job->NextDeadline() == next) break;  // an unchanged deadline would never end the loop
     }
     now = end;
   }
-  /// The call of a timer that was set for an earlier deadline.
-  void TickEarly() {
-    job_->Tick(now);
-    Collect();
-  }
   /// Sends the hello and start of XGBoost for this task, on a new connection.
   ConnectionId Join(const std::string& task) {
-    const ConnectionId id = next_++;
-    job_->Opened(id, "10.0.0.1", 7, now);
-    job_->Received(id,
-                   wire::Writer().Int(wire::kMagic).Take() +
-                       wire::collective::Encode(wire::collective::Hello{-1, -1, task}) +
-                       wire::collective::Encode(wire::collective::Start{4000, 0}),
-                   now);
-    Collect();
-    return id;
+    return Connect(wire::Writer().Int(wire::kMagic).Take() +
+                   wire::collective::Encode(wire::collective::Hello{-1, -1, task}) +
+                   wire::collective::Encode(wire::collective::Start{4000, 0}));
   }
 
   /// The messages that the worker has received since the last call.
   std::vector<GenerationMessage> Heard(ConnectionId worker) {
     wire::Reader reader;
-    reader.Append(std::exchange(sent_[worker], {}));
+    reader.Append(std::exchange(received[worker], {}));
     std::vector<GenerationMessage> found;
     while (auto message = wire::NextGenerationMessage(reader)) found.push_back(*message);
     return found;
@@ -125,36 +103,8 @@ class Elastic {
     return found.empty() ? GenerationMessage{} : found.back();
   }
 
-  TimePoint now{};
-  std::vector<std::string> log;
-  std::optional<std::string> finished;
-  std::vector<ConnectionId> closed;
-  std::map<std::string, int> ranks;
-  std::vector<GenerationBegan> begun;
-  std::vector<bool> done;
-  std::vector<Note> notes;
-
  private:
-  void Collect() {
-    for (auto actions = job_->TakeActions(); !actions.empty(); actions = job_->TakeActions()) {
-      for (const Action& action : actions) {
-        if (const auto* send = std::get_if<Send>(&action)) sent_[send->connection] += send->bytes;
-        if (const auto* close = std::get_if<Close>(&action)) closed.push_back(close->connection);
-        if (const auto* report = std::get_if<Report>(&action)) log.push_back(report->text);
-        if (const auto* end = std::get_if<Finished>(&action)) finished = end->failure;
-        if (const auto* note = std::get_if<Note>(&action)) notes.push_back(*note);
-        if (const auto* assigned = std::get_if<Assigned>(&action)) ranks[assigned->task_id] = assigned->rank;
-        if (const auto* work = std::get_if<WorkDone>(&action)) done.push_back(work->is_done);
-        if (const auto* generation = std::get_if<GenerationBegan>(&action)) begun.push_back(*generation);
-        EXPECT_FALSE(std::holds_alternative<Broken>(action)) << "a generation's end is not the job's";
-      }
-    }
-  }
-
   JobOptions options_;
-  std::optional<Job> job_;
-  std::map<ConnectionId, std::string> sent_;
-  ConnectionId next_ = 1;
 };
 
 TEST(Generations, FormWhenAllHaveCome) {
@@ -184,7 +134,7 @@ TEST(Generations, GoOnWithTheProcessThatReplacesALostOne) {
   Elastic job(1, 2);
   const ConnectionId a = job.Come("0"), b = job.Come("1");
   job.Heard(a), job.Heard(b);
-  job.Lose(b);
+  job.Close(b);
   const auto told = job.HeardOne(a);
   EXPECT_EQ(told.word, GenerationWord::kBroken);
   EXPECT_THAT(told.story, HasSubstr("task 1 (host 10.0.0.1) was lost"));
@@ -194,9 +144,8 @@ TEST(Generations, GoOnWithTheProcessThatReplacesALostOne) {
   const ConnectionId c = job.Come("1");
   EXPECT_EQ(job.HeardOne(c).generation, 2);
   EXPECT_EQ(job.HeardOne(a).size, 2);
-  EXPECT_THAT(job.log,
-              ::testing::Contains("generation 2 begins with 2 workers (task 0, 1), 2.0 s after task 1 "
-                                  "(host 10.0.0.1) was lost"));
+  EXPECT_THAT(job.log, Contains("generation 2 begins with 2 workers (task 0, 1), 2.0 s after task 1 "
+                                "(host 10.0.0.1) was lost"));
 }
 
 TEST(Generations, SayWhyTheOneBeforeHasEnded) {
@@ -231,7 +180,7 @@ TEST(Generations, GoOnWithoutALostWorkerWhenNoOtherComesInTime) {
   Elastic job(1, 3, 5s);
   const ConnectionId a = job.Come("0"), b = job.Come("1"), c = job.Come("2");
   for (const ConnectionId one : {a, b, c}) job.Heard(one);
-  job.Lose(c);
+  job.Close(c);
   job.Say(a, MemberWord::kCome);
   job.Say(b, MemberWord::kCome);
   job.Heard(a), job.Heard(b);
@@ -245,7 +194,7 @@ TEST(Generations, DoNotWaitForAWorkerThatTheLauncherDoesNotExpect) {
   Elastic job(1, 2);
   const ConnectionId a = job.Come("0"), b = job.Come("1");
   job.Heard(a), job.Heard(b);
-  job.Fail("1");
+  job.Fail("1", "was killed by signal 9 (SIGKILL)");
   EXPECT_THAT(job.HeardOne(a).story, HasSubstr("killed by signal 9"));
   job.Say(a, MemberWord::kCome);
   job.Expect(1);
@@ -258,7 +207,7 @@ TEST(Generations, WaitForNoMoreThanTheOneBeforeHadWithoutALauncher) {
   job.Wait(60s);
   EXPECT_EQ(job.HeardOne(a).size, 2);
   job.Heard(b);
-  job.Lose(b);
+  job.Close(b);
   job.Say(a, MemberWord::kCome);
   job.Heard(a);
   const ConnectionId again = job.Come("1");  // the third worker has never arrived
@@ -287,7 +236,7 @@ TEST(Generations, AreNotBrokenByAWorkerThatLeavesWithTheOthers) {
   job.Heard(a), job.Heard(b);
   job.Join("0@2"), job.Join("1@2");
   job.Say(a, MemberWord::kLeave);
-  EXPECT_THAT(job.closed, ::testing::Contains(a));
+  EXPECT_THAT(job.closed, Contains(a));
   EXPECT_THAT(job.Heard(b), IsEmpty());
   job.Say(b, MemberWord::kCome);
   EXPECT_EQ(job.HeardOne(b).size, 1);
@@ -307,7 +256,7 @@ TEST(Generations, GiveUpMembersThatDoNotLeaveABrokenOne) {
   Elastic job(1, 3, 1s);
   const ConnectionId a = job.Come("0"), b = job.Come("1"), c = job.Come("2");
   for (const ConnectionId one : {a, b, c}) job.Heard(one);
-  job.Lose(c);
+  job.Close(c);
   job.Say(a, MemberWord::kCome);
   job.Wait(kLeavePatience - 1s);
   job.Heard(a);
@@ -340,7 +289,7 @@ TEST(Generations, GiveUpAMemberThatDoesNotLeaveAnUnbrokenOneWithTheOthers) {
 TEST(Generations, TellGivenUpMembersThatTheWorkIsDone) {
   Elastic job(1, 3, 1s);
   const ConnectionId a = job.Come("0"), b = job.Come("1"), c = job.Come("2");
-  job.Lose(c);
+  job.Close(c);
   job.Say(a, MemberWord::kCome);
   job.Wait(kLeavePatience + 1s);
   job.Heard(b);
@@ -365,7 +314,7 @@ TEST(Generations, EndWithTheWorkOfTheJob) {
   const ConnectionId late = job.Come("1");
   EXPECT_EQ(job.Heard(late).back().word, GenerationWord::kOver);
   EXPECT_FALSE(job.finished);
-  job.Lose(a);
+  job.Close(a);
   EXPECT_EQ(job.finished, "");
   const ConnectionId later = job.Come("2");
   EXPECT_EQ(job.HeardOne(later).word, GenerationWord::kOver);
@@ -384,15 +333,15 @@ TEST(Generations, GoOnWithWorkersThatComeAgainAfterTheWorkWasDone) {
   EXPECT_EQ(job.HeardOne(a).generation, 2);
   EXPECT_EQ(job.HeardOne(b).size, 2);
   for (const ConnectionId one : {a, b}) job.Say(one, MemberWord::kDone);
-  job.Lose(b);  // its process ends
+  job.Close(b);  // its process ends
   job.Say(a, MemberWord::kCome);
   job.Expect(1);
   EXPECT_EQ(job.HeardOne(a).size, 1);
   EXPECT_EQ(job.finished, std::nullopt);
   job.Say(a, MemberWord::kDone);
-  job.Lose(a);
+  job.Close(a);
   EXPECT_EQ(job.finished, "");
-  EXPECT_THAT(job.done, ::testing::ElementsAre(true, false, true, false, true));
+  EXPECT_THAT(job.done, ElementsAre(true, false, true, false, true));
 }
 
 TEST(Generations, ChangeForAWorkerThatTakesTheWorkUpLaterThanOthers) {
@@ -447,7 +396,7 @@ TEST(Generations, BeginWithEnoughWorkersEvenIfTheTimeIsShorterThanThePatience) {
   job.Wait(5s);
   job.Come("1");
   job.Wait(10s);
-  job.TickEarly();  // the timer still has the time that was set while one worker waited
+  job.PassTime(0s);  // the timer still has the time that was set while one worker waited
   EXPECT_FALSE(job.finished);
   job.Wait(40s);
   EXPECT_FALSE(job.finished);
@@ -475,11 +424,11 @@ TEST(Generations, DoNotLetMembersWaitForOneThatIsLostBeforeItJoins) {
   Elastic job(1, 3);
   const ConnectionId a = job.Come("0"), b = job.Come("1"), c = job.Come("2");
   const ConnectionId joining = job.Join("0@1");
-  job.Lose(c);
-  EXPECT_THAT(job.closed, ::testing::Contains(joining));
+  job.Close(c);
+  EXPECT_THAT(job.closed, Contains(joining));
   EXPECT_EQ(job.Heard(a).back().word, GenerationWord::kBroken);
   const ConnectionId late = job.Join("1@1");
-  EXPECT_THAT(job.closed, ::testing::Contains(late));
+  EXPECT_THAT(job.closed, Contains(late));
   EXPECT_THAT(
       job.log.back(),
       HasSubstr("it belongs to generation 1 of this job, and its workers have not come together yet"));
@@ -498,7 +447,7 @@ TEST(Generations, DoNotLetMembersWaitForOneThatLeavesBeforeItJoins) {
     const ConnectionId joining = job.Join("0@1");
     job.Heard(a);
     job.Say(b, word);
-    EXPECT_THAT(job.closed, ::testing::Contains(joining));
+    EXPECT_THAT(job.closed, Contains(joining));
     EXPECT_THAT(job.HeardOne(a).story, HasSubstr("before all had joined"));
     job.Say(a, MemberWord::kCome);
     EXPECT_EQ(job.HeardOne(a).generation, 2);
@@ -508,22 +457,20 @@ TEST(Generations, DoNotLetMembersWaitForOneThatLeavesBeforeItJoins) {
 TEST(Generations, RefuseMessagesThatNoMemberSends) {
   Elastic job(1, 2, 0s);
   const ConnectionId silent = job.Come("");
-  EXPECT_THAT(job.closed, ::testing::Contains(silent));
+  EXPECT_THAT(job.closed, Contains(silent));
   EXPECT_THAT(job.log.back(), HasSubstr("does not begin with its task id"));
   const ConnectionId odd = job.Come("3");
   job.Say(odd, static_cast<MemberWord>(9));
-  EXPECT_THAT(job.log, ::testing::Contains(HasSubstr("unknown word, 9")));
+  EXPECT_THAT(job.log, Contains(HasSubstr("unknown word, 9")));
 }
 
 TEST(Generations, AreRefusedByAJobWithAFixedNumberOfWorkers) {
-  Job job({2, SortBy::kTask, true, 0ms}, {});
-  job.Opened(1, "10.0.0.1", 5, {});
-  job.Received(1, wire::Writer().Int(wire::kMembershipMagic).Take(), {});
-  std::string log;
-  for (const Action& action : job.TakeActions()) {
-    if (const auto* report = std::get_if<Report>(&action)) log += report->text;
-  }
-  EXPECT_THAT(log, HasSubstr("this job has a fixed number of workers: start it with --num-workers MIN:MAX"));
+  DrivenJob driven;
+  driven.job.emplace(JobOptions{2, SortBy::kTask, true, 0ms}, TimePoint());
+  driven.Connect(wire::Writer().Int(wire::kMembershipMagic).Take());
+  EXPECT_THAT(
+      driven.log,
+      Contains(HasSubstr("this job has a fixed number of workers: start it with --num-workers MIN:MAX")));
 }
 
 TEST(Generations, KeepAPlaceForAMemberWhoseConnectionBroke) {
@@ -531,10 +478,10 @@ TEST(Generations, KeepAPlaceForAMemberWhoseConnectionBroke) {
   const ConnectionId a = job.Come("0"), b = job.Come("1");
   job.Heard(a);
   const ConnectionId back = job.Return("1", 1);  // the loss of the old connection has not been noticed
-  EXPECT_THAT(job.closed, ::testing::Contains(b));
+  EXPECT_THAT(job.closed, Contains(b));
   EXPECT_THAT(job.Heard(a), IsEmpty());
   EXPECT_THAT(job.Heard(back), IsEmpty());
-  job.Lose(back);
+  job.Close(back);
   EXPECT_EQ(job.HeardOne(a).word, GenerationWord::kBroken);
   const ConnectionId late = job.Return("1", 1);
   const auto told = job.HeardOne(late);
@@ -549,7 +496,7 @@ TEST(Generations, TellWorkersThatTheirPlaceOrTheJobIsLost) {
   EXPECT_EQ(job.HeardOne(a).word, GenerationWord::kFailed);
   const ConnectionId old = job.Return("0", 1);
   EXPECT_EQ(job.HeardOne(old).word, GenerationWord::kFailed);
-  EXPECT_THAT(job.closed, ::testing::Contains(old));
+  EXPECT_THAT(job.closed, Contains(old));
   EXPECT_THAT(job.Heard(again), IsEmpty());
   job.Wait(10s);
   const auto told = job.HeardOne(again);
@@ -572,7 +519,7 @@ TEST(Generations, AreKeptByATrackerThatTakesOver) {
   EXPECT_THAT(job.Heard(b), IsEmpty());
   job.Wait(100s);
   EXPECT_THAT(job.Heard(a), IsEmpty());
-  job.Lose(b);
+  job.Close(b);
   const auto told = job.HeardOne(a);
   EXPECT_EQ(told.word, GenerationWord::kBroken);
   EXPECT_EQ(told.generation, 1);
@@ -631,7 +578,7 @@ TEST(Generations, ThatWereBrokenOrNotJoinedYetAreReplacedAfterATakeOver) {
     job.Come("0");
     const ConnectionId b = job.Come("1");
     job.Join("0@1");
-    if (have_joined) job.Join("1@1"), job.Lose(b);
+    if (have_joined) job.Join("1@1"), job.Close(b);
     job.Restart();
     const ConnectionId a = job.Return("0", 1);
     EXPECT_EQ(job.HeardOne(a).word, GenerationWord::kBroken);
@@ -651,7 +598,7 @@ TEST(Generations, ThatWereNotedInPartCannotBeJoined) {
   job.notes.pop_back();
   job.Restart();
   const ConnectionId late = job.Join("0@1");
-  EXPECT_THAT(job.closed, ::testing::Contains(late));
+  EXPECT_THAT(job.closed, Contains(late));
   EXPECT_EQ(job.HeardOne(job.Return("0", 1)).word, GenerationWord::kBroken);
 }
 
@@ -691,7 +638,7 @@ TEST(Generations, EndWithTheWorkAlsoAfterATakeOver) {
   const ConnectionId c = job.Come("2"), given_up = job.Return("3", 1);
   EXPECT_EQ(job.HeardOne(c).word, GenerationWord::kOver);
   EXPECT_EQ(job.HeardOne(given_up).word, GenerationWord::kOver);
-  job.Lose(job.Return("0", 1, MemberWord::kDone));
+  job.Close(job.Return("0", 1, MemberWord::kDone));
   EXPECT_FALSE(job.finished);
   job.Wait(kLeavePatience);
   EXPECT_EQ(job.finished, "");
@@ -701,7 +648,7 @@ TEST(Generations, LearnOfTheEndOfTheWorkFromMembersThatReturn) {
   Elastic job(1, 2);
   JoinAndRestart(job);
   const ConnectionId a = job.Return("0", 1, MemberWord::kDone), b = job.Return("1", 1, MemberWord::kDone);
-  job.Lose(a), job.Lose(b);
+  job.Close(a), job.Close(b);
   EXPECT_EQ(job.finished, "");
 }
 
@@ -720,7 +667,7 @@ TEST(Generations, GoOnAfterATakeOverWithWorkThatWasTakenUpAgain) {
     const ConnectionId c = job.Come("2");
     // The tracker tells c that the work is done, unless it noted that the work was resumed.
     EXPECT_THAT(job.Heard(c), SizeIs(is_noted ? 0 : 1));
-    job.Lose(c);
+    job.Close(c);
     a = job.Return("0", 1, MemberWord::kDone), b = job.Return("1", 1, MemberWord::kDone);
     for (const ConnectionId one : {a, b}) job.Say(one, MemberWord::kCome);
     job.Expect(2);
@@ -801,7 +748,7 @@ TEST(GenerationsSimulation, AlwaysComeTogether) {
         worker->member = worker->must_leave = false;
         job.Say(worker->connection, MemberWord::kCome);
       } else if (may_disturb && chance(4) == 0) {
-        if (chance(2) == 0) job.Lose(worker->connection);
+        if (chance(2) == 0) job.Close(worker->connection);
         worker.reset();  // if its connection is not lost, the tracker notices when the next process arrives
       } else if (may_disturb && chance(8) == 0) {
         job.Restart();

@@ -2,9 +2,10 @@
 // sockets or clocks.
 #include "tracker/job.h"
 
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "tests/tracker/driven_job.h"
 
 namespace warren::tracker {
 namespace {
@@ -18,65 +19,22 @@ using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-class JobTest : public ::testing::Test {
+class JobTest : public ::testing::Test, public DrivenJob {
  protected:
-  TimePoint now{};
-  std::optional<Job> job;
-  std::vector<std::string> warnings;
-  std::vector<std::string> prints;
-  std::vector<int> print_ranks;
-  std::vector<ConnectionId> closed;
-  std::map<ConnectionId, std::string> received;
-  std::map<std::string, int> ranks;
-  std::optional<std::string> finished;
-  int times_linked = 0;
-  int joined = 0;
-  ConnectionId next = 1;
-
   void Start(int num_workers, SortBy sort_by = SortBy::kHost, milliseconds timeout = milliseconds(0)) {
     job.emplace(JobOptions{num_workers, sort_by, false, timeout}, now);
   }
 
-  void Collect() {
-    for (Action& action : job->TakeActions()) {
-      if (auto* send = std::get_if<Send>(&action)) received[send->connection] += send->bytes;
-      if (auto* close = std::get_if<Close>(&action)) closed.push_back(close->connection);
-      if (auto* print = std::get_if<Print>(&action)) {
-        prints.push_back(print->text);
-        print_ranks.push_back(print->rank);
-      }
-      if (auto* report = std::get_if<Report>(&action)) {
-        if (report->severity == Severity::kWarning) warnings.push_back(report->text);
-      }
-      if (auto* assigned = std::get_if<Assigned>(&action)) ranks[assigned->task_id] = assigned->rank;
-      if (auto* note = std::get_if<Joined>(&action)) joined = note->joined;
-      if (std::get_if<Linked>(&action)) ++times_linked;
-      if (auto* end = std::get_if<Finished>(&action)) finished = end->failure;
-    }
-  }
-
-  ConnectionId Connect(const std::string& bytes, const std::string& host = "10.0.0.1") {
-    const ConnectionId id = next++;
-    job->Opened(id, host, static_cast<std::uint16_t>(40000 + id), now);
-    job->Received(id, bytes, now);
-    Collect();
-    return id;
-  }
   ConnectionId Hello(const std::string& task, Command command = Command::kStart, int rank = -1,
                      int world = -1, const std::string& host = "10.0.0.1") {
     return Connect(classic::EncodeMagic() + classic::Encode(classic::Hello{rank, world, task, command}),
                    host);
-  }
-  void Say(ConnectionId id, const std::string& bytes) {
-    job->Received(id, bytes, now);
-    Collect();
   }
   /// Completes a worker's exchange: sends its good links, no failed links, and its port.
   void Link(ConnectionId id, const std::vector<std::int32_t>& good = {}) {
     Say(id, classic::Encode(classic::GoodLinks{good}));
     Say(id, classic::Encode(classic::LinkErrors{0}) + classic::Encode(classic::ListenPort{9010}));
   }
-  bool IsClosed(ConnectionId id) const { return std::count(closed.begin(), closed.end(), id) > 0; }
   /// Starts a world with one worker per task 0..n-1, all of them linked.
   void StartLinked(int num_workers) {
     Start(num_workers);
@@ -187,8 +145,7 @@ TEST_F(JobTest, CountsARankOnceThatShutsDownBeforeItIsLinked) {
   Start(2);
   const ConnectionId start = Hello("a", Command::kStart, 1);
   Hello("a", Command::kShutdown, 1);
-  job->Closed(start, "gone", now);
-  Collect();
+  Close(start);
   Hello("a", Command::kStart, 1);
   EXPECT_THAT(warnings.back(), HasSubstr("rank 1 has already shut down"));
 }
@@ -227,14 +184,11 @@ TEST_F(JobTest, HearsWhatWasPrintedBeforeTheLastShutdownThoughItComesAfterIt) {
 TEST_F(JobTest, EndsWithoutAPrintThatDoesNotCome) {
   StartLinked(1);
   Hello("0", Command::kPrint, 0, 1);
-  const TimePoint begin = now;
   Hello("0", Command::kShutdown, 0, 1);
   EXPECT_EQ(finished, std::nullopt);
   ASSERT_TRUE(job->NextDeadline());
-  now = *job->NextDeadline();
-  EXPECT_LE(now - begin, milliseconds(500));
-  job->Tick(now);
-  Collect();
+  EXPECT_LE(*job->NextDeadline() - now, milliseconds(500));
+  PassTime(*job->NextDeadline() - now);
   EXPECT_EQ(finished, "");
 }
 
@@ -251,7 +205,7 @@ TEST_F(JobTest, TakesTheWorldSizeOfTheFirstWorkerOnly) {
 TEST_F(JobTest, ForgetsTheWorldSizeOfAFirstWorkerThatLeft) {
   Start(2);
   const ConnectionId first = Hello("0", Command::kStart, -1, 9);
-  job->Closed(first, "gone", now);
+  Close(first);
   Hello("0");
   Hello("1");
   EXPECT_EQ(ranks.size(), 2U);
@@ -261,7 +215,7 @@ TEST_F(JobTest, ForgetsTheWorldSizeOfAWorkerThatLeftWhileAnotherWaits) {
   Start(2);
   const ConnectionId first = Hello("x", Command::kStart, -1, 9);
   Hello("0");
-  job->Closed(first, "gone", now);
+  Close(first);
   Hello("1");
   EXPECT_EQ(ranks.size(), 2U);
 }
@@ -279,7 +233,7 @@ TEST_F(JobTest, KeepsItsWorldSizeWhereTheLauncherHasFixedIt) {
 TEST_F(JobTest, GivesARankAwayAgainWhenItsHolderLeavesBeforeItEverLinked) {
   Start(2);
   const ConnectionId impostor = Hello("x", Command::kStart, 0);
-  job->Closed(impostor, "it closed the connection", now);
+  Close(impostor);
   Hello("0");
   Hello("1");
   EXPECT_EQ(ranks["0"], 0);
@@ -331,8 +285,7 @@ TEST_F(JobTest, DropsTheOlderConnectionOfATaskThatConnectsAgain) {
 
 TEST_F(JobTest, ForgetsAWorkerThatLeavesWhileItWaits) {
   Start(2);
-  job->Closed(Hello("0"), "it closed the connection", now);
-  Collect();
+  Close(Hello("0"));
   ASSERT_EQ(warnings.size(), 1U);
   EXPECT_THAT(warnings[0], HasSubstr("10.0.0.1:40001, task 0: it closed the connection while it waited"));
   Hello("1");
@@ -361,9 +314,7 @@ TEST_F(JobTest, HandsOutAPortAgainAfterAFailedConnection) {
   Say(one, classic::Encode(classic::LinkErrors{1}) + classic::Encode(classic::GoodLinks{}));
   EXPECT_EQ(received[one], "") << "not at once";
   ASSERT_TRUE(job->NextDeadline());
-  now = *job->NextDeadline();
-  job->Tick(now);
-  Collect();
+  PassTime(*job->NextDeadline() - now);
   EXPECT_EQ(received[one], classic::Encode(classic::LinkPlan{{{"10.0.0.1", 9010, 0}}, 0}));
 }
 
@@ -451,14 +402,10 @@ TEST_F(JobTest, DropsAPeerThatSaysNothingWhenItsTimeIsUp) {
   Start(2);
   const ConnectionId silent = Connect("");
   const ConnectionId half = Connect(classic::EncodeMagic() + std::string("\xff\xff", 2));
-  now += kHelloTimeout - milliseconds(1);
-  job->Tick(now);
-  Collect();
+  PassTime(kHelloTimeout - milliseconds(1));
   EXPECT_THAT(closed, IsEmpty());
   ASSERT_EQ(job->NextDeadline(), now + milliseconds(1));
-  now += milliseconds(1);
-  job->Tick(now);
-  Collect();
+  PassTime(milliseconds(1));
   EXPECT_THAT(closed, ElementsAre(silent, half));
   EXPECT_THAT(warnings[0], HasSubstr("was silent for too long, expected the magic number"));
   EXPECT_THAT(warnings[1], HasSubstr("expected the rank and world size"));
@@ -476,9 +423,7 @@ TEST_F(JobTest, SaysWhoIsMissingWhenTheTimeIsUp) {
   Start(4, SortBy::kHost, seconds(30));
   Hello("2", Command::kStart, -1, -1, "10.0.0.7");
   Hello("0");
-  now += seconds(30);
-  job->Tick(now);
-  Collect();
+  PassTime(seconds(30));
   ASSERT_TRUE(finished);
   EXPECT_THAT(*finished, HasSubstr("workers are missing after 30 s: 2 of 4 workers joined: "));
   EXPECT_THAT(*finished, HasSubstr("task 2 (10.0.0.7)"));
@@ -493,14 +438,10 @@ TEST_F(JobTest, SaysWhoseLinksAreMissingWhenASurvivorDoesNotRecover) {
   Link(zero);
   Link(one);
   ASSERT_EQ(times_linked, 1);
-  now += seconds(1000);
-  job->Tick(now);
-  Collect();
+  PassTime(seconds(1000));
   ASSERT_EQ(finished, std::nullopt) << "a linked job has no deadline";
   Say(Hello("1"), classic::Encode(classic::GoodLinks{}));
-  now += seconds(30);
-  job->Tick(now);
-  Collect();
+  PassTime(seconds(30));
   ASSERT_TRUE(finished);
   EXPECT_THAT(*finished, HasSubstr("not linked yet: task 1 (10.0.0.1, rank 1)"));
   EXPECT_THAT(*finished, HasSubstr("did not return to be linked again: task 0 (10.0.0.1, rank 0)"));

@@ -5,12 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <optional>
-#include <set>
 #include <string>
-#include <vector>
 
-#include "tracker/job.h"
+#include "tests/tracker/driven_job.h"
 #include "wire/authentication.h"
 #include "wire/classic.h"
 #include "wire/collective.h"
@@ -23,52 +20,17 @@ namespace collective = wire::collective;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Pair;
 using ::testing::UnorderedElementsAre;
 
-class ReportConnectionsTest : public ::testing::Test {
+class ReportConnectionsTest : public ::testing::Test, public DrivenJob {
  protected:
-  TimePoint now{};
-  std::optional<Job> job;
-  std::vector<std::string> warnings;
-  std::vector<std::string> tasks;  ///< the tasks that have reported
-  std::set<ConnectionId> closed;
-  std::map<ConnectionId, std::string> received;
-  std::set<std::string> ranked;
-  bool finished = false;
-  ConnectionId next = 1;
-
   void Start(int num_workers, AdmissionOptions admission = {}) {
     JobOptions options;
     options.num_workers = num_workers;
     options.timeout = std::chrono::milliseconds(0);
     options.admission = std::move(admission);
     job.emplace(options, now);
-  }
-  void Collect() {
-    for (Action& action : job->TakeActions()) {
-      if (auto* send = std::get_if<Send>(&action)) received[send->connection] += send->bytes;
-      if (auto* close = std::get_if<tracker::Close>(&action)) closed.insert(close->connection);
-      if (auto* reported = std::get_if<WorkerReported>(&action)) tasks.push_back(reported->report->task_id);
-      if (auto* assigned = std::get_if<Assigned>(&action)) ranked.insert(assigned->task_id);
-      if (auto* report = std::get_if<Report>(&action)) {
-        if (report->severity == Severity::kWarning) warnings.push_back(report->text);
-      }
-      if (auto* end = std::get_if<Finished>(&action)) finished = end->failure.empty();
-    }
-  }
-  void Say(ConnectionId id, const std::string& bytes) {
-    job->Received(id, bytes, now);
-    Collect();
-  }
-  ConnectionId Connect(const std::string& bytes) {
-    const ConnectionId id = next++;
-    job->Opened(id, "10.0.0.1", static_cast<std::uint16_t>(40000 + id), now);
-    Say(id, bytes);
-    return id;
-  }
-  void Close(ConnectionId id) {
-    job->Closed(id, "it closed the connection", now);
-    Collect();
   }
   static std::string Magic() { return wire::Writer().Int(wire::kReportMagic).Take(); }
   static std::string ReportOf(const std::string& task) {
@@ -84,10 +46,10 @@ class ReportConnectionsTest : public ::testing::Test {
 TEST_F(ReportConnectionsTest, ReportsComeBeforeAnybodyHasJoined) {
   Start(2);
   const ConnectionId id = Connect(Magic() + ReportOf("0"));
-  EXPECT_THAT(tasks, ElementsAre("0"));
+  EXPECT_THAT(reported, ElementsAre("0"));
   Say(id, ReportOf("0") + ReportOf("0").substr(0, 9));
   Say(id, ReportOf("0").substr(9));
-  EXPECT_THAT(tasks, ElementsAre("0", "0", "0"));
+  EXPECT_THAT(reported, ElementsAre("0", "0", "0"));
   EXPECT_THAT(received[id], IsEmpty());
   EXPECT_THAT(warnings, IsEmpty());
 }
@@ -96,21 +58,21 @@ TEST_F(ReportConnectionsTest, TheMagicMayComeByteByByte) {
   Start(1);
   const ConnectionId id = Connect("");
   for (const char c : Magic() + ReportOf("7")) Say(id, std::string(1, c));
-  EXPECT_THAT(tasks, ElementsAre("7"));
+  EXPECT_THAT(reported, ElementsAre("7"));
 }
 
 TEST_F(ReportConnectionsTest, TheyTakeNoPartInAClassicJob) {
   Start(1);
   const ConnectionId reports = Connect(Magic() + ReportOf("0"));
   const ConnectionId worker = Classic("0", classic::Command::kStart);
-  EXPECT_THAT(ranked, ElementsAre("0"));
+  EXPECT_THAT(ranks, ElementsAre(Pair("0", 0)));
   Say(worker, classic::Encode(classic::GoodLinks{}));
   Say(worker, classic::Encode(classic::LinkErrors{0}) + classic::Encode(classic::ListenPort{9010}));
   Say(reports, ReportOf("0"));
   Classic("0", classic::Command::kShutdown, 0);
-  EXPECT_TRUE(finished);
+  EXPECT_EQ(finished, "");
   Say(reports, ReportOf("0"));  // the last report may arrive after the end of the job
-  EXPECT_THAT(tasks, ElementsAre("0", "0", "0"));
+  EXPECT_THAT(reported, ElementsAre("0", "0", "0"));
   Close(reports);
   EXPECT_THAT(warnings, IsEmpty());
 }
@@ -122,7 +84,7 @@ TEST_F(ReportConnectionsTest, TheyTakeNoPartInACollectiveJob) {
               collective::Encode(collective::Start{9000, 0}));
   EXPECT_THAT(received[worker], HasSubstr("world_size"));
   Close(Connect(Magic() + ReportOf("0")));
-  EXPECT_THAT(tasks, ElementsAre("0"));
+  EXPECT_THAT(reported, ElementsAre("0"));
   EXPECT_THAT(warnings, IsEmpty());
 }
 
@@ -130,12 +92,10 @@ TEST_F(ReportConnectionsTest, OneMayBeSilentForEver) {
   Start(1);
   const ConnectionId id = Connect(Magic());
   EXPECT_FALSE(job->NextDeadline());
-  now += 100 * kHelloTimeout;
-  job->Tick(now);
-  Collect();
+  PassTime(100 * kHelloTimeout);
   EXPECT_THAT(closed, IsEmpty());
   Say(id, ReportOf("0"));
-  EXPECT_THAT(tasks, ElementsAre("0"));
+  EXPECT_THAT(reported, ElementsAre("0"));
 }
 
 TEST_F(ReportConnectionsTest, TheTimeIsAnsweredAndIsNoReport) {
@@ -145,7 +105,7 @@ TEST_F(ReportConnectionsTest, TheTimeIsAnsweredAndIsNoReport) {
   question.asks_clock = true;
   const ConnectionId id = Connect(Magic() + wire::Encode(question));
   EXPECT_EQ(received[id], wire::Encode(wire::ClockAnswer{1'234'567'890'123}));
-  EXPECT_THAT(tasks, IsEmpty());
+  EXPECT_THAT(reported, IsEmpty());
 }
 
 TEST_F(ReportConnectionsTest, WhoSendsNonsenseIsDroppedByName) {
@@ -156,7 +116,7 @@ TEST_F(ReportConnectionsTest, WhoSendsNonsenseIsDroppedByName) {
   EXPECT_THAT(warnings,
               ElementsAre(HasSubstr("dropped 10.0.0.1:40001, reports of task 4: the report's \"task\"")));
   Say(id, ReportOf("4"));
-  EXPECT_THAT(tasks, ElementsAre("4"));
+  EXPECT_THAT(reported, ElementsAre("4"));
 }
 
 TEST_F(ReportConnectionsTest, OfTooManyTheOldestGoes) {
@@ -178,7 +138,7 @@ TEST_F(ReportConnectionsTest, WhatComesInPiecesIsLimitedForAllTogether) {
   EXPECT_THAT(closed, ElementsAre(one_more));
   Close(1);
   Connect(Magic() + begin);  // there is space again
-  EXPECT_THAT(closed, ElementsAre(1, one_more));
+  EXPECT_THAT(closed, ElementsAre(one_more, 1));
 }
 
 TEST_F(ReportConnectionsTest, TheyGoFirstWhereTheProcessCanTakeNoMore) {
@@ -220,13 +180,13 @@ TEST_F(ReportAdmissionTest, WithATokenOnlyThoseThatProveItReport) {
   const ConnectionId stranger = Connect(Magic() + ReportOf("bad"));
   EXPECT_THAT(closed, ElementsAre(stranger));
   Say(Authenticate(), Magic() + ReportOf("good"));
-  EXPECT_THAT(tasks, ElementsAre("good"));
+  EXPECT_THAT(reported, ElementsAre("good"));
 }
 
 TEST_F(ReportAdmissionTest, OthersReportAsLongAsTheyAreAdmitted) {
   Start(1, Options(Admit::kAny));
   const ConnectionId stranger = Connect(Magic() + ReportOf("stock"));
-  EXPECT_THAT(tasks, ElementsAre("stock"));
+  EXPECT_THAT(reported, ElementsAre("stock"));
   // Reports from peers that have proved the token do not close other connections: a launcher's children may
   // report for stock workers.
   Say(Authenticate(), Magic() + ReportOf("ours"));
@@ -235,7 +195,7 @@ TEST_F(ReportAdmissionTest, OthersReportAsLongAsTheyAreAdmitted) {
   Say(Authenticate(),
       classic::EncodeMagic() + classic::Encode(classic::Hello{-1, -1, "0", classic::Command::kStart}));
   EXPECT_THAT(closed, ElementsAre(stranger));
-  EXPECT_THAT(ranked, ElementsAre("0"));
+  EXPECT_THAT(ranks, ElementsAre(Pair("0", 0)));
 }
 
 TEST_F(ReportAdmissionTest, StrangersPushNobodyOutWhoKnowsTheToken) {
@@ -249,9 +209,9 @@ TEST_F(ReportAdmissionTest, StrangersPushNobodyOutWhoKnowsTheToken) {
   for (int i = 0; i < 3; ++i) Say(Authenticate(), Magic());
   EXPECT_THAT(closed, ElementsAre(ours + 1, ours + 2, ours + 3, ours + 4));
   const ConnectionId stranger = Connect(Magic() + ReportOf("1"));
-  EXPECT_TRUE(closed.contains(stranger));
-  EXPECT_THAT(tasks, ElementsAre("0"));
-  EXPECT_FALSE(closed.contains(ours));
+  EXPECT_TRUE(IsClosed(stranger));
+  EXPECT_THAT(reported, ElementsAre("0"));
+  EXPECT_FALSE(IsClosed(ours));
 }
 
 TEST_F(ReportAdmissionTest, StrangersDoNotSpeakForATaskOfWhoKnowsTheToken) {
@@ -261,15 +221,15 @@ TEST_F(ReportAdmissionTest, StrangersDoNotSpeakForATaskOfWhoKnowsTheToken) {
   Say(ours, Magic() + ReportOf("0"));
   const ConnectionId again = Authenticate();
   Say(again, Magic() + ReportOf("0"));
-  tasks.clear();
+  reported.clear();
   Say(stranger, ReportOf("0") + ReportOf("1"));
-  EXPECT_THAT(tasks, ElementsAre("1"));
+  EXPECT_THAT(reported, ElementsAre("1"));
   Close(ours);
   Say(stranger, ReportOf("0"));
-  EXPECT_THAT(tasks, ElementsAre("1"));
+  EXPECT_THAT(reported, ElementsAre("1"));
   Close(again);
   Say(stranger, ReportOf("0"));
-  EXPECT_THAT(tasks, ElementsAre("1", "0"));
+  EXPECT_THAT(reported, ElementsAre("1", "0"));
   EXPECT_THAT(warnings, IsEmpty());
 }
 

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <deque>
 #include <random>
 
 #include "tests/random_cases.h"

@@ -114,11 +114,8 @@ class Communicator:
         self.rank, self.size = -1, 0
         self._calls = CollectiveCalls(self._comm, self.rank, self.size)
         if self._comm:
-            for name in ("rank", "size"):
-                value = ctypes.c_int()
-                _c.check(getattr(_c.LIB, f"WarrenComm{name.capitalize()}")(self._comm, ctypes.byref(value)))
-                setattr(self, name, value.value)
-            self._calls.rank, self._calls.size = self.rank, self.size
+            self.rank = self._calls.rank = _c.number_of(_c.LIB.WarrenCommRank, self._comm)
+            self.size = self._calls.size = _c.number_of(_c.LIB.WarrenCommSize, self._comm)
 
     def __bool__(self) -> bool:
         return self._comm is not None
@@ -144,9 +141,7 @@ class Communicator:
 
     def rank_in_world(self, rank: int) -> int:
         """Returns the world rank of a rank of this communicator; error messages name world ranks."""
-        value = ctypes.c_int()
-        _c.check(_c.LIB.WarrenCommRankInWorld(self._comm, c_int_of(rank, "rank"), ctypes.byref(value)))
-        return value.value
+        return _c.number_of(_c.LIB.WarrenCommRankInWorld, self._comm, c_int_of(rank, "rank"))
 
     # --- derived communicators ---
 

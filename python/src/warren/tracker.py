@@ -10,6 +10,7 @@ import weakref
 from typing import IO, Any, Dict, List, NoReturn, Optional, Union
 
 from warren._engine import native as _native
+from warren._system import forks as _forks
 
 #: The longest timeout: 100 years.
 _MOST_SECONDS = 3_153_600_000
@@ -53,7 +54,7 @@ class Tracker:
                          host_ip or "auto", "--port", str(port), "--port-end", str(port), "--sortby", sortby,
                          "--timeout", str(timeout), "--admit", admit, "--log-level", "WARNING", "--until-stdin-closes",
                          *(["--tls"] if tls else [])]
-        _closed_in_forks.add(self._place)
+        _forks.closed.add(self._place)
         self._n_workers = n_workers
         self._lock = threading.Lock()
         self._freed = False
@@ -76,7 +77,7 @@ class Tracker:
             process = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                        stderr=subprocess.PIPE, text=True, errors="replace")
             assert process.stdin is not None and process.stdout is not None and process.stderr is not None
-            _closed_in_forks.add(process.stdin)
+            _forks.closed.add(process.stdin)
             self._errors = _Errors(process.stderr)
             for line in process.stdout:
                 name, found, value = line.rstrip("\n").partition("=")
@@ -198,11 +199,6 @@ def _hold_port(host_ip: Optional[str], port: int) -> socket.socket:
         place.close()
         raise _error(f"Failed to bind socket to {host_ip or 'any address'} port {port}: {error.strerror}", error.errno) from None
     return place
-
-
-#: Objects that keep a tracker or its port alive; closed in forked processes.
-_closed_in_forks: "weakref.WeakSet[Any]" = weakref.WeakSet()
-os.register_at_fork(after_in_child=lambda: [held.close() for held in list(_closed_in_forks)])
 
 
 class _Errors:

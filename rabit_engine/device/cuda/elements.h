@@ -47,6 +47,54 @@ struct Arithmetic<__nv_fp8_e5m2> {
   static __host__ __device__ __nv_fp8_e5m2 Narrow(float value) { return __nv_fp8_e5m2(value); }
 };
 
+/// Calls `work` with a value of the C++ type of elements of `type`.
+template <typename Work>
+auto WithElement(Type type, Work&& work) {
+  switch (type) {
+    case Type::kInt8:
+      return work(std::int8_t{});
+    case Type::kUint8:
+      return work(std::uint8_t{});
+    case Type::kInt32:
+      return work(std::int32_t{});
+    case Type::kUint32:
+      return work(std::uint32_t{});
+    case Type::kInt64:
+      return work(std::int64_t{});
+    case Type::kUint64:
+      return work(std::uint64_t{});
+    case Type::kFloat16:
+      return work(__half{});
+    case Type::kFloat32:
+      return work(float{});
+    case Type::kFloat64:
+      return work(double{});
+    case Type::kBFloat16:
+      return work(__nv_bfloat16{});
+    case Type::kFloat8E4M3:
+      return work(__nv_fp8_e4m3{});
+    default:
+      return work(__nv_fp8_e5m2{});
+  }
+}
+
+/// Calls `work` with a std::integral_constant of the operation.
+template <typename Work>
+auto WithOperation(ReduceOp operation, Work&& work) {
+  switch (operation) {
+    case ReduceOp::kSum:
+      return work(std::integral_constant<ReduceOp, ReduceOp::kSum>());
+    case ReduceOp::kProduct:
+      return work(std::integral_constant<ReduceOp, ReduceOp::kProduct>());
+    case ReduceOp::kMax:
+      return work(std::integral_constant<ReduceOp, ReduceOp::kMax>());
+    case ReduceOp::kMin:
+      return work(std::integral_constant<ReduceOp, ReduceOp::kMin>());
+    default:
+      return work(std::integral_constant<ReduceOp, ReduceOp::kAverage>());
+  }
+}
+
 /// The type of intermediate results: float for 16-bit floats, unless the operation is kMax or kMin; otherwise
 /// T.
 template <ReduceOp operation, typename T>

@@ -4,7 +4,6 @@
 #include <cuda_runtime_api.h>
 
 #include <stdexcept>
-#include <string>
 
 namespace warren::device {
 

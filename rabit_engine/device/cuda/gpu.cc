@@ -102,7 +102,7 @@ Place DescribePlace(int device, const std::string& trouble, bool tls) {
   place.process = getpid();
   place.host = HostNumber();
   place.tls = tls ? 1 : 0;
-  posix::HostName().copy(place.host_name.data(), place.host_name.size() - 1);
+  Put(place.host_name, posix::HostName());
   try {
     if (!trouble.empty()) throw CudaError(trouble);
     place.wish = WishOfUser();

@@ -138,9 +138,8 @@ class NcclPath final : public CollectivePath {
   }
 
   static std::string Text(const Operation& call) {
-    const bool reduces = call.kind == Collective::kAllreduce || call.kind == Collective::kReduceScatter;
     return fmt::format("{}{} of {} elements of {}", Name(call.kind),
-                       reduces ? fmt::format(" ({})", Name(call.operation)) : "", call.count,
+                       Reduces(call.kind) ? fmt::format(" ({})", Name(call.operation)) : "", call.count,
                        Name(call.type));
   }
 

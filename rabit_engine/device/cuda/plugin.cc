@@ -79,8 +79,8 @@ void Report(const WarrenDeviceHost& host, const std::vector<Place>& places, cons
               places.size(), gpus.size(), *names.begin(), names.size() > 1 ? " and others" : "");
 }
 
-void Open(const WarrenDeviceHost& host, const void* memory, std::unique_ptr<WarrenDeviceGroup>& group) {
-  group = std::make_unique<WarrenDeviceGroup>();
+std::unique_ptr<WarrenDeviceGroup> Open(const WarrenDeviceHost& host, const void* memory) {
+  auto group = std::make_unique<WarrenDeviceGroup>();
   group->host = &host;
   std::string trouble;
   try {
@@ -97,6 +97,7 @@ void Open(const WarrenDeviceHost& host, const void* memory, std::unique_ptr<Warr
   group->path = MakePath(choice.path, host);
   group->description = group->path->Describe();
   Report(host, places, choice, *group->path);
+  return group;
 }
 
 void RequireDevice(const WarrenDeviceGroup& group, const Operation& call) {
@@ -116,11 +117,7 @@ const char* SelectEntry(std::int32_t local_rank, std::int32_t* device) {
 }
 
 const char* OpenEntry(const WarrenDeviceHost* host, const void* memory, WarrenDeviceGroup** group) {
-  return AsText([&] {
-    std::unique_ptr<WarrenDeviceGroup> opened;
-    Open(*host, memory, opened);
-    *group = opened.release();
-  });
+  return AsText([&] { *group = Open(*host, memory).release(); });
 }
 
 void CloseEntry(WarrenDeviceGroup* group, std::int32_t abort) {

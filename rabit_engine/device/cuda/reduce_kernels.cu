@@ -132,55 +132,15 @@ void Launch(const Buffers& inputs, const Buffers& outputs, std::size_t begin, st
   Check(cudaGetLastError(), "starting a reduction");
 }
 
-template <typename T, typename... Arguments>
-void LaunchFor(ReduceOp operation, const Arguments&... arguments) {
-  switch (operation) {
-    case ReduceOp::kSum:
-      return Launch<ReduceOp::kSum, T>(arguments...);
-    case ReduceOp::kProduct:
-      return Launch<ReduceOp::kProduct, T>(arguments...);
-    case ReduceOp::kMax:
-      return Launch<ReduceOp::kMax, T>(arguments...);
-    case ReduceOp::kMin:
-      return Launch<ReduceOp::kMin, T>(arguments...);
-    case ReduceOp::kAverage:
-      return Launch<ReduceOp::kAverage, T>(arguments...);
-  }
-}
-
 }  // namespace
 
 void LaunchReduce(Type type, ReduceOp operation, const Buffers& inputs, const Buffers& outputs,
                   std::size_t begin, std::size_t end, cudaStream_t stream) {
-  const auto launch = [&](auto element) {
-    LaunchFor<decltype(element)>(operation, inputs, outputs, begin, end, stream);
-  };
-  switch (type) {
-    case Type::kInt8:
-      return launch(std::int8_t{});
-    case Type::kUint8:
-      return launch(std::uint8_t{});
-    case Type::kInt32:
-      return launch(std::int32_t{});
-    case Type::kUint32:
-      return launch(std::uint32_t{});
-    case Type::kInt64:
-      return launch(std::int64_t{});
-    case Type::kUint64:
-      return launch(std::uint64_t{});
-    case Type::kFloat16:
-      return launch(__half{});
-    case Type::kFloat32:
-      return launch(float{});
-    case Type::kFloat64:
-      return launch(double{});
-    case Type::kBFloat16:
-      return launch(__nv_bfloat16{});
-    case Type::kFloat8E4M3:
-      return launch(__nv_fp8_e4m3{});
-    case Type::kFloat8E5M2:
-      return launch(__nv_fp8_e5m2{});
-  }
+  WithElement(type, [&](auto element) {
+    WithOperation(operation, [&](auto constant) {
+      Launch<decltype(constant)::value, decltype(element)>(inputs, outputs, begin, end, stream);
+    });
+  });
 }
 
 }  // namespace warren::device

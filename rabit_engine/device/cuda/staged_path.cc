@@ -2,7 +2,6 @@
 // buffers are sent in pieces: while the ranks reduce or exchange one piece, the next is copied to the host
 // and the previous one back to the device.
 #include <algorithm>
-#include <cstring>
 #include <vector>
 
 #include "rabit_engine/device/cuda/error.h"

@@ -192,6 +192,8 @@ class Handle {
   friend class Communicator;
   friend class Coordinator;
   friend class Mailbox;
+  explicit Handle(WarrenHandle made) : handle_(made) {}
+
   struct Free {
     void operator()(WarrenHandle handle) const { WarrenHandleFree(handle); }
   };
@@ -625,11 +627,9 @@ class Communicator {
   /// Calls a function of the C API with the communicator, the arguments and a pointer for the handle.
   template <typename Function, typename... Arguments>
   Handle Begin(Function function, Arguments... arguments) const {
-    Handle handle;
     WarrenHandle made = nullptr;
     internal::Check(function(get(), arguments..., &made));
-    handle.handle_.reset(made);
-    return handle;
+    return Handle(made);
   }
   /// Like Begin, with the options before the handle.
   template <typename Function, typename... Arguments>
@@ -778,11 +778,9 @@ class Coordinator {
     wanted.priority = options.priority;
     wanted.group = options.group.c_str();
     wanted.group_size = options.group_size;
-    Handle handle;
     WarrenHandle made = nullptr;
     internal::Check(function(coordinator_.get(), arguments..., &wanted, &made));
-    handle.handle_.reset(made);
-    return handle;
+    return Handle(made);
   }
 
   /// Also keeps the number of ranks, so that the layout of this class stays the same.

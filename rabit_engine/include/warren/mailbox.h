@@ -40,7 +40,7 @@ class Mailbox {
     WarrenHandle made = nullptr;
     internal::Check(
         WarrenMailboxSend(mailbox_.get(), buffer, internal::Bytes<T>(count), to, tag, &wanted, &made));
-    return Owned(made);
+    return Handle(made);
   }
   /// Receives from another rank, or kAnyRank. `source`, unless null, is set to the sender before the
   /// operation ends. If the message has a different length, only this receive fails.
@@ -51,16 +51,10 @@ class Mailbox {
     WarrenHandle made = nullptr;
     internal::Check(WarrenMailboxRecv(mailbox_.get(), buffer, internal::Bytes<T>(count), from, tag, source,
                                       &wanted, &made));
-    return Owned(made);
+    return Handle(made);
   }
 
  private:
-  static Handle Owned(WarrenHandle made) {
-    Handle handle;
-    handle.handle_.reset(made);
-    return handle;
-  }
-
   std::shared_ptr<WarrenMailbox_> mailbox_;
 };
 

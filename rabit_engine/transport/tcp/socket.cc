@@ -13,7 +13,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <memory>
 #include <system_error>
@@ -21,6 +20,7 @@
 #include "posix/shortage.h"
 #include "posix/sockets.h"
 #include "rabit_engine/base/error.h"
+#include "rabit_engine/base/parse_number.h"
 #include "rabit_engine/base/shortage.h"
 
 namespace warren::tcp {
@@ -88,24 +88,20 @@ Address::Address(const sockaddr* address, socklen_t length) : length_(length) {
 std::optional<Address> Address::Parse(std::string_view text) {
   const std::size_t colon = text.rfind(':');
   if (colon == std::string_view::npos || text.find('\0') != std::string_view::npos) return std::nullopt;
-  const std::string_view digits = text.substr(colon + 1);
-  int port = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
-  if (error != std::errc{} || end != digits.data() + digits.size() || port < 1 || port > 65535) {
-    return std::nullopt;
-  }
+  const auto port = ParseNumber(text.substr(colon + 1), 1, 65535);
+  if (!port) return std::nullopt;
   std::string host(text.substr(0, colon));
   if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
     host = host.substr(1, host.size() - 2);
     sockaddr_in6 v6{};
     v6.sin6_family = AF_INET6;
-    v6.sin6_port = htons(static_cast<std::uint16_t>(port));
+    v6.sin6_port = htons(static_cast<std::uint16_t>(*port));
     if (inet_pton(AF_INET6, host.c_str(), &v6.sin6_addr) != 1) return std::nullopt;
     return Address(reinterpret_cast<const sockaddr*>(&v6), sizeof v6);
   }
   sockaddr_in v4{};
   v4.sin_family = AF_INET;
-  v4.sin_port = htons(static_cast<std::uint16_t>(port));
+  v4.sin_port = htons(static_cast<std::uint16_t>(*port));
   if (inet_pton(AF_INET, host.c_str(), &v4.sin_addr) != 1) return std::nullopt;
   return Address(reinterpret_cast<const sockaddr*>(&v4), sizeof v4);
 }
@@ -299,8 +295,7 @@ std::vector<std::string> ListenAddresses(int listener, const std::string& first_
     if (host == first_host) return 0;
     return host == "::1" || host.starts_with("127.") ? 2 : 1;
   };
-  std::stable_sort(found.begin(), found.end(),
-                   [&](const Address& a, const Address& b) { return order(a) < order(b); });
+  std::ranges::stable_sort(found, {}, order);
   std::vector<std::string> texts;
   texts.reserve(found.size());
   for (const Address& address : found) texts.push_back(address.ToString());
@@ -333,12 +328,18 @@ void SetUserTimeout(int fd, std::chrono::seconds timeout) {
   posix::SetUserTimeout(fd, static_cast<int>(timeout.count()));
 }
 
+int PollUntil(std::span<pollfd> waits, std::chrono::steady_clock::time_point deadline) {
+  constexpr int kLongest_ms = 3'600'000;
+  const int count =
+      poll(waits.data(), static_cast<nfds_t>(waits.size()), MillisecondsUntil(deadline, kLongest_ms));
+  if (count < 0 && errno != EINTR) throw EngineError("poll failed: " + ErrorText(errno));
+  return std::max(count, 0);
+}
+
 bool WaitFor(int fd, short events, std::chrono::steady_clock::time_point deadline) {
   for (;;) {
     pollfd entry{fd, events, 0};
-    const int count = poll(&entry, 1, MillisecondsUntil(deadline, 1000 * 3600));
-    if (count > 0) return true;
-    if (count < 0 && errno != EINTR) throw EngineError("poll failed: " + ErrorText(errno));
+    if (PollUntil({&entry, 1}, deadline) > 0) return true;
     if (std::chrono::steady_clock::now() >= deadline) return false;
   }
 }

@@ -2,10 +2,12 @@
 // socket made here is non-blocking and closed on exec.
 #pragma once
 
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <chrono>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -112,6 +114,10 @@ void PrepareLink(int fd, bool no_delay, std::chrono::seconds host_timeout = kHos
 /// default, about 15 minutes. Only for peers that read promptly: a peer that is busy computing would be
 /// considered dead.
 void SetUserTimeout(int fd, std::chrono::seconds timeout);
+
+/// Like poll(2), with a deadline. Returns 0 if the call was interrupted, after the deadline, and after an
+/// hour. Throws EngineError if poll fails.
+int PollUntil(std::span<pollfd> waits, std::chrono::steady_clock::time_point deadline);
 
 /// Waits for poll(2) events on one descriptor. Returns false after the deadline. Throws EngineError if poll
 /// fails.

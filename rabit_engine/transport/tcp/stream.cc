@@ -58,6 +58,20 @@ ssize_t Stream::Send(const void* head, std::size_t head_bytes, const void* data,
   return sendmsg(fd(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
+int Stream::SendUntil(std::string_view bytes, std::chrono::steady_clock::time_point deadline) {
+  while (!bytes.empty()) {
+    const ssize_t sent = Send(bytes.data(), bytes.size());
+    if (sent >= 0) {
+      bytes.remove_prefix(static_cast<std::size_t>(sent));
+    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      if (!WaitFor(fd(), POLLOUT, deadline)) return EAGAIN;
+    } else if (errno != EINTR) {
+      return errno;
+    }
+  }
+  return 0;
+}
+
 ssize_t Stream::Receive(void* data, std::size_t bytes) {
   if (session_) return session_->Receive(data, bytes);
   return recv(fd(), data, bytes, MSG_DONTWAIT);

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "rabit_engine/transport/tcp/socket.h"
 #include "tls/session.h"
@@ -44,6 +45,8 @@ class Stream {
   /// or -1 with errno set. The caller must send the rest next, in pieces of any size.
   ssize_t Send(const void* head, std::size_t head_bytes, const void* data, std::size_t bytes);
   ssize_t Send(const void* data, std::size_t bytes) { return Send(nullptr, 0, data, bytes); }
+  /// Sends all of the bytes. Returns 0, EAGAIN after the deadline, or the errno of the failure.
+  int SendUntil(std::string_view bytes, std::chrono::steady_clock::time_point deadline);
   /// Like recv(2) without waiting. Fewer bytes than asked for mean that no more have arrived.
   ssize_t Receive(void* data, std::size_t bytes);
   /// Whether Receive may return bytes that poll(2) and FIONREAD do not report.

@@ -103,7 +103,6 @@ void TcpTransport::Hear(std::uint64_t id) {
       !wire::Same(proof, wire::BytesOf(proved.expected))) {
     return;
   }
-  Watch(proved.stream.fd(), Key(Subject::kLink, static_cast<std::uint64_t>(proved.peer)), kStreamEvents);
   AddLink(proved.peer, std::move(proved.stream));
 }
 
@@ -112,25 +111,24 @@ void TcpTransport::Hear(std::uint64_t id) {
 bool TcpTransport::Answer(PendingConnection& pending) {
   const auto hello = tcp::ReadHello(pending.hello.bytes, key_, rank_, world_size());
   if (!hello) return false;
-  if (hello->kind == tcp::HelloKind::kAlarm) {
-    if (!alarm_) alarm_ = hello;
-    return false;
-  }
-  if (hello->kind == tcp::HelloKind::kQuestion) {
-    questions_[hello->from] = hello->call;
-    return false;
-  }
-  if (hello->kind == tcp::HelloKind::kProbe) {
-    probes_[hello->probe.origin] = hello->probe;
-    return false;
-  }
-  if (hello->kind == tcp::HelloKind::kDoYouWait) {
-    those_who_ask_.insert(hello->from);
-    return false;
-  }
-  if (hello->kind == tcp::HelloKind::kIWait) {
-    waiting_.insert(hello->from);
-    return false;
+  switch (hello->kind) {
+    case tcp::HelloKind::kAlarm:
+      if (!alarm_) alarm_ = hello;
+      return false;
+    case tcp::HelloKind::kQuestion:
+      questions_[hello->from] = hello->call;
+      return false;
+    case tcp::HelloKind::kProbe:
+      probes_[hello->probe.origin] = hello->probe;
+      return false;
+    case tcp::HelloKind::kDoYouWait:
+      those_who_ask_.insert(hello->from);
+      return false;
+    case tcp::HelloKind::kIWait:
+      waiting_.insert(hello->from);
+      return false;
+    case tcp::HelloKind::kLink:
+      break;
   }
   if (hello->from > rank_ || links_[hello->from]) return false;
   if (options_.tls && !pending.stream.is_encrypted()) return false;

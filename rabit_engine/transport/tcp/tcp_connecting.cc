@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
+#include <set>
 #include <utility>
 
 #include "rabit_engine/base/error.h"
@@ -35,9 +35,10 @@ tcp::Hello TcpTransport::MakeHello(tcp::HelloKind kind, int to) const {
   return hello;
 }
 
-void TcpTransport::ConnectWithin(std::span<const int> peers, milliseconds limit) {
+void TcpTransport::ConnectWithin(std::span<const int> named, milliseconds limit) {
   const auto linked = [&](int peer) { return links_[peer] != nullptr; };
-  if (std::all_of(peers.begin(), peers.end(), linked)) return;
+  if (std::all_of(named.begin(), named.end(), linked)) return;
+  const std::set<int> peers(named.begin(), named.end());
   const Clock::time_point begin = Clock::now();
   const Clock::time_point deadline = limit.count() == 0 ? kNoDeadline : begin + limit;
   awaited_.assign(peers.begin(), peers.end());
@@ -142,8 +143,7 @@ void TcpTransport::TryNextAddress(Dial& dial, int error, const std::string& why)
 }
 
 void TcpTransport::ContinueDial(int peer) {
-  const auto dial =
-      std::find_if(dials_.begin(), dials_.end(), [&](const Dial& entry) { return entry.peer == peer; });
+  const auto dial = std::ranges::find(dials_, peer, &Dial::peer);
   if (dial == dials_.end() || !dial->stream) return;
   if (dial->step == Dial::Step::kConnecting) {
     pollfd writable{dial->stream.fd(), POLLOUT, 0};
@@ -185,7 +185,6 @@ void TcpTransport::ReadAnswer(Dial& dial) {
   if (!SendWhole(dial.stream, tcp::LinkProof(key_, dial.hello, *answer))) {
     return TryNextAddress(dial, 0, "the connection broke during the handshake");
   }
-  Watch(dial.stream.fd(), Key(Subject::kLink, static_cast<std::uint64_t>(dial.peer)), kStreamEvents);
   AddLink(dial.peer, std::move(dial.stream));
 }
 

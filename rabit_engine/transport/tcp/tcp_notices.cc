@@ -101,8 +101,7 @@ bool TcpTransport::HasEnded(int peer) const {
     int error = 0;
     const tcp::Socket socket = tcp::StartConnect(address, error);
     if (socket) {
-      pollfd done{socket.fd(), POLLOUT, 0};
-      if (poll(&done, 1, tcp::MillisecondsUntil(end, static_cast<int>(kProbeLimit.count()))) <= 0) continue;
+      if (!tcp::WaitFor(socket.fd(), POLLOUT, end)) continue;
       error = tcp::ConnectError(socket.fd());
       if (error == 0) return false;
     }
@@ -146,6 +145,21 @@ void TcpTransport::Abort(int lost_rank, int shortage) noexcept {
   listener_.Close();
 }
 
+/// Returns the ranks that may be waiting for this one, except those that need no alarm.
+std::set<int> TcpTransport::PeersToAlarm(int lost_rank) const {
+  std::set<int> peers(linked_.begin(), linked_.end());
+  for (const auto& [rank, call] : questions_) peers.insert(rank);  // may wait for this rank without a link
+  for (const auto& [id, pending] : pending_) {
+    if (pending.peer >= 0) peers.insert(pending.peer);  // was answered: on its side the link exists
+  }
+  peers.insert(awaited_.begin(), awaited_.end());  // may be waiting for a link with this rank
+  std::erase_if(peers, [&](int peer) {
+    const bool ended = links_[peer] && links_[peer]->ended();
+    return peer == lost_rank || ended || (alarm_ && alarm_->from == peer);
+  });
+  return peers;
+}
+
 void TcpTransport::SendAlarms(int lost_rank, int shortage) {
   struct Alarm {
     tcp::Stream stream;
@@ -155,22 +169,7 @@ void TcpTransport::SendAlarms(int lost_rank, int shortage) {
     tcp::Address address;
     int peer;
   };
-  std::vector<int> peers = linked_;
-  for (const auto& [rank, call] : questions_) {  // ranks that wait for this one without a link
-    if (!links_[rank]) peers.push_back(rank);
-  }
-  for (const auto& [id, pending] : pending_) {  // answered ranks, on whose side the link exists
-    if (pending.peer >= 0 && !links_[pending.peer]) peers.push_back(pending.peer);
-  }
-  for (const int peer : awaited_) {  // ranks that may be waiting for a link with this one
-    if (!links_[peer]) peers.push_back(peer);
-  }
-  std::sort(peers.begin(), peers.end());
-  peers.erase(std::unique(peers.begin(), peers.end()), peers.end());
-  std::erase_if(peers, [&](int peer) {
-    const bool ended = links_[peer] && links_[peer]->ended();
-    return peer == lost_rank || ended || (alarm_ && alarm_->from == peer);
-  });
+  const std::set<int> peers = PeersToAlarm(lost_rank);
   // Targets are taken from the back of the list, so each peer's most promising address is added last.
   std::vector<Target> targets;
   for (std::size_t i = kAlarmAddresses; i-- > 0;) {
@@ -197,10 +196,7 @@ void TcpTransport::SendAlarms(int lost_rank, int shortage) {
   for (begin(); !alarms.empty() && Clock::now() < end; begin()) {
     waits.clear();
     for (const Alarm& alarm : alarms) waits.push_back({alarm.stream.fd(), POLLOUT, 0});
-    if (poll(waits.data(), waits.size(),
-             tcp::MillisecondsUntil(end, static_cast<int>(kAlarmLimit.count()))) <= 0) {
-      continue;
-    }
+    tcp::PollUntil(waits, end);
     for (std::size_t i = alarms.size(); i-- > 0;) {
       if (waits[i].revents == 0) continue;
       if (tcp::ConnectError(alarms[i].stream.fd()) == 0) {

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include "rabit_engine/base/error.h"
@@ -55,11 +54,11 @@ void TcpTransport::Adopt(int peer, tcp::Stream stream) {
   }
   tcp::PrepareLink(stream.fd(), options_.no_delay, options_.host_timeout);
   tcp::SetUserTimeout(stream.fd(), std::chrono::seconds(0));  // the bootstrap may have set one
-  Watch(stream.fd(), Key(Subject::kLink, static_cast<std::uint64_t>(peer)), kStreamEvents);
   AddLink(peer, std::move(stream));
 }
 
 void TcpTransport::AddLink(int peer, tcp::Stream stream) {
+  Watch(stream.fd(), Key(Subject::kLink, static_cast<std::uint64_t>(peer)), kStreamEvents);
   links_[peer] = std::make_unique<TcpLink>(static_cast<TcpLink::Owner&>(*this), peer, std::move(stream),
                                            options_.packing);
   linked_.push_back(peer);
@@ -157,7 +156,7 @@ void TcpTransport::ThrowIfHostIsSilent() {
 void TcpTransport::ThrowIfLost(std::span<const Interest> interests) {
   if (alarm_) ThrowLost(alarm_->from, "");
   const auto awaited = [&](int peer) {
-    return std::any_of(interests.begin(), interests.end(), [&](const Interest& i) { return i.peer == peer; });
+    return std::ranges::find(interests, peer, &Interest::peer) != interests.end();
   };
   // Only peers without a link are checked here: the loss of a linked peer shows on its link.
   for (const int peer : absent_) {

@@ -77,7 +77,7 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   /// Sets TcpOptions::answer_timeout, from the next Connect on.
   void set_answer_timeout(std::chrono::milliseconds timeout) { options_.answer_timeout = timeout; }
   /// Like Connect, but the links must be made within `limit` (0: no limit).
-  void ConnectWithin(std::span<const int> peers, std::chrono::milliseconds limit);
+  void ConnectWithin(std::span<const int> named, std::chrono::milliseconds limit);
   Link& To(int peer) override;
   void Wait(std::span<const Interest> interests, Clock::time_point deadline) override;
   void SetWaitObserver(WaitObserver* observer) override { wait_observer_ = observer; }
@@ -182,6 +182,7 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   void TryNextAddress(Dial& dial, int error, const std::string& why);
   [[noreturn]] void ThrowUnreachable(const Dial& dial);
   tcp::Hello MakeHello(tcp::HelloKind kind, int to) const;
+  std::set<int> PeersToAlarm(int lost_rank) const;
   void SendAlarms(int lost_rank, int shortage);
   void Tell(const tcp::Hello& hello);
   void ConnectQuestion(Question question);

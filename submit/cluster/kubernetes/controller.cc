@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <sstream>
 
 #include "submit/cluster/kubernetes/manifest.h"
 #include "submit/process/command.h"
@@ -34,7 +33,7 @@ constexpr int kReadsAfterTheEnd = 2;
 /// expected.
 constexpr int kAsksAboutFailure = 6;
 /// The number of consecutive failed queries after which the user is warned.
-constexpr int kFailedAsks = 5;
+constexpr int kFailedPodAsks = 5;
 /// The time after which the user is warned of missing pods.
 constexpr std::chrono::seconds kPodPatience{10};
 constexpr std::size_t kComplaintBytes = 4000;
@@ -59,8 +58,6 @@ std::string OnOneLine(const std::string& said) {
 bool IsForbidden(const std::string& said) {
   return said.find("(Forbidden)") != std::string::npos;
 }
-
-const ExitStatus kStoppedPod{0, SIGTERM, false, {}};
 
 }  // namespace
 
@@ -202,7 +199,7 @@ void KubernetesController::NotReported(const std::string& why, bool at_the_end, 
   const std::string story = fmt::format("kubectl get: {}", OnOneLine(why));
   Say(Severity::kDebug, story);
   if (IsForbidden(why)) return Trouble(story);
-  if (++failed_asks_ == kFailedAsks) {
+  if (++failed_asks_ == kFailedPodAsks) {
     Say(Severity::kWarning, fmt::format("cannot get the state of the pods: {}", story));
   }
   AskLater(now);
@@ -434,22 +431,17 @@ void KubernetesController::OnMessage(Pod& pod, const AgentMessage& message, Time
   Process& process = processes_.at(message.index);
   if (!Adopt(process, pod, now)) return;
   Changed(now);
-  std::istringstream words(message.text);
-  int attempt = 0;
-  words >> attempt;
   if (message.kind == "start") {
-    Started where;
-    words >> where.pid;
+    Started where = ParseStart(message.text);
     where.host = pod.name;
     process.begun = where;
     if (process.wanted && process.early.empty()) Tell(ProcessLocated{message.index, where});
     return;
   }
-  int code = 0;
-  words >> code;
-  if (message.kind == "again") StartedAgain(message.index, FromShellCode(code));
+  if (message.kind == "again") StartedAgain(message.index, ParseEnd(message.text));
   if (message.kind == "exit" || message.kind == "stopped") {
-    process.last = FromShellCode(code);  // reported when the container has ended and all output has arrived
+    process.last =
+        ParseEnd(message.text);  // reported when the container has ended and all output has arrived
     pod.was_stopped = message.kind == "stopped";
   }
 }
@@ -494,7 +486,7 @@ void KubernetesController::SettleNow(Pod& pod, TimePoint now) {
   Process& process = processes_.at(index);
   if (!Adopt(process, pod, now)) return;
   if (process.last) return EndAttempt(index, Explained(*process.last, pod));
-  if (stopping_) return EndAttempt(index, kStoppedPod);
+  if (stopping_) return EndAttempt(index, kStopped);
   if (pod.ended) return EndAttempt(index, *pod.ended);
   EndAttempt(index, {kLostPod, 0, false, fmt::format("was lost: its pod {} was deleted", pod.name), true});
 }
@@ -624,7 +616,7 @@ void KubernetesController::FollowAll(const KubeReport& report, TimePoint now) {
 void KubernetesController::DeleteAndHear() {
   if (launched_) Delete();
   for (const auto& [index, process] : processes_) {
-    if (!IsFollowed(index)) End(index, kStoppedPod);
+    if (!IsFollowed(index)) End(index, kStopped);
   }
 }
 
@@ -636,7 +628,7 @@ void KubernetesController::KillFollowers() {
 
 void KubernetesController::EndAllProcesses() {
   KillFollowers();
-  for (const auto& [index, process] : processes_) End(index, kStoppedPod);
+  for (const auto& [index, process] : processes_) End(index, kStopped);
 }
 
 void KubernetesController::Kill() {

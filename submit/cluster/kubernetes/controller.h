@@ -91,7 +91,7 @@ struct KubernetesSetting {
   bool is_elastic = false;
 };
 
-class KubernetesController {
+class KubernetesController : public ActionQueue<KubernetesAction> {
  public:
   explicit KubernetesController(KubernetesSetting setting) : setting_(std::move(setting)) {}
 
@@ -121,8 +121,6 @@ class KubernetesController {
   bool busy() const;
   /// Whether the tracker's pod has reported that the work of an elastic job is done.
   bool work_is_done() const { return work_is_done_; }
-
-  std::vector<KubernetesAction> TakeActions() { return std::exchange(actions_, {}); }
 
  private:
   /// A process of the plan.
@@ -201,18 +199,7 @@ class KubernetesController {
   void EndAllProcesses();
 
   void Trouble(std::string story);
-  void Say(Severity severity, std::string text) { Tell(LogLine{severity, std::move(text)}); }
-  template <typename Event>
-  void Tell(Event event) {
-    actions_.emplace_back(std::in_place_type<ClusterEvent>, std::move(event));
-  }
-  template <typename Action>
-  void Do(Action action) {
-    actions_.emplace_back(std::move(action));
-  }
-
   KubernetesSetting setting_;
-  std::vector<KubernetesAction> actions_;
   bool applying_ = false;
   bool asking_ = false;
 

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <memory>
 #include <utility>
 
 #include "submit/cluster/kubernetes/kubernetes.h"
@@ -75,10 +74,7 @@ ClusterEntry KubernetesEntry() {
   entry.name = "kubernetes";
   entry.may_lose_workers = entry.replaces_workers = true;
   entry.where = "pods";
-  entry.make = [](ClusterContext context) -> std::unique_ptr<Cluster> {
-    return std::make_unique<KubernetesCluster>(context.io, context.children, context.options,
-                                               std::move(context.events));
-  };
+  entry.make = MakeKubernetesCluster;
   entry.show = [](const Options& options, const std::vector<PlannedProcess>& plan, const std::string&) {
     return ShowKubernetes(options, plan);
   };
@@ -92,7 +88,10 @@ ClusterEntry KubernetesEntry() {
   };
   entry.ignores = [](const Options& options, std::string_view name) {
     if (name == "--kube-tracker-image" || name == "--kube-tracker-template") return !TrackerIsAPod(options);
-    if (name == "--host-ip" && options.num_servers > 0) return true;      // the scheduler is a pod
+    if (name == "--host-ip" && options.num_servers > 0) return true;  // the scheduler is a pod
+    // Without a tracker and a scheduler, the pods connect to no one.
+    if ((name == "--host-ip" || name == "--port") && options.no_tracker && options.num_servers == 0)
+      return true;
     if (name == "--timeline" && !HostRole(options).empty()) return true;  // no reports reach dmlc-submit
     return options.kube_trainjob &&
            std::find(kNotInTrainJobs.begin(), kNotInTrainJobs.end(), name) != kNotInTrainJobs.end();

@@ -5,10 +5,14 @@
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
+#include <map>
 #include <stdexcept>
 #include <utility>
 
+#include "submit/cluster/action_loop.h"
 #include "submit/cluster/agent_messages.h"
+#include "submit/cluster/kubernetes/controller.h"
+#include "submit/cluster/kubernetes/kubectl.h"
 #include "submit/cluster/kubernetes/manifest.h"
 #include "submit/cluster/kubernetes/pods.h"
 #include "submit/process/command.h"
@@ -47,22 +51,57 @@ KubernetesSetting SettingOf(const Options& options, const Kubectl& kubectl, cons
           .is_elastic = options.min_workers.has_value()};
 }
 
-}  // namespace
+class KubernetesCluster : public Cluster {
+ public:
+  explicit KubernetesCluster(ClusterContext context);
 
-KubernetesCluster::KubernetesCluster(asio::io_context& io, Children& children, const Options& options,
-                                     ClusterEvents events)
-    : io_(io),
-      children_(children),
-      options_(options),
-      events_(std::move(events)),
-      kubectl_(io, children, options, [this] { TellWhenIdle(); }),
+  Started Start(std::size_t index, const PlannedProcess& process, int attempt) override;
+  void Stop() override;
+  void Kill() override;
+  bool busy() const override { return kubectl_.busy() || controller_.busy(); }
+  bool runs_scheduler() const override { return true; }
+  bool work_is_done() const override { return controller_.work_is_done(); }
+  void WorkersFinished() override;
+
+ private:
+  void Do(const MakeObjects& make);
+  void Do(const ApplyObjects& apply);
+  void Do(const AskForPods& ask);
+  void Do(const FollowLog& follow);
+  void Do(const DeleteObjects& action);
+  void Do(const SetDeletion& deletion);
+  void Do(const KillAsk& action);
+  void Do(const KillApply& action);
+  void Do(const KillFollower& kill);
+  void Do(const ClusterEvent& event);
+  void OnAnswer(const std::string& printed, const ExitStatus& status, bool at_the_end);
+  void TellWhenIdle();
+
+  asio::io_context& io_;
+  Children& children_;
+  const Options& options_;
+  ClusterEvents events_;
+  Kubectl kubectl_;
+  std::string job_mark_;
+  KubernetesController controller_;
+  std::vector<PlannedProcess> plan_;
+  std::string before_;     ///< the manifests of ApplyObjects::before
+  std::string processes_;  ///< the manifests of ApplyObjects::processes
+  pid_t applier_ = -1;     ///< the kubectl that creates objects
+  pid_t asker_ = -1;       ///< the kubectl that queries the pods
+  ActionLoop<KubernetesController, KubernetesAction> loop_;
+  std::map<std::string, pid_t> followers_;  ///< each kubectl that follows a log, by pod
+};
+
+KubernetesCluster::KubernetesCluster(ClusterContext context)
+    : io_(context.io),
+      children_(context.children),
+      options_(context.options),
+      events_(std::move(context.events)),
+      kubectl_(io_, children_, options_, [this] { TellWhenIdle(); }),
       job_mark_(NewJobMark()),
-      controller_(SettingOf(options, kubectl_, job_mark_)),
-      loop_(io, controller_, [this](const KubernetesAction& action) {
-        std::visit([this](const auto& one) { Do(one); }, action);
-      }) {}
-
-KubernetesCluster::~KubernetesCluster() = default;
+      controller_(SettingOf(options_, kubectl_, job_mark_)),
+      loop_(io_, controller_, [this](const auto& action) { Do(action); }) {}
 
 void KubernetesCluster::TellWhenIdle() {
   asio::post(io_, [this] {
@@ -202,6 +241,12 @@ void KubernetesCluster::Do(const KillFollower& kill) {
 
 void KubernetesCluster::Do(const ClusterEvent& event) {
   Deliver(event, events_);
+}
+
+}  // namespace
+
+std::unique_ptr<Cluster> MakeKubernetesCluster(ClusterContext context) {
+  return std::make_unique<KubernetesCluster>(std::move(context));
 }
 
 std::string ShowKubernetes(const Options& options, const std::vector<PlannedProcess>& plan) {

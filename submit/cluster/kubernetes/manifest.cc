@@ -12,7 +12,6 @@
 #include <filesystem>
 #include <iterator>
 #include <random>
-#include <stdexcept>
 #include <string_view>
 
 #include "submit/cluster/core_choice.h"
@@ -304,10 +303,7 @@ class Maker {
 
   /// The job token that the workers are given, or empty.
   std::string Token() const {
-    for (const auto& [name, value] : job_.plan->front().environment) {
-      if (name == wire::kTokenVariable) return value;
-    }
-    return {};
+    return FindVariable(job_.plan->front().environment, wire::kTokenVariable).value_or("");
   }
 
   Json SecretOfToken() const {

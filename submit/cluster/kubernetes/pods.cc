@@ -61,9 +61,9 @@ void ReadWaiting(PodReport& pod, const std::string& reason, const std::string& m
 }
 
 /// The number in a pod's annotation; 0 if none exists.
-int NumberAt(const Json& annotations, const char* key) {
+std::size_t NumberAt(const Json& annotations, const char* key) {
   const std::string text = TextAt(annotations, key);
-  int number = 0;
+  std::size_t number = 0;
   std::from_chars(text.data(), text.data() + text.size(), number);
   return number;
 }
@@ -90,9 +90,9 @@ PodReport ReadPod(const Json& item) {
   pod.name = TextAt(metadata, "name");
   pod.role = TextAt(At(metadata, "labels"), kRoleLabel);
   const Json& annotations = At(metadata, "annotations");
-  const std::string index = TextAt(annotations, kIndexAnnotation);
-  std::from_chars(index.data(), index.data() + index.size(), pod.rank);
-  pod.replaced = NumberAt(annotations, kReplacedAnnotation) + NumberAt(annotations, kDisruptedAnnotation);
+  pod.rank = NumberAt(annotations, kIndexAnnotation);
+  pod.replaced = static_cast<int>(NumberAt(annotations, kReplacedAnnotation) +
+                                  NumberAt(annotations, kDisruptedAnnotation));
   if (const Json* const container = ContainerOf(status, pod.role)) {
     const Json& state = At(*container, "state");
     if (state.contains("terminated")) {

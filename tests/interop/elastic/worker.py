@@ -19,7 +19,6 @@ TASK = os.environ.get("DMLC_TASK_ID", "alone")
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "same_model"))
 
 # pylint: disable=wrong-import-position
-import hashlib  # noqa: E402
 import json  # noqa: E402
 import warnings  # noqa: E402
 
@@ -70,7 +69,6 @@ class Rounds(warren.xgboost.ElasticCallback):
         self.seen = list(state)
 
 
-VERSION = tuple(int(part) for part in xgboost.__version__.split(".")[:2])
 DRAWS = ("colsample_bytree", "colsample_bynode", "colsample_bylevel")
 
 
@@ -79,25 +77,15 @@ def case_from(seed):
     dart and column sampling from generators without a seed, so cases with these are skipped there."""
     while True:
         case = cases.make(seed)
-        draws = VERSION < (3, 3) and (case.params.get("booster") == "dart" or any(name in case.params for name in DRAWS))
+        draws = warren.xgboost.VERSION < (3, 3) and (case.params.get("booster") == "dart" or any(name in case.params for name in DRAWS))
         if files.can_be_written(case, FORM) and not draws and len(case.label) >= 300:
             return case
         seed += 1
 
 
 def trained(case):
-    """Trains a case. Returns the model's digest, its evaluations and its number of rounds, or the kind of the accepted error."""
     name, how = files.arguments(case, FORM, FOLDER / f"{FORM}-{case.seed}")
-    data, values, rounds = warren.xgboost.Data(name, **how), {}, Rounds()
-    try:
-        model = warren.xgboost.train(case.params, data, 2 * case.rounds, evals=[(data, "train")] if case.is_evaluated else [],
-                                     evals_result=values, elastic=True, obj=case.function, early_stopping_rounds=case.stop_after,
-                                     verbose_eval=False, callbacks=[rounds, Pause()])
-    except (ValueError, xgboost.core.XGBoostError) as error:
-        if "base_score must be in (0,1)" not in str(error):
-            raise
-        return ["an intercept that XGBoost refuses"]
-    return [hashlib.sha256(bytes(model.save_raw("json"))).hexdigest(), values, model.num_boosted_rounds()]
+    return cases.trained(case, warren.xgboost.Data(name, **how), 2 * case.rounds, elastic=True, callbacks=[Rounds(), Pause()])
 
 
 warnings.simplefilter("ignore")

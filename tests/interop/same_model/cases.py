@@ -1,8 +1,12 @@
 """Random data sets and parameters for training. The model must be the same with any number of workers."""
 import dataclasses
+import hashlib
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import numpy as np
+import xgboost
+
+import warren.xgboost
 
 _OBJECTIVES = ("binary:logistic", "binary:hinge", "binary:logitraw", "reg:squarederror", "reg:squaredlogerror", "reg:logistic",
                "reg:pseudohubererror", "count:poisson", "reg:gamma", "reg:tweedie", "multi:softprob", "multi:softmax", "rank:ndcg",
@@ -118,3 +122,17 @@ def make(seed: int) -> Case:
     if random.rand() < .4 and not has_no_subsample:
         params["subsample"] = float(random.choice([.1, .5, .632, .9]))
     return found
+
+
+def trained(case: Case, data: Any, rounds: int, **how: Any) -> List[Any]:
+    """Trains a case; `how`: further arguments of warren.xgboost.train. Returns the model's digest, its evaluations and its number of
+    rounds, or the kind of the error that XGBoost raises with any number of workers."""
+    values: Dict[str, Any] = {}
+    try:
+        model = warren.xgboost.train(case.params, data, rounds, evals=[(data, "train")] if case.is_evaluated else [], evals_result=values,
+                                     obj=case.function, early_stopping_rounds=case.stop_after, verbose_eval=False, **how)
+    except (ValueError, xgboost.core.XGBoostError) as error:
+        if "base_score must be in (0,1)" not in str(error):
+            raise
+        return ["an intercept that XGBoost refuses"]
+    return [hashlib.sha256(bytes(model.save_raw("json"))).hexdigest(), values, model.num_boosted_rounds()]

@@ -6,7 +6,6 @@ import xgboost
 
 import warren.xgboost
 
-VERSION = tuple(int(part) for part in xgboost.__version__.split(".")[:2])
 #: Parameters that are refused, and what the error must name besides the parameter.
 REFUSED = [({"tree_method": "approx"}, "hist"), ({"tree_method": "exact"}, "hist"), ({"booster": "gblinear"}, "gbtree"),
            ({"updater": "grow_colmaker"}, "hist"), ({"process_type": "update"}, "leave it out"), ({"device": "cuda"}, "cpu"),
@@ -37,7 +36,7 @@ def main():
         warren.xgboost.train(params, data, 1, reproducible=True)
 
     for params in ({"num_parallel_tree": 2}, {"objective": "multi:softprob", "num_class": 10}, {"objective": "binary:hinge"}, {"objective": "rank:ndcg"},
-                   {"booster": "dart"}, *([{"colsample_bytree": .5, "seed_per_iteration": 1}] if VERSION >= (3, 3) else [])):
+                   {"booster": "dart"}, *([{"colsample_bytree": .5, "seed_per_iteration": 1}] if warren.xgboost.VERSION >= (3, 3) else [])):
         text = error_of(lambda params=params: warren.xgboost.train({"subsample": 0.5, **params}, data, 1, reproducible=True))
         name, value = next(iter(params.items()))
         assert f"subsample=0.5 with {name}={value!r}" in text and "number of workers" in text, text
@@ -57,7 +56,7 @@ def main():
                 if epoch == 1:
                     model.set_param({name: value})
                 return False
-        if name == "seed" and VERSION >= (3, 3):
+        if name == "seed" and warren.xgboost.VERSION >= (3, 3):
             continue
         text = error_of(lambda: warren.xgboost.train({"subsample": 0.5} if name == "seed" else {}, data, 3, callbacks=[Sets()], reproducible="exact"))
         assert name in text and "number of workers" in text, text
@@ -65,7 +64,7 @@ def main():
         assert "subsample" in error_of(lambda value=value: warren.xgboost.train({"subsample": value}, data, 1, reproducible="exact"))
 
     sampled = xgboost.train({"subsample": 0.5}, xgboost.QuantileDMatrix(features, label=features[:, 0]), 1)
-    if VERSION < (3, 3):
+    if warren.xgboost.VERSION < (3, 3):
         assert "subsample='0.5'" in error_of(lambda: warren.xgboost.train({}, data, 1, xgb_model=sampled, reproducible=True))
     median = xgboost.train({"objective": "reg:absoluteerror"}, xgboost.QuantileDMatrix(features, label=features[:, 0]), 1)
     assert "reg:absoluteerror" in error_of(lambda: warren.xgboost.train({}, data, 1, xgb_model=median.save_raw(), reproducible=True))

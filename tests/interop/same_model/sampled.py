@@ -41,7 +41,7 @@ def main():
     cases.append(({"objective": "binary:logistic", "colsample_bylevel": .4, "subsample": .8, "seed": 99}, signal > 0, {"weight": weight}))
     cases.append(({"objective": "reg:squarederror", "seed": None, "random_state": 5}, signal, {}))
     cases.append(({"objective": "reg:squarederror", "subsample": 0}, signal, {}))
-    if tuple(int(part) for part in xgboost.__version__.split(".")[:2]) >= (3, 3):
+    if warren.xgboost.VERSION >= (3, 3):
         before = xgboost.train({"subsample": .5, "colsample_bytree": .7, "seed": 4, "max_depth": 2, "tree_method": "hist", "max_bin": 64},
                                xgboost.QuantileDMatrix(features, label=signal, max_bin=64), 3)
         cases += [({"objective": "reg:squarederror", "subsample": how}, signal, {"xgb_model": before}) for how in (None, .8)]

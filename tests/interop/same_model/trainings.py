@@ -7,7 +7,6 @@ import xgboost
 
 import warren.xgboost
 
-VERSION = tuple(int(part) for part in xgboost.__version__.split(".")[:2])
 ROWS = 3000
 
 
@@ -65,7 +64,7 @@ def main():
         train("several labels", {"objective": "binary:logistic"}, (several > 0).astype("float32"))
         train("interactions", {"interaction_constraints": "[[0, 1], [2, 3, 4]]"}, label)
         train("learning rates", {}, label, callbacks=[xgboost.callback.LearningRateScheduler(lambda epoch: 0.3 / (epoch + 1))])
-        if VERSION >= (3, 3):
+        if warren.xgboost.VERSION >= (3, 3):
             train("expectiles", {"objective": "reg:expectileerror", "expectile_alpha": [0.2, 0.5]}, label)
 
 

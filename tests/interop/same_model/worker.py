@@ -5,7 +5,6 @@ models, and the evaluations.
 
 FORM: `rows` gives each worker random rows of each case, as an array or a CSR matrix; `exact` is the same with exact sums; with `parquet`,
 `arrow`, `csv` and `libsvm`, the workers read files, which the job of one worker writes."""
-import hashlib
 import json
 import pathlib
 import sys
@@ -13,7 +12,6 @@ import warnings
 
 import numpy as np
 import scipy.sparse
-import xgboost
 
 import cases
 import files
@@ -21,13 +19,12 @@ import warren.xgboost
 from warren._xgboost.same_model import cuts
 from warren._xgboost.same_model.gradients import OF_OBJECTIVES
 
-VERSION = tuple(int(part) for part in xgboost.__version__.split(".")[:2])
 FORM, FIRST, LAST, FOLDER = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), pathlib.Path(sys.argv[4])
 
 
 def may_be_empty(case):
     """Whether this case can be trained in this form if a worker has no rows."""
-    return VERSION >= (3, 2) and FORM != "exact" and (VERSION < (3, 4) or case.function is None)
+    return warren.xgboost.VERSION >= (3, 2) and FORM != "exact" and (warren.xgboost.VERSION < (3, 4) or case.function is None)
 
 
 def rows_of(case, workers):
@@ -62,7 +59,7 @@ def file_of(case, workers):
     if workers == 1:
         files.write(case, FORM, place)
     name, how = files.arguments(case, FORM, place)
-    if case.seed % 5 == 0 and VERSION >= (3, 0) and FORM != "libsvm":
+    if case.seed % 5 == 0 and warren.xgboost.VERSION >= (3, 0) and FORM != "libsvm":
         how["external_memory"] = True
     return warren.xgboost.Data(name, **how)
 
@@ -72,21 +69,6 @@ def set_blocks(seed):
     anew in each pass."""
     cuts.BLOCK_BYTES = 30_000 if seed % 2 else 64 << 20
     cuts._PART_OF_MEMORY = 1 << 40 if seed % 3 == 0 else 8  # pylint: disable=protected-access
-
-
-def trained(case, data):
-    """Trains a case. Returns the model's digest and its evaluations, or the kind of the error that XGBoost raises with any number of
-    workers."""
-    values = {}
-    try:
-        model = warren.xgboost.train(case.params, data, case.rounds, evals=[(data, "train")] if case.is_evaluated else [],
-                                     evals_result=values, reproducible="exact" if FORM == "exact" else True, obj=case.function, early_stopping_rounds=case.stop_after,
-                                     verbose_eval=False)
-    except (ValueError, xgboost.core.XGBoostError) as error:
-        if "base_score must be in (0,1)" not in str(error):
-            raise
-        return ["an intercept that XGBoost refuses"]
-    return [hashlib.sha256(bytes(model.save_raw("json"))).hexdigest(), values]
 
 
 def main():
@@ -100,7 +82,7 @@ def main():
             set_blocks(seed)
             data = rows_of(case, workers) if FORM in ("rows", "exact") else file_of(case, workers)
             if data is not None:
-                results[seed] = trained(case, data)
+                results[seed] = cases.trained(case, data, case.rounds, reproducible="exact" if FORM == "exact" else True)
         if warren.xgboost.get_rank() == 0:
             (FOLDER / f"{FORM}-{FIRST}-{workers}.json").write_text(json.dumps(results), encoding="utf-8")
 

@@ -1,6 +1,7 @@
 """A program that links both librabit and libxgboost: neither affects the other, in either link order."""
 
 import os
+import pathlib
 import re
 import subprocess
 import tempfile
@@ -18,21 +19,16 @@ class BesideXgboost(unittest.TestCase):
         os.chdir(self.folder.name)
         self.addCleanup(os.chdir, "/")
 
-    @staticmethod
-    def read(path):
-        with open(path, "rb") as file:
-            return file.read()
-
     def test_xgboost_trains_the_same_model_and_our_collectives_work_around_it(self):
         done = alone(BIN / "api-xgboost-alone", "expected.json")
         self.assertEqual(done.returncode, 0, done.stderr)
-        expected = self.read("expected.json")
+        expected = pathlib.Path("expected.json").read_bytes()
         for program in PROGRAMS:
             with self.subTest(program):
                 done = job(2, BIN / program, f"{program}.")
                 self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
                 for rank in range(2):
-                    self.assertEqual(self.read(f"{program}.{rank}.json"), expected)
+                    self.assertEqual(pathlib.Path(f"{program}.{rank}.json").read_bytes(), expected)
 
     def test_no_symbol_of_rabit_in_the_program_is_one_of_libxgboosts(self):
         for program in PROGRAMS:

@@ -24,32 +24,29 @@ def compiled(name, folder):
 class C(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
-        cls.program = compiled("program", cls.folder.name)
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = folder.name
+        cls.program = compiled("program", cls.folder)
 
-    @classmethod
-    def tearDownClass(cls):
-        cls.folder.cleanup()
+    def check(self, program, printed):
+        """Checks that the program ends well and prints a line, alone and in jobs of 1 to 4 workers."""
+        for done in [alone(program), *(job(workers, program) for workers in (1, 2, 3, 4))]:
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn(printed, done.stdout)
 
     def test_a_c_program_finds_all_it_expects(self):
-        for done in [alone(self.program), *(job(workers, self.program) for workers in (1, 2, 3, 4))]:
-            self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertIn("printed from C\n", done.stdout)
+        self.check(self.program, "printed from C\n")
 
     def test_calls_with_one_count_for_each_rank_and_lightgbms(self):
-        slices = compiled("slices", self.folder.name)
-        for done in [alone(slices), *(job(workers, slices) for workers in (1, 2, 3, 4))]:
-            self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertIn("all slices well\n", done.stdout)
+        slices = compiled("slices", self.folder)
+        self.check(slices, "all slices well\n")
         for setting in ({"WARREN_SHARED_MEMORY": "off"}, {"WARREN_HOST_GROUP": "alone"}):
             done = job(4, slices, **setting)
             self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_calls_without_waiting_and_their_options(self):
-        handles = compiled("handles", self.folder.name)
-        for done in [alone(handles), *(job(workers, handles) for workers in (1, 2, 3, 4))]:
-            self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertIn("all handles well\n", done.stdout)
+        self.check(compiled("handles", self.folder), "all handles well\n")
 
     def test_misuse_is_printed_with_rank_and_call_and_ends_the_process(self):
         for how, message in {

@@ -10,6 +10,7 @@
 namespace {
 
 using testing::HasSubstr;
+using testing::ThrowsMessage;
 using warren::recovery::Models;
 
 TEST(Models, SaveALazyOneOnceAndOnlyWhenAsked) {
@@ -42,16 +43,6 @@ class Checkpoints : public testing::Test {
  protected:
   void SetUp() override { rabit::Init(0, nullptr); }
   void TearDown() override { rabit::Finalize(); }
-
-  template <typename Function>
-  static std::string Error(Function&& function) {
-    try {
-      function();
-    } catch (const dmlc::Error& error) {
-      return error.what();
-    }
-    return "";
-  }
 };
 
 TEST_F(Checkpoints, OfAFreshStartAreVersionZeroAndTouchNothing) {
@@ -90,15 +81,17 @@ TEST_F(Checkpoints, WithoutModelsEndAVersionAndLoadAsNothing) {
   EXPECT_EQ(rabit::VersionNumber(), 1);
   EXPECT_EQ(rabit::LoadCheckPoint(), 0);
   Text model;
-  EXPECT_THAT(Error([&] { rabit::LoadCheckPoint(&model); }), HasSubstr("without a global model"));
+  EXPECT_THAT([&] { rabit::LoadCheckPoint(&model); },
+              ThrowsMessage<dmlc::Error>(HasSubstr("without a global model")));
 }
 
 TEST_F(Checkpoints, ThatHaveNoLocalModelRefuseToLoadOne) {
   Text model("global");
   Text local("untouched");
   rabit::CheckPoint(&model);
-  EXPECT_THAT(Error([&] { rabit::LoadCheckPoint(&model, &local); }),
-              HasSubstr("rank 0: rabit::LoadCheckPoint: version 1 was checkpointed without a local model"));
+  EXPECT_THAT([&] { rabit::LoadCheckPoint(&model, &local); },
+              ThrowsMessage<dmlc::Error>(HasSubstr(
+                  "rank 0: rabit::LoadCheckPoint: version 1 was checkpointed without a local model")));
   EXPECT_EQ(local.text, "untouched");
 }
 

@@ -1,17 +1,13 @@
 // Ranks as threads of one process, each with a communicator that supports what the API tests need.
 #pragma once
 
-#include <algorithm>
 #include <barrier>
 #include <chrono>
 #include <cstddef>
 #include <cstring>
-#include <exception>
 #include <functional>
-#include <memory>
 #include <span>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "rabit_engine/base/error.h"
@@ -27,7 +23,8 @@ struct FakeWorld {
 
 class FakeCommunicator final : public Communicator {
  public:
-  FakeCommunicator(FakeWorld* world, int rank) : world_(world), rank_(rank) {}
+  FakeCommunicator(FakeWorld* world, int rank, bool has_timeouts = false)
+      : world_(world), rank_(rank), has_timeouts_(has_timeouts) {}
 
   int rank() const override { return rank_; }
   int world_size() const override { return static_cast<int>(world_->buffers.size()); }
@@ -51,22 +48,20 @@ class FakeCommunicator final : public Communicator {
     }
     world_->barrier.arrive_and_wait();
   }
-  bool has_timeouts() const override { return times_out; }
+  bool has_timeouts() const override { return has_timeouts_; }
   void SetCallTimeout(std::chrono::milliseconds timeout) override { call_timeout = timeout; }
   void GiveUp() noexcept override { ++times_given_up; }
-  void TrackerPrint(const std::string& text) override { printed += text; }
-  void Finalize() override { finalized = true; }
+  void TrackerPrint(const std::string& /*text*/) override {}
+  void Finalize() override {}
 
   std::function<void(void*, std::size_t, const Reduction&)> on_allreduce;
-  bool times_out = false;
   std::chrono::milliseconds call_timeout{0};
   int times_given_up = 0;
-  std::string printed;
-  bool finalized = false;
 
  private:
   FakeWorld* world_;
   int rank_;
+  bool has_timeouts_;
 };
 
 }  // namespace warren::api

@@ -94,6 +94,18 @@ WarrenComm Meet(Board& board, int rank, int size) {
   return world;
 }
 
+/// A rendezvous of rank 0 whose exchange fails.
+WarrenRendezvous Gone(int size) {
+  WarrenRendezvous gone = WARREN_RENDEZVOUS;
+  gone.size = size;
+  gone.allgather = [](const void*, size_t, void (*)(void*, const void*, size_t), void*, char* error,
+                      size_t bytes, void*) {
+    std::snprintf(error, bytes, "the store is gone");
+    return 1;
+  };
+  return gone;
+}
+
 int Sum(WarrenComm comm, int number) {
   EXPECT_EQ(WarrenAllreduce(comm, &number, &number, 1, WARREN_INT32, WARREN_SUM), 0) << WarrenGetLastError();
   return number;
@@ -203,13 +215,7 @@ TEST(Rendezvous, ATimeoutOfTheCommunicatorHoldsForCallsWithoutTheirOwn) {
 }
 
 TEST(Rendezvous, WhatItSaysWentWrongIsTheError) {
-  WarrenRendezvous broken = WARREN_RENDEZVOUS;
-  broken.size = 2;
-  broken.allgather = [](const void*, size_t, void (*)(void*, const void*, size_t), void*, char* error,
-                        size_t bytes, void*) {
-    std::snprintf(error, bytes, "the store is gone");
-    return 1;
-  };
+  WarrenRendezvous broken = Gone(2);
   WarrenComm world = nullptr;
   EXPECT_EQ(WarrenCommMeet(&broken, &world), -1);
   EXPECT_EQ(world, nullptr);
@@ -227,13 +233,7 @@ TEST(Rendezvous, WhatItSaysWentWrongIsTheError) {
 TEST(Rendezvous, OfAGroupThatFailsLeavesTheCommunicatorAsItWas) {
   Board board;
   WarrenComm world = Meet(board, 0, 1);
-  WarrenRendezvous broken = WARREN_RENDEZVOUS;
-  broken.size = 1;
-  broken.allgather = [](const void*, size_t, void (*)(void*, const void*, size_t), void*, char* error,
-                        size_t bytes, void*) {
-    std::snprintf(error, bytes, "the store is gone");
-    return 1;
-  };
+  const WarrenRendezvous broken = Gone(1);
   const int ranks[] = {0};
   WarrenComm group = nullptr;
   EXPECT_EQ(WarrenCommGroup(world, ranks, 1, "a", &broken, &group), -1);

@@ -24,12 +24,29 @@ namespace warren::api {
 namespace {
 
 using testing::HasSubstr;
+using testing::ThrowsMessage;
 
 std::unique_ptr<recovery::RecoverableCommunicator> Over(std::unique_ptr<Communicator> communicator) {
   return std::make_unique<recovery::RecoverableCommunicator>(std::move(communicator));
 }
 
 constexpr Call kCall{"rabit::Something", "train.cc", 12, "Train"};
+
+/// One rank of a world, whose other ranks are not there.
+struct OneRank {
+  explicit OneRank(int world_size, int rank = 0, bool has_timeouts = false)
+      : world(world_size),
+        communicator(new FakeCommunicator(&world, rank, has_timeouts)),
+        session(Over(std::unique_ptr<Communicator>(communicator))) {}
+
+  FakeWorld world;
+  FakeCommunicator* communicator;  ///< owned by the session
+  Session session;
+};
+
+Reduction Sum() {
+  return Reduction::Typed(DataType::kInt, ReduceOp::kSum);
+}
 
 /// A slice as a caller passes it: its begin, followed by its size or its end.
 using Stated = std::pair<std::size_t, std::size_t>;
@@ -88,205 +105,163 @@ TEST(AllgatherSlice, RefusesInAllRanksWhenNeitherReadingMeets) {
 }
 
 TEST(SessionErrors, SayRankCallAndPlace) {
-  FakeWorld world(3);
-  Session session(Over(std::make_unique<FakeCommunicator>(&world, 2)));
-  try {
-    session.Run(kCall, Operation::Broadcast(nullptr, 8, 1));
-    FAIL();
-  } catch (const Misuse& error) {
-    EXPECT_STREQ(error.what(),
-                 "rank 2: rabit::Something (train.cc:12 in Train): the buffer of 8 bytes is NULL");
-  }
+  OneRank rank(3, 2);
+  EXPECT_THAT([&] { rank.session.Run(kCall, Operation::Broadcast(nullptr, 8, 1)); },
+              ThrowsMessage<Misuse>(testing::StrEq(
+                  "rank 2: rabit::Something (train.cc:12 in Train): the buffer of 8 bytes is NULL")));
 }
 
 TEST(SessionErrors, KeepTheirKindAndEndTheJobForThisRank) {
-  FakeWorld world(3);
-  auto communicator = std::make_unique<FakeCommunicator>(&world, 0);
-  communicator->on_allreduce = [](void*, std::size_t, const Reduction&) {
+  OneRank rank(3);
+  rank.communicator->on_allreduce = [](void*, std::size_t, const Reduction&) {
     throw LostPeer(1, "rank 1 is gone");
   };
-  Session session(Over(std::move(communicator)));
-  const Reduction sum = Reduction::Typed(DataType::kInt, ReduceOp::kSum);
   int value = 0;
   try {
-    session.Allreduce(kCall, &value, 1, sum, {});
+    rank.session.Allreduce(kCall, &value, 1, Sum(), {});
     FAIL();
   } catch (const LostPeer& error) {
     EXPECT_EQ(error.rank(), 1);
     EXPECT_THAT(error.what(), HasSubstr("rank 0: rabit::Something (train.cc:12 in Train): rank 1 is gone"));
   }
-  try {
-    session.Run(kCall, Operation::Broadcast(&value, sizeof(value), 0));
-    FAIL();
-  } catch (const EngineError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("an earlier call has failed"));
-    EXPECT_THAT(error.what(), HasSubstr("rank 1 is gone"));
-  }
+  EXPECT_THAT([&] { rank.session.Run(kCall, Operation::Broadcast(&value, sizeof(value), 0)); },
+              ThrowsMessage<EngineError>(
+                  testing::AllOf(HasSubstr("an earlier call has failed"), HasSubstr("rank 1 is gone"))));
 }
 
 TEST(SessionErrors, ThatNoOtherRankHasAreToldToTheOthers) {
-  FakeWorld world(2);
   for (const bool is_standard : {true, false}) {
-    auto fake = std::make_unique<FakeCommunicator>(&world, 0);
-    FakeCommunicator* const communicator = fake.get();
-    communicator->on_allreduce = [&](void*, std::size_t, const Reduction&) {
+    OneRank rank(2);
+    rank.communicator->on_allreduce = [&](void*, std::size_t, const Reduction&) {
       if (is_standard) throw std::bad_alloc();
       throw 7;
     };
-    Session session(Over(std::move(fake)));
-    const Reduction sum = Reduction::Typed(DataType::kInt, ReduceOp::kSum);
     int value = 0;
-    EXPECT_ANY_THROW(session.Allreduce(kCall, &value, 1, sum, {}));
-    EXPECT_EQ(communicator->times_given_up, 1);
-    EXPECT_THROW(session.Allreduce(kCall, &value, 1, sum, {}), EngineError);
-    EXPECT_EQ(communicator->times_given_up, 1);
+    EXPECT_ANY_THROW(rank.session.Allreduce(kCall, &value, 1, Sum(), {}));
+    EXPECT_EQ(rank.communicator->times_given_up, 1);
+    EXPECT_THROW(rank.session.Allreduce(kCall, &value, 1, Sum(), {}), EngineError);
+    EXPECT_EQ(rank.communicator->times_given_up, 1);
   }
 }
 
 TEST(SessionErrors, OfArgumentsLeaveTheJobAsItWas) {
-  FakeWorld world(2);
-  Session session(Over(std::make_unique<FakeCommunicator>(&world, 0)));
+  OneRank rank(2);
   int value = 0;
-  EXPECT_THROW(session.Run(kCall, Operation::Broadcast(&value, sizeof(value), 2)), Misuse);
-  EXPECT_NO_THROW(session.Run(kCall, Operation::Broadcast(&value, sizeof(value), 1)));
+  EXPECT_THROW(rank.session.Run(kCall, Operation::Broadcast(&value, sizeof(value), 2)), Misuse);
+  EXPECT_NO_THROW(rank.session.Run(kCall, Operation::Broadcast(&value, sizeof(value), 1)));
 }
 
 TEST(SessionThreads, RefuseASecondThreadWhileOneIsInACall) {
-  FakeWorld world(2);
-  auto communicator = std::make_unique<FakeCommunicator>(&world, 0);
-  Session* session_pointer = nullptr;
-  std::string message;
-  communicator->on_allreduce = [&](void*, std::size_t, const Reduction&) {
-    std::thread other([&] {
-      try {
-        session_pointer->TrackerPrint(kCall, "hello");
-      } catch (const Misuse& error) {
-        message = error.what();
-      }
-    });
-    other.join();
+  OneRank rank(2);
+  bool is_tried = false;
+  rank.communicator->on_allreduce = [&](void*, std::size_t, const Reduction&) {
+    is_tried = true;
+    std::thread([&] {
+      EXPECT_THAT([&] { rank.session.TrackerPrint(kCall, "hello"); },
+                  ThrowsMessage<Misuse>(HasSubstr("another thread is in a call of this rank")));
+    }).join();
   };
-  Session session(Over(std::move(communicator)));
-  session_pointer = &session;
   int value = 0;
-  session.Allreduce(kCall, &value, 1, Reduction::Typed(DataType::kInt, ReduceOp::kSum), {});
-  EXPECT_THAT(message, HasSubstr("another thread is in a call of this rank"));
-  EXPECT_NO_THROW(session.TrackerPrint(kCall, "hello"));
+  rank.session.Allreduce(kCall, &value, 1, Sum(), {});
+  EXPECT_TRUE(is_tried);
+  EXPECT_NO_THROW(rank.session.TrackerPrint(kCall, "hello"));
 }
 
 TEST(SessionThreads, RefuseACallThatAFunctionOfAnotherCallMakesEvenOnceCallsHaveBeenEnqueued) {
-  FakeWorld world(2);
-  auto communicator = std::make_unique<FakeCommunicator>(&world, 0);
-  Session* session_pointer = nullptr;
-  std::vector<std::string> messages;
-  communicator->on_allreduce = [&](void* buffer, std::size_t, const Reduction&) {
-    try {
-      session_pointer->Run(kCall, Operation::Broadcast(buffer, sizeof(int), 1));
-      messages.emplace_back("no error");
-    } catch (const Misuse& error) {
-      messages.emplace_back(error.what());
-    }
+  OneRank rank(2);
+  int refused = 0;
+  rank.communicator->on_allreduce = [&](void* buffer, std::size_t, const Reduction&) {
+    EXPECT_THAT([&] { rank.session.Run(kCall, Operation::Broadcast(buffer, sizeof(int), 1)); },
+                ThrowsMessage<Misuse>(HasSubstr("from a function that another call")));
+    ++refused;
   };
-  Session session(Over(std::move(communicator)));
-  session_pointer = &session;
   int value = 0;
-  const auto allreduce = [&] {
-    session.Allreduce(kCall, &value, 1, Reduction::Typed(DataType::kInt, ReduceOp::kSum), {});
-  };
-  session.Enqueue(kCall, allreduce)->Wait();
+  const auto allreduce = [&] { rank.session.Allreduce(kCall, &value, 1, Sum(), {}); };
+  rank.session.Enqueue(kCall, allreduce)->Wait();
   allreduce();
-  EXPECT_THAT(messages, testing::ElementsAre(HasSubstr("from a function that another call"),
-                                             HasSubstr("from a function that another call")));
-  EXPECT_NO_THROW(session.Run(kCall, Operation::Broadcast(&value, sizeof(value), 1)));
+  EXPECT_EQ(refused, 2);
+  EXPECT_NO_THROW(rank.session.Run(kCall, Operation::Broadcast(&value, sizeof(value), 1)));
 }
 
 TEST(SessionPrepare, RunsAfterTheCallsThatWereEnqueuedBefore) {
   constexpr int kCalls = 20;
-  FakeWorld world(1);
-  Session session(Over(std::make_unique<FakeCommunicator>(&world, 0)));
+  OneRank rank(1);
   struct Argument {
     std::atomic<int> ended = 0;
     int seen = -1;
   } argument;
   for (int i = 0; i < kCalls; ++i) {
-    session.Enqueue(kCall, [&argument] {
+    rank.session.Enqueue(kCall, [&argument] {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
       ++argument.ended;
     });
   }
   int value = 0;
-  session.Allreduce(kCall, &value, 1, Reduction::Typed(DataType::kInt, ReduceOp::kSum),
-                    {[](void* pointer) {
-                       auto& self = *static_cast<Argument*>(pointer);
-                       self.seen = self.ended;
-                     },
-                     &argument});
+  rank.session.Allreduce(kCall, &value, 1, Sum(),
+                         {[](void* pointer) {
+                            auto& self = *static_cast<Argument*>(pointer);
+                            self.seen = self.ended;
+                          },
+                          &argument});
   EXPECT_EQ(argument.seen, kCalls);
 }
 
 TEST(SessionPrepare, RunsBeforeTheReductionAndMayUseTheSession) {
-  FakeWorld world(2);
-  auto communicator = std::make_unique<FakeCommunicator>(&world, 0);
+  OneRank rank(2);
   int seen = 0;
-  communicator->on_allreduce = [&](void* buffer, std::size_t, const Reduction&) {
+  rank.communicator->on_allreduce = [&](void* buffer, std::size_t, const Reduction&) {
     seen = *static_cast<int*>(buffer);
   };
-  Session session(Over(std::move(communicator)));
   struct Argument {
     Session* session;
     int value;
-  } argument{&session, 0};
-  session.Allreduce(kCall, &argument.value, 1, Reduction::Typed(DataType::kInt, ReduceOp::kSum),
-                    {[](void* pointer) {
-                       auto& self = *static_cast<Argument*>(pointer);
-                       self.session->Run(kCall, Operation::Broadcast(&self.value, sizeof(self.value), 1));
-                       self.value = 7;
-                     },
-                     &argument});
+  } argument{&rank.session, 0};
+  rank.session.Allreduce(kCall, &argument.value, 1, Sum(),
+                         {[](void* pointer) {
+                            auto& self = *static_cast<Argument*>(pointer);
+                            self.session->Run(kCall,
+                                              Operation::Broadcast(&self.value, sizeof(self.value), 1));
+                            self.value = 7;
+                          },
+                          &argument});
   EXPECT_EQ(seen, 7);
 }
 
 TEST(SessionCheckpoints, AreOfferedOnlyWithTheModelsTheyHave) {
-  FakeWorld world(1);
-  Session session(Over(std::make_unique<FakeCommunicator>(&world, 0)));
-  EXPECT_FALSE(session.LoadCheckPoint(kCall, true, true));
-  session.CheckPoint(kCall, "global", std::nullopt);
-  EXPECT_EQ(*session.LoadCheckPoint(kCall, true, false)->global, "global");
-  EXPECT_THROW(session.LoadCheckPoint(kCall, true, true), Misuse);
-  session.CheckPoint(kCall, std::nullopt, std::nullopt);
-  EXPECT_THROW(session.LoadCheckPoint(kCall, true, false), Misuse);
+  OneRank rank(1);
+  EXPECT_FALSE(rank.session.LoadCheckPoint(kCall, true, true));
+  rank.session.CheckPoint(kCall, "global", std::nullopt);
+  EXPECT_EQ(*rank.session.LoadCheckPoint(kCall, true, false)->global, "global");
+  EXPECT_THROW(rank.session.LoadCheckPoint(kCall, true, true), Misuse);
+  rank.session.CheckPoint(kCall, std::nullopt, std::nullopt);
+  EXPECT_THROW(rank.session.LoadCheckPoint(kCall, true, false), Misuse);
 }
 
 TEST(CallOptions, ATimeoutIsThatOfOneCallWhetherItFailsOrNot) {
-  FakeWorld world(1);
-  auto fake = std::make_unique<FakeCommunicator>(&world, 0);
-  FakeCommunicator* const communicator = fake.get();
-  communicator->times_out = true;
+  OneRank rank(1, 0, true);
+  Session& session = rank.session;
   std::vector<std::chrono::milliseconds> during;
-  communicator->on_allreduce = [&](void*, std::size_t count, const Reduction&) {
-    during.push_back(communicator->call_timeout);
+  rank.communicator->on_allreduce = [&](void*, std::size_t count, const Reduction&) {
+    during.push_back(rank.communicator->call_timeout);
     if (count > 1) throw Refused("two are too many");
   };
-  Session session(Over(std::move(fake)));
   CallOptions options{"gradients", std::chrono::milliseconds(0)};
   Call call{"Allreduce"};
   call.options = &options;
   options.timeout = session.Timeout(call, 0.3);
   std::array<double, 2> values{};
   session.Allreduce(call, values.data(), 1, session.TypedReduction(call, 7, 2), {});
-  EXPECT_EQ(communicator->call_timeout.count(), 0);
+  EXPECT_EQ(rank.communicator->call_timeout.count(), 0);
   EXPECT_THROW(session.Allreduce(call, values.data(), 2, session.TypedReduction(call, 7, 2), {}), Misuse);
-  EXPECT_EQ(communicator->call_timeout.count(), 0);
+  EXPECT_EQ(rank.communicator->call_timeout.count(), 0);
   session.Allreduce(Call{"Allreduce"}, values.data(), 1, session.TypedReduction(call, 7, 2), {});
   EXPECT_THAT(during, testing::ElementsAre(std::chrono::milliseconds(300), std::chrono::milliseconds(300),
                                            std::chrono::milliseconds(0)));
 }
 
 TEST(CallOptions, ATimeoutIsSecondsFromZeroOn) {
-  FakeWorld world(1);
-  auto fake = std::make_unique<FakeCommunicator>(&world, 0);
-  fake->times_out = true;
-  const Session session(Over(std::move(fake)));
+  const OneRank rank(1, 0, true);
+  const Session& session = rank.session;
   const CallOptions options{"gradients", std::chrono::milliseconds(0)};
   Call call{"Allreduce"};
   call.options = &options;
@@ -296,18 +271,15 @@ TEST(CallOptions, ATimeoutIsSecondsFromZeroOn) {
   EXPECT_GT(session.Timeout(call, std::numeric_limits<double>::infinity()).count(), 1'000'000'000);
   for (const double wrong : {-0.5, -std::numeric_limits<double>::infinity(), std::nan("")}) {
     const auto give = [&] { return session.Timeout(call, wrong); };
-    EXPECT_THAT(give,
-                testing::ThrowsMessage<Misuse>(HasSubstr("rank 0: Allreduce 'gradients': a timeout of ")));
+    EXPECT_THAT(give, ThrowsMessage<Misuse>(HasSubstr("rank 0: Allreduce 'gradients': a timeout of ")));
   }
 }
 
 TEST(CallOptions, ATimeoutIsRefusedWhereTheEngineHasNone) {
-  FakeWorld world(1);
-  const Session session(Over(std::make_unique<FakeCommunicator>(&world, 0)));
-  EXPECT_EQ(session.Timeout(kCall, 0).count(), 0);
-  EXPECT_THAT(
-      [&] { return session.Timeout(kCall, 1); },
-      testing::ThrowsMessage<Misuse>(HasSubstr("this engine has no timeouts; set WARREN_ENGINE=native")));
+  const OneRank rank(1);
+  EXPECT_EQ(rank.session.Timeout(kCall, 0).count(), 0);
+  EXPECT_THAT([&] { return rank.session.Timeout(kCall, 1); },
+              ThrowsMessage<Misuse>(HasSubstr("this engine has no timeouts; set WARREN_ENGINE=native")));
 }
 
 }  // namespace

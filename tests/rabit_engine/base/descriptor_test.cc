@@ -56,17 +56,6 @@ TEST(CloseOnForkDescriptor, IsClosedInAForkedProcess) {
   EXPECT_TRUE(IsOpen(other.fd()));
 }
 
-TEST(CloseOnForkDescriptor, OfAForkedProcessLeavesANumberThatIsSomebodyElsesThere) {
-  auto [end, other] = Connection();
-  EXPECT_EQ(ExitCodeOfFork([&end = end] {
-              const int fd = end.fd();
-              if (dup2(STDERR_FILENO, fd) != fd) return 1;
-              end.Close();
-              return IsOpen(fd) ? 0 : 2;
-            }),
-            0);
-}
-
 TEST(CloseOnForkDescriptor, OfAForkedProcessLeavesANumberThatANewOneHasThere) {
   auto [end, other] = Connection();
   EXPECT_EQ(ExitCodeOfFork([&end = end] {

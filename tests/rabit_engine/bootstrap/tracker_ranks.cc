@@ -14,10 +14,10 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
+#include <iterator>
 #include <numeric>
 #include <random>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -38,17 +38,6 @@ std::string MyRecord(const TrackerBootstrap& bootstrap) {
   return record;
 }
 
-std::vector<std::string> Words(const std::string& text) {
-  std::vector<std::string> words;
-  std::size_t begin = 0;
-  while (begin <= text.size()) {
-    const std::size_t end = std::min(text.find(' ', begin), text.size());
-    words.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return words;
-}
-
 void Trade(TcpTransport& transport, const std::vector<int>& members, const CallTag& tag, int to, int from) {
   PeerGroup group(transport, members, transport.rank(), tag, kNoDeadline);
   const int peers[] = {to, from};
@@ -56,10 +45,7 @@ void Trade(TcpTransport& transport, const std::vector<int>& members, const CallT
   const int mine = transport.rank();
   int theirs = -1;
   const Send send{to, &mine, sizeof mine};
-  Receive receive;
-  receive.peer = from;
-  receive.data = &theirs;
-  receive.bytes = sizeof theirs;
+  const Receive receive{from, &theirs, sizeof theirs, {}};
   group.Exchange({&send, 1}, {&receive, 1});
   if (theirs != from) throw EngineError("rank " + std::to_string(from) + " sent " + std::to_string(theirs));
 }
@@ -89,10 +75,11 @@ int Run(const std::vector<std::string>& words) {
   std::vector<std::vector<std::string>> addresses;
   tcp::LinkKey key{};
   for (const std::string& record : bootstrap.Allgather(MyRecord(bootstrap))) {
-    std::vector<std::string> parts = Words(record);
-    if (addresses.empty()) key = wire::Sha256().Update(parts[0]).Finish();
-    parts.erase(parts.begin());
-    addresses.push_back(std::move(parts));
+    std::istringstream words(record);
+    std::string secret;
+    words >> secret;
+    if (addresses.empty()) key = wire::Sha256().Update(secret).Finish();
+    addresses.emplace_back(std::istream_iterator<std::string>(words), std::istream_iterator<std::string>());
   }
   TcpTransport transport(rank, world_size, bootstrap.TakeListener(), std::move(addresses), key, {});
   for (ConnectedPeer& link : bootstrap.TakeLinks()) transport.Adopt(link.rank, std::move(link.stream));

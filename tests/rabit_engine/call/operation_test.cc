@@ -185,6 +185,10 @@ TEST_F(OperationTest, CopiesWhatARankSendsToItself) {
   to = {};
   CopyOwnSlice(Operation::Gather(from.data(), 1, nullptr, {}, 0), kRank);
   EXPECT_THAT(to, ElementsAre(0, 0, 0, 0, 0, 0, 0, 0)) << "not at the root";
+  const std::array<Outbound, 3> sends{{{kRank, &from[0], 1}, {0, &from[1], 1}, {kRank, &from[2], 2}}};
+  const std::array<Inbound, 3> receives{{{0, &to[0], 1}, {kRank, &to[1], 1}, {kRank, &to[2], 2}}};
+  CopyOwnSlice(Operation::SendReceive(sends, receives), kRank);
+  EXPECT_THAT(to, ElementsAre(0, 'a', 'c', 'd', 0, 0, 0, 0));
 }
 
 }  // namespace

@@ -8,7 +8,6 @@
 #include <chrono>
 #include <functional>
 #include <numeric>
-#include <string>
 #include <vector>
 
 #include "memory_world.h"

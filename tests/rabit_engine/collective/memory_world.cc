@@ -1,9 +1,11 @@
 #include "memory_world.h"
 
 #include <algorithm>
+#include <condition_variable>
 #include <cstring>
 #include <exception>
 #include <map>
+#include <random>
 #include <thread>
 
 #include "rabit_engine/base/error.h"

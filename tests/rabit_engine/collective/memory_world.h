@@ -3,12 +3,10 @@
 // counts the bytes sent; if one rank fails, all fail.
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <random>
 #include <set>
 #include <vector>
 

@@ -18,6 +18,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Pair;
 
 void AddToAll(SimulatedWorld& world, const Request& request) {
   for (Participant& rank : world.ranks) rank.Add(request, world.now);
@@ -29,6 +30,17 @@ Request InGroup(const std::string& name, const std::string& group, std::uint32_t
   request.group = group;
   request.group_size = size;
   return request;
+}
+
+/// Runs `cycles` cycles. Returns the error of each operation that ended, by name; empty if it succeeded.
+std::map<std::string, std::string> Ended(SimulatedWorld& world, int cycles = 6) {
+  std::map<std::string, std::string> ended;
+  for (int cycle = 0; cycle < cycles; ++cycle) {
+    for (const Ready& ready : world.Cycle()) {
+      EXPECT_TRUE(ended.emplace(ready.request->name, ready.error).second) << ready.request->name << " twice";
+    }
+  }
+  return ended;
 }
 
 TEST(Coordinator, RunsWhatIsReadyEverywhereAndNothingElse) {
@@ -106,10 +118,7 @@ TEST(Coordinator, DifferentShapesAreAnErrorOfThatNameAlone) {
       world.ranks[rank].Add(Sum("x", rank == 2 && step == 1 ? 11 : 10), 0);
       world.ranks[rank].Add(Sum("y"), 0);
     }
-    std::map<std::string, std::string> errors;
-    for (int cycle = 0; cycle < 3; ++cycle) {
-      for (const Ready& ready : world.Cycle()) errors[ready.request->name] = ready.error;
-    }
+    std::map<std::string, std::string> errors = Ended(world, 3);
     ASSERT_EQ(errors.size(), 2u) << step;
     EXPECT_EQ(errors["y"], "");
     if (step == 1) {
@@ -168,31 +177,15 @@ TEST(Coordinator, AGroupIsRunWholeOrNotAtAll) {
     world.ranks[0].Add(member("b"), 0);
     AddToAll(world, Sum("alone"));
     world.ranks[0].Add(member("c"), 0);
-    std::vector<std::string> names;
-    for (int cycle = 0; cycle < 4; ++cycle) {
-      for (const Ready& ready : world.Cycle()) names.push_back(ready.request->name);
-    }
-    EXPECT_THAT(names, ElementsAre("alone")) << step;
+    EXPECT_THAT(Ended(world, 4), ElementsAre(Pair("alone", ""))) << step;
     world.ranks[1].Add(member("c"), 0);
     EXPECT_THAT(NamesOf(world.Cycle()), IsEmpty());
     // If the shape of one member differs between the ranks, all three members fail.
     world.ranks[1].Add(member("b", step == 1 ? 11 : 10), 0);
-    std::map<std::string, std::string> errors;
-    for (int cycle = 0; cycle < 5; ++cycle) {
-      for (const Ready& ready : world.Cycle()) errors[ready.request->name] = ready.error;
-    }
+    const auto errors = Ended(world, 5);
     ASSERT_EQ(errors.size(), 3u) << step;
     for (const auto& [name, error] : errors) EXPECT_EQ(error.empty(), step != 1) << step << " " << name;
   }
-}
-
-/// Runs `cycles` cycles. Returns the error of each operation that ended, by name; empty if it succeeded.
-std::map<std::string, std::string> Ended(SimulatedWorld& world, int cycles = 6) {
-  std::map<std::string, std::string> ended;
-  for (int cycle = 0; cycle < cycles; ++cycle) {
-    for (const Ready& ready : world.Cycle()) ended[ready.request->name] = ready.error;
-  }
-  return ended;
 }
 
 TEST(Coordinator, RanksThatPutAGroupTogetherDifferentlyAreTold) {
@@ -292,13 +285,13 @@ TEST(Coordinator, CountsOfAnAllToAllHaveToAgree) {
     for (int again = 0; again < 2; ++again) {
       add(0, {1, 2}, {1, 3});
       add(1, {3, 4}, {2, 4});
-      EXPECT_THAT(Ended(world, 3), testing::ElementsAre(testing::Pair("x", "")));
+      EXPECT_THAT(Ended(world, 3), ElementsAre(Pair("x", "")));
     }
     EXPECT_EQ(world.num_talks, 1 + step * 3);
     add(0, {1, 2}, {1, 3});
     add(1, {3, 4}, {8, 4});
-    EXPECT_THAT(Ended(world, 3), testing::ElementsAre(testing::Pair(
-                                     "x", HasSubstr("rank 0 has 2 bytes for rank 1, which expects 8"))));
+    EXPECT_THAT(Ended(world, 3),
+                ElementsAre(Pair("x", HasSubstr("rank 0 has 2 bytes for rank 1, which expects 8"))));
   }
 }
 
@@ -335,10 +328,7 @@ TEST(Coordinator, RanksThatHaveJoinedTakePartUntilAllHave) {
     broadcast.signature.kind = Collective::kBroadcast;
     world.ranks[rank].Add(broadcast, 0);
   }
-  std::map<std::string, std::string> errors;
-  for (int cycle = 0; cycle < 4; ++cycle) {
-    for (const Ready& ready : world.Cycle()) errors[ready.request->name] = ready.error;
-  }
+  std::map<std::string, std::string> errors = Ended(world, 4);
   ASSERT_EQ(errors.size(), 3u);
   EXPECT_EQ(errors["x"] + errors["new"], "");
   EXPECT_THAT(errors["b"], HasSubstr("rank 1 can no longer take part"));
@@ -428,7 +418,8 @@ class RandomProgram {
         if (Below(3) == 0 && joining.size() + 1 < world_.ranks.size()) joining.insert(rank);
       }
     }
-    std::set<std::string> expected;
+    // The counts with which each name is submitted. An operation must fail if there are several.
+    std::map<std::string, std::set<std::uint64_t>> shapes;
     for (int i = 0; i < num_names; ++i) {
       Request request =
           Sum("n" + std::to_string(Below(3) == 0 ? i + 100 : i), 1 + static_cast<std::uint64_t>(Below(3)));
@@ -442,20 +433,13 @@ class RandomProgram {
         Request own = request;
         if (Below(30) == 0) own.signature.count += 7;
         to_add[rank].push_back(own);
-      }
-      expected.insert(request.name);
-    }
-    // An operation must fail if its shape differs between ranks.
-    std::map<std::string, std::set<std::uint64_t>> shapes;
-    for (const auto& requests : to_add) {
-      for (const Request& request : requests) shapes[request.name].insert(request.signature.count);
-    }
-    bool group_is_wrong = false;
-    for (const auto& requests : to_add) {
-      for (const Request& request : requests) {
-        group_is_wrong = group_is_wrong || (!request.group.empty() && shapes[request.name].size() > 1);
+        shapes[own.name].insert(own.signature.count);
       }
     }
+    const auto in_group = [&](const std::string& name) { return std::stoi(name.substr(1)) % 100 < grouped; };
+    const bool group_is_wrong = std::any_of(shapes.begin(), shapes.end(), [&](const auto& shape) {
+      return in_group(shape.first) && shape.second.size() > 1;
+    });
     for (auto& requests : to_add) std::shuffle(requests.begin(), requests.end(), random_);
     const bool all_join = !joining.empty();
     for (const std::size_t rank : joining) world_.ranks[rank].Join();
@@ -481,18 +465,18 @@ class RandomProgram {
             << ready.request->name << " twice";
       }
       quiet = adds || !batch.empty() ? 0 : quiet + 1;
-      for (const std::string& name : expected) {
+      for (const auto& [name, counts] : shapes) {
         for (const Participant& rank : world_.ranks) EXPECT_EQ(rank.Knows(name), world_.ranks[0].Knows(name));
       }
     }
-    EXPECT_EQ(ended.size(), expected.size());
+    EXPECT_EQ(ended.size(), shapes.size());
     for (const auto& [name, error] : ended) {
-      const bool in_group = std::stoi(name.substr(1)) % 100 < grouped;
-      EXPECT_EQ(!error.empty(), in_group ? group_is_wrong : shapes[name].size() > 1) << name << " " << error;
+      EXPECT_EQ(!error.empty(), in_group(name) ? group_is_wrong : shapes[name].size() > 1)
+          << name << " " << error;
     }
     for (Participant& rank : world_.ranks) {
       EXPECT_EQ(rank.TakeLastJoined().has_value(), all_join);
-      for (const std::string& name : expected) EXPECT_FALSE(rank.IsWaiting(name)) << name;
+      for (const auto& [name, counts] : shapes) EXPECT_FALSE(rank.IsWaiting(name)) << name;
     }
   }
 

@@ -3,7 +3,6 @@
 #include <cuda_runtime_api.h>
 #include <rabit/device.h>
 #include <rabit/rabit.h>
-#include <unistd.h>
 #include <warren/collectives.h>
 
 #include <algorithm>
@@ -14,7 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
-#include <map>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -256,9 +255,9 @@ void CheckOrder(std::size_t count) {
 /// Checks groups, several streams, empty calls, and many calls without a wait between them.
 void CheckCalls() {
   const std::size_t count = 1000;
-  std::vector<Buffer*> buffers;
+  std::vector<std::unique_ptr<Buffer>> buffers;
   const std::string ones = Elements(Type::kInt32, ReduceOp::kSum, count, rabit::GetRank());
-  for (int i = 0; i < 20; ++i) buffers.push_back(new Buffer(ones));
+  for (int i = 0; i < 20; ++i) buffers.push_back(std::make_unique<Buffer>(ones));
   cudaStream_t first = NewStream();
   cudaStream_t second = NewStream();
   rabit::device::GroupStart();
@@ -275,10 +274,7 @@ void CheckCalls() {
   rabit::device::Synchronize(first);
   rabit::device::Synchronize(second);
   const std::string expected = Reduced(Type::kInt32, ReduceOp::kSum, count);
-  for (Buffer* buffer : buffers) {
-    Require(buffer->Get() == expected, "one of many allreduces");
-    delete buffer;
-  }
+  for (const auto& buffer : buffers) Require(buffer->Get() == expected, "one of many allreduces");
   std::printf("calls fine\n");
 }
 
@@ -288,16 +284,16 @@ void CheckStreamOrder() {
   const std::size_t bytes = count * sizeof(int);
   cudaStream_t stream = NewStream();
   const Buffer work(bytes);
-  std::vector<Buffer*> inputs;
-  std::vector<Buffer*> results;
+  std::vector<std::unique_ptr<Buffer>> inputs;
+  std::vector<std::unique_ptr<Buffer>> results;
   for (int i = 0; i < 8; ++i) {
     std::string numbers(bytes, '\0');
     for (std::size_t k = 0; k < count; ++k) {
       const int number = static_cast<int>(k) * (i + 1) + rabit::GetRank();
       std::memcpy(numbers.data() + k * sizeof(int), &number, sizeof number);
     }
-    inputs.push_back(new Buffer(numbers));
-    results.push_back(new Buffer(bytes));
+    inputs.push_back(std::make_unique<Buffer>(numbers));
+    results.push_back(std::make_unique<Buffer>(bytes));
   }
   const auto copy = [&](const Buffer& to, const Buffer& from) {
     RequireCuda(cudaMemcpyAsync(to.at(), from.at(), bytes, cudaMemcpyDeviceToDevice, stream));
@@ -320,8 +316,6 @@ void CheckStreamOrder() {
       Require(number == static_cast<int>(k) * (i + 1) * ranks + ranks * (ranks - 1) / 2,
               "the order of what is on a stream");
     }
-    delete inputs[i];
-    delete results[i];
   }
 }
 
@@ -560,6 +554,8 @@ void MissByHandle(int who) {
 
 void Run(const std::vector<std::string>& words) {
   const std::string& mode = words.at(0);
+  const int number = words.size() > 1 ? std::stoi(words[1]) : 0;  // the mode's argument, if it has one
+  const auto die = [] { std::_Exit(9); };
   const int selected = rabit::device::Select();
   int current = -1;
   RequireCuda(cudaGetDevice(&current));
@@ -576,22 +572,20 @@ void Run(const std::vector<std::string>& words) {
   } else if (mode == "select") {
     std::printf("gpu %d\n", selected);
   } else if (mode == "train") {
-    Train(std::stoi(words.at(1)));
+    Train(number);
   } else if (mode == "die") {
-    Miss(
-        std::stoi(words.at(1)), [] { std::_Exit(9); }, WaitByRabit);
+    Miss(number, die, WaitByRabit);
   } else if (mode == "die-unwatched") {
-    Miss(
-        std::stoi(words.at(1)), [] { std::_Exit(9); }, WaitByCuda);
+    Miss(number, die, WaitByCuda);
   } else if (mode == "die-on-another-stream") {
-    MissOnAnotherStream(std::stoi(words.at(1)));
+    MissOnAnotherStream(number);
   } else if (mode == "hang") {
-    Miss(
-        std::stoi(words.at(1)), [] { std::this_thread::sleep_for(std::chrono::hours(1)); }, WaitByRabit);
+    const auto hang = [] { std::this_thread::sleep_for(std::chrono::hours(1)); };
+    Miss(number, hang, WaitByRabit);
   } else if (mode == "handles") {
     CheckHandles();
   } else if (mode == "die-by-handle") {
-    MissByHandle(std::stoi(words.at(1)));
+    MissByHandle(number);
   } else if (mode == "host-memory") {
     std::vector<float> numbers(10);
     rabit::device::Allreduce(numbers.data(), numbers.size(), RABIT_DEVICE_SUM, nullptr);

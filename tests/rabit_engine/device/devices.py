@@ -5,7 +5,7 @@ import re
 import subprocess
 import uuid
 
-from warren_testing import BIN, Tracker
+from warren_testing import BIN, Tracker, processes_with
 
 SUBMIT = BIN / "dmlc-submit"
 LIB = BIN.parent / "lib"
@@ -24,19 +24,6 @@ class Result:
 
     def __str__(self):
         return f"exit code {self.code}\n{self.output}{self.errors}"
-
-
-def processes_with(mark):
-    found = []
-    for entry in os.listdir("/proc"):
-        try:
-            if entry.isdigit():
-                with open(f"/proc/{entry}/environ", "rb") as file:
-                    if mark.encode() in file.read():
-                        found.append(entry)
-        except OSError:
-            continue
-    return found
 
 
 def run_one_by_one(num_workers, *words, gpus=1, env=None, seconds=60):

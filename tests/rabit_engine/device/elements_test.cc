@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstring>
 #include <random>
+#include <string>
 #include <type_traits>
 #include <vector>
 
@@ -15,30 +16,6 @@
 
 namespace warren::device {
 namespace {
-
-template <typename T>
-class ElementsTest : public testing::Test {};
-
-template <typename T>
-constexpr Type CodeOf() {
-  if constexpr (std::is_same_v<T, std::int8_t>) return Type::kInt8;
-  if constexpr (std::is_same_v<T, std::uint8_t>) return Type::kUint8;
-  if constexpr (std::is_same_v<T, std::int32_t>) return Type::kInt32;
-  if constexpr (std::is_same_v<T, std::uint32_t>) return Type::kUint32;
-  if constexpr (std::is_same_v<T, std::int64_t>) return Type::kInt64;
-  if constexpr (std::is_same_v<T, std::uint64_t>) return Type::kUint64;
-  if constexpr (std::is_same_v<T, __half>) return Type::kFloat16;
-  if constexpr (std::is_same_v<T, __nv_bfloat16>) return Type::kBFloat16;
-  if constexpr (std::is_same_v<T, float>) return Type::kFloat32;
-  if constexpr (std::is_same_v<T, double>) return Type::kFloat64;
-  if constexpr (std::is_same_v<T, __nv_fp8_e4m3>) return Type::kFloat8E4M3;
-  return Type::kFloat8E5M2;
-}
-
-using AllTypes =
-    testing::Types<std::int8_t, std::uint8_t, std::int32_t, std::uint32_t, std::int64_t, std::uint64_t,
-                   __half, __nv_bfloat16, float, double, __nv_fp8_e4m3, __nv_fp8_e5m2>;
-TYPED_TEST_SUITE(ElementsTest, AllTypes);
 
 /// A number with random bits. NaNs are excluded, as they may differ in sign and payload.
 template <typename T>
@@ -55,7 +32,7 @@ T AnyNumber(std::mt19937_64& random) {
 }
 
 template <ReduceOp operation, typename T>
-void Compare() {
+void Compare(Type type) {
   std::mt19937_64 random(static_cast<unsigned>(operation) + 1);
   for (int ranks = 1; ranks <= 64; ranks = ranks < 9 ? ranks + 1 : ranks * 2 - 3) {
     for (int repetition = 0; repetition < 200; ++repetition) {
@@ -76,24 +53,33 @@ void Compare() {
       std::vector<const void*> inputs;
       for (const T& value : values) inputs.push_back(&value);
       T on_host;
-      HostReduction(CodeOf<T>(), operation).CombineAll(&on_host, inputs, 1);
-      if (operation == ReduceOp::kAverage) Divide(CodeOf<T>(), &on_host, 1, ranks);
+      HostReduction(type, operation).CombineAll(&on_host, inputs, 1);
+      if (operation == ReduceOp::kAverage) Divide(type, &on_host, 1, ranks);
       if (std::isnan(static_cast<double>(Arithmetic<T>::Widen(on_host)))) continue;
       ASSERT_EQ(std::memcmp(&on_device, &on_host, sizeof(T)), 0)
-          << Name(CodeOf<T>()) << ' ' << Name(operation) << " of " << ranks
+          << Name(type) << ' ' << Name(operation) << " of " << ranks
           << " ranks: " << static_cast<double>(Arithmetic<T>::Widen(on_device)) << " and "
           << static_cast<double>(Arithmetic<T>::Widen(on_host));
     }
   }
 }
 
-TYPED_TEST(ElementsTest, HaveTheBitsOfTheEngine) {
-  Compare<ReduceOp::kSum, TypeParam>();
-  Compare<ReduceOp::kProduct, TypeParam>();
-  Compare<ReduceOp::kMax, TypeParam>();
-  Compare<ReduceOp::kMin, TypeParam>();
-  Compare<ReduceOp::kAverage, TypeParam>();
+class EveryType : public testing::TestWithParam<int> {};
+
+TEST_P(EveryType, HasTheBitsOfTheEngine) {
+  const auto type = static_cast<Type>(GetParam());
+  WithElement(type, [type](auto element) {
+    using T = decltype(element);
+    Compare<ReduceOp::kSum, T>(type);
+    Compare<ReduceOp::kProduct, T>(type);
+    Compare<ReduceOp::kMax, T>(type);
+    Compare<ReduceOp::kMin, T>(type);
+    Compare<ReduceOp::kAverage, T>(type);
+  });
 }
+
+INSTANTIATE_TEST_SUITE_P(Elements, EveryType, testing::Range(0, kNumTypes),
+                         [](const auto& info) { return std::string(Name(static_cast<Type>(info.param))); });
 
 }  // namespace
 }  // namespace warren::device

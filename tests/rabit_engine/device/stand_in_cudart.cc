@@ -5,8 +5,8 @@
 // not reproduced.
 //
 // Environment variables: STAND_IN_GPU_IPC: "no" for GPUs that cannot be shared. STAND_IN_GPU_SHARED_BYTES:
-// bytes of shared memory per block. STAND_IN_GPUS: number of GPUs; "none": no driver. STAND_IN_GPU_HOST:
-// processes with the same value have the same GPUs. STAND_IN_GPU_NAME: the GPUs' name.
+// bytes of shared memory per block. STAND_IN_GPUS: number of GPUs; "none": no driver. STAND_IN_GPU_NAME: the
+// GPUs' name.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <fcntl.h>
@@ -154,7 +154,7 @@ struct Machine {
   std::mutex mutex;
   std::map<std::uintptr_t, Allocation> allocations;
   std::map<void*, Handle> opened;
-  std::map<StandInStream*, bool> streams;
+  std::vector<StandInStream*> streams;
   StandInStream* default_stream = nullptr;
   unsigned long long last_number = 0;  // NOLINT(google-runtime-int)
 };
@@ -184,7 +184,7 @@ StandInStream& StreamOf(cudaStream_t stream) {
   if (stream != nullptr) return *reinterpret_cast<StandInStream*>(stream);
   if (machine.default_stream == nullptr) {
     machine.default_stream = new StandInStream;
-    machine.streams[machine.default_stream] = true;
+    machine.streams.push_back(machine.default_stream);
   }
   return *machine.default_stream;
 }
@@ -220,13 +220,13 @@ cudaError_t Allocate(void** data, std::size_t bytes, bool exported, bool pinned)
 }
 
 void SynchronizeAll() {
-  std::map<StandInStream*, bool> streams;
+  std::vector<StandInStream*> streams;
   {
     Machine& machine = TheMachine();
     const std::lock_guard lock(machine.mutex);
     streams = machine.streams;
   }
-  for (const auto& [stream, alive] : streams) stream->Wait();
+  for (StandInStream* const stream : streams) stream->Wait();
 }
 
 cudaError_t Free(void* data) {
@@ -310,8 +310,7 @@ STAND_IN cudaError_t cudaSetDevice(int device) {
 STAND_IN cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   *properties = cudaDeviceProp{};
   Setting("STAND_IN_GPU_NAME", "stand-in for a GPU").copy(properties->name, sizeof properties->name - 1);
-  const std::string uuid = fmt::format("{}{}", device, Setting("STAND_IN_GPU_HOST", "a"));
-  uuid.copy(properties->uuid.bytes, sizeof properties->uuid.bytes);
+  std::to_string(device).copy(properties->uuid.bytes, sizeof properties->uuid.bytes);
   return cudaSuccess;
 }
 
@@ -356,7 +355,7 @@ STAND_IN cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   auto* made = new StandInStream;
   Machine& machine = TheMachine();
   const std::lock_guard lock(machine.mutex);
-  machine.streams[made] = true;
+  machine.streams.push_back(made);
   *stream = reinterpret_cast<cudaStream_t>(made);
   return cudaSuccess;
 }

@@ -1,6 +1,5 @@
 // Communicators made from other communicators, with ranks as threads of one process.
 #include <dirent.h>
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -407,12 +406,8 @@ TEST(Split, ARankThatGivesUpIsNamedByItsRankInTheJob) {
       const auto upper = world.Split(world.rank() < 2 ? -1 : 0, 0);
       if (world.rank() == 2) upper->GiveUp();
       if (world.rank() == 3) {
-        try {
-          upper->Barrier();
-          ADD_FAILURE() << "no error";
-        } catch (const LostPeer& error) {
-          EXPECT_EQ(error.rank(), 2) << error.what();
-        }
+        EXPECT_THAT([&] { upper->Barrier(); },
+                    ::testing::Throws<LostPeer>(::testing::Property(&LostPeer::rank, 2)));
       }
       world.Barrier();
     });

@@ -17,7 +17,6 @@
 #include <memory>
 #include <random>
 #include <span>
-#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -33,6 +32,9 @@ namespace {
 
 using std::chrono::milliseconds;
 using ::testing::HasSubstr;
+using ::testing::Property;
+using ::testing::Throws;
+using ::testing::ThrowsMessage;
 
 /// The future outcome of a message.
 class Outcome {
@@ -149,12 +151,9 @@ TEST_P(MailboxOf, AnotherLengthIsAnErrorOfThatReceiveAlone) {
     }
     std::vector<std::uint8_t> got(50);
     Outcome wrong = Receive(messages, 0, 0, got);
-    try {
-      wrong.Wait();
-      FAIL() << "no error";
-    } catch (const EngineError& error) {
-      EXPECT_THAT(error.what(), HasSubstr("rank 0 sent 100 bytes with tag 0, but this rank expects 50"));
-    }
+    EXPECT_THAT(
+        [&] { wrong.Wait(); },
+        ThrowsMessage<EngineError>(HasSubstr("rank 0 sent 100 bytes with tag 0, but this rank expects 50")));
     EXPECT_EQ(Receive(messages, 0, 0, got).Wait(), 0);
     EXPECT_EQ(got, Bytes(50, 2));
   });
@@ -165,12 +164,7 @@ TEST_P(MailboxOf, WhoDoesNotSendInTimeIsNamed) {
     if (world.rank() != 1) return;
     std::vector<std::uint8_t> got(8);
     Outcome received = Receive(messages, 2, 0, got, milliseconds(100));
-    try {
-      received.Wait();
-      FAIL() << "no error";
-    } catch (const TimedOut& error) {
-      EXPECT_THAT(error.what(), HasSubstr("rank 2"));
-    }
+    EXPECT_THAT([&] { received.Wait(); }, ThrowsMessage<TimedOut>(HasSubstr("rank 2")));
     // The other operations, and later ones, fail as well.
     EXPECT_THROW(Receive(messages, 0, 0, got).Wait(), EngineError);
   });
@@ -187,12 +181,7 @@ TEST_P(MailboxOf, WhoHasLeftIsNamed) {
       std::vector<std::uint8_t> got(8);
       // Rank 0 waits for rank 2, which has left, and rank 1 waits for rank 0; both must name rank 2.
       Outcome received = Receive(*messages, world.rank() == 0 ? 2 : 0, 0, got);
-      try {
-        received.Wait();
-        ADD_FAILURE() << "no error";
-      } catch (const LostPeer& error) {
-        EXPECT_EQ(error.rank(), 2) << error.what();
-      }
+      EXPECT_THAT([&] { received.Wait(); }, Throws<LostPeer>(Property(&LostPeer::rank, 2)));
     }
     world.Barrier();
   });
@@ -236,14 +225,7 @@ TEST(Mailbox, WhoDoesNotSendInTimeIsNamedEvenIfOtherMessagesKeepMovingAllTheTime
   messages.Send(0, 0, &byte, bytes, {}, sent.Function());
   std::vector<std::uint8_t> got(8);
   Outcome received = Receive(messages, 2, 0, got, milliseconds(100));
-  try {
-    received.Wait();
-    ADD_FAILURE() << "no error";
-  } catch (const TimedOut& error) {
-    EXPECT_EQ(error.rank(), 2) << error.what();
-  } catch (const EngineError& error) {
-    ADD_FAILURE() << error.what();
-  }
+  EXPECT_THAT([&] { received.Wait(); }, Throws<TimedOut>(Property(&TimedOut::rank, 2)));
   EXPECT_THROW(sent.Wait(), EngineError);
 }
 

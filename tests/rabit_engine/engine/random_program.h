@@ -84,43 +84,13 @@ class RandomProgram {
     for (int step = 0; step < steps && !::testing::Test::HasFailure(); ++step) {
       step_ = step;
       Group& group = groups_[Draw(groups_.size())];
-      switch (Draw(12)) {
-        case 0:
-          Split(group);
-          break;
-        case 1:
-          Free();
-          break;
-        case 2:
-          Allreduce(group);
-          break;
-        case 3:
-          Reduce(group);
-          break;
-        case 4:
-          ReduceScatter(group);
-          break;
-        case 5:
-          Broadcast(group);
-          break;
-        case 6:
-          Allgather(group);
-          break;
-        case 7:
-          Gather(group);
-          break;
-        case 8:
-          Scatter(group);
-          break;
-        case 9:
-          AllToAll(group);
-          break;
-        case 10:
-          SendReceive(group);
-          break;
-        default:
-          if (group.communicator != nullptr) Make(group, {}, [&] { group.communicator->Barrier(); });
-      }
+      using Step = void (RandomProgram::*)(Group&);
+      constexpr Step kSteps[] = {
+          &RandomProgram::Split,     &RandomProgram::Free,          &RandomProgram::Allreduce,
+          &RandomProgram::Reduce,    &RandomProgram::ReduceScatter, &RandomProgram::Broadcast,
+          &RandomProgram::Allgather, &RandomProgram::Gather,        &RandomProgram::Scatter,
+          &RandomProgram::AllToAll,  &RandomProgram::SendReceive,   &RandomProgram::Barrier};
+      (this->*kSteps[Draw(std::size(kSteps))])(group);
       if (pending_.size() > kMostPending || (!pending_.empty() && DrawOwn(4) == 0)) SettleAny();
     }
     while (!pending_.empty()) SettleAny();
@@ -267,16 +237,14 @@ class RandomProgram {
     return input;
   }
 
-  struct Kind {
-    DataType type;
-    ReduceOp operation;
-  };
-  Kind DrawKind() {
-    constexpr Kind kKinds[] = {{DataType::kFloat, ReduceOp::kSum},   {DataType::kDouble, ReduceOp::kSum},
-                               {DataType::kFloat16, ReduceOp::kSum}, {DataType::kBFloat16, ReduceOp::kMax},
-                               {DataType::kInt, ReduceOp::kSum},     {DataType::kUChar, ReduceOp::kBitOr},
-                               {DataType::kLong, ReduceOp::kMin},    {DataType::kUInt, ReduceOp::kBitXor}};
-    return kKinds[Draw(std::size(kKinds))];
+  Reduction DrawReduction() {
+    constexpr std::pair<DataType, ReduceOp> kKinds[] = {
+        {DataType::kFloat, ReduceOp::kSum},   {DataType::kDouble, ReduceOp::kSum},
+        {DataType::kFloat16, ReduceOp::kSum}, {DataType::kBFloat16, ReduceOp::kMax},
+        {DataType::kInt, ReduceOp::kSum},     {DataType::kUChar, ReduceOp::kBitOr},
+        {DataType::kLong, ReduceOp::kMin},    {DataType::kUInt, ReduceOp::kBitXor}};
+    const auto [type, operation] = kKinds[Draw(std::size(kKinds))];
+    return Reduction::Typed(type, operation);
   }
   /// A rank's input to a reduction.
   Bytes Input(int rank, std::size_t count, const Reduction& reduction) const {
@@ -344,8 +312,7 @@ class RandomProgram {
       for (int i = 0; i < parent.size(); ++i) {
         if (wishes[i].first == color) order.push_back(i);
       }
-      std::stable_sort(order.begin(), order.end(),
-                       [&](int a, int b) { return wishes[a].second < wishes[b].second; });
+      std::ranges::stable_sort(order, {}, [&](int i) { return wishes[i].second; });
       if (order.empty()) continue;
       Group made;
       made.id = next_group_++;
@@ -364,27 +331,30 @@ class RandomProgram {
     EXPECT_EQ(own, nullptr);
   }
 
-  void Free() {
+  /// Frees any communicator but the world.
+  void Free(Group& /*group*/) {
     if (groups_.size() < 2) return;
     groups_.erase(groups_.begin() + 1 + static_cast<std::ptrdiff_t>(Draw(groups_.size() - 1)));
   }
 
+  void Barrier(Group& group) {
+    if (group.communicator != nullptr) Make(group, {}, [&] { group.communicator->Barrier(); });
+  }
+
   void Allreduce(Group& group) {
-    const Kind kind = DrawKind();
+    const Reduction reduction = DrawReduction();
     const std::size_t count = DrawCount();
     if (group.communicator == nullptr) return;
-    const Reduction reduction = Reduction::Typed(kind.type, kind.operation);
     const Buffer buffer = Shared(Input(world_rank_, count, reduction));
     Make(group, {{"allreduce", Reduced(group, reduction, count), buffer}},
          [&] { group.communicator->Allreduce(buffer->data(), count, reduction); });
   }
 
   void Reduce(Group& group) {
-    const Kind kind = DrawKind();
+    const Reduction reduction = DrawReduction();
     const std::size_t count = DrawCount();
     const int root = static_cast<int>(Draw(group.size()));
     if (group.communicator == nullptr) return;
-    const Reduction reduction = Reduction::Typed(kind.type, kind.operation);
     const Buffer buffer = Shared(Input(world_rank_, count, reduction));
     std::vector<Result> results;
     if (group.communicator->rank() == root)
@@ -394,10 +364,9 @@ class RandomProgram {
   }
 
   void ReduceScatter(Group& group) {
-    const Kind kind = DrawKind();
+    const Reduction reduction = DrawReduction();
     const std::vector<std::size_t> offsets = OffsetsOf(DrawCounts(group));
     if (group.communicator == nullptr) return;
-    const Reduction reduction = Reduction::Typed(kind.type, kind.operation);
     const Buffer buffer = Shared(Input(world_rank_, offsets.back(), reduction));
     const std::size_t begin = offsets[group.communicator->rank()] * reduction.element_bytes();
     const std::size_t end = offsets[group.communicator->rank() + 1] * reduction.element_bytes();

@@ -23,14 +23,6 @@ int TakeRuns(Collective collective) {
   return runs[static_cast<std::size_t>(collective)].exchange(0);
 }
 
-std::vector<int> AllPeers(const PeerGroup& group) {
-  std::vector<int> peers;
-  for (int peer = 0; peer < group.size(); ++peer) {
-    if (peer != group.index()) peers.push_back(peer);
-  }
-  return peers;
-}
-
 // --- the algorithm: all data goes through one member, the root or member 0 ---
 
 void SendTo(PeerGroup& group, int peer, const void* data, std::size_t bytes) {
@@ -44,14 +36,14 @@ void ReceiveFrom(PeerGroup& group, int peer, void* data, std::size_t bytes) {
 }
 
 void ConnectStar(PeerGroup& group, int center) {
-  group.Connect(group.index() == center ? AllPeers(group) : std::vector<int>{center});
+  group.Connect(group.index() == center ? group.Others() : std::vector<int>{center});
 }
 
 void BroadcastStar(PeerGroup& group, void* buffer, std::size_t bytes, int root) {
   Count(Collective::kBroadcast);
   ConnectStar(group, root);
   if (group.index() != root) return ReceiveFrom(group, root, buffer, bytes);
-  for (const int peer : AllPeers(group)) SendTo(group, peer, buffer, bytes);
+  for (const int peer : group.Others()) SendTo(group, peer, buffer, bytes);
 }
 
 void ReduceToCenter(PeerGroup& group, void* buffer, std::size_t count, const Reduction& reduction,
@@ -60,7 +52,7 @@ void ReduceToCenter(PeerGroup& group, void* buffer, std::size_t count, const Red
   const collective::VectorView vector(buffer, reduction.element_bytes());
   const collective::Range all{0, count};
   if (group.index() != center) return SendTo(group, center, buffer, vector.Bytes(all));
-  for (const int peer : AllPeers(group)) {
+  for (const int peer : group.Others()) {
     const Receive receive = vector.CombineFrom(peer, all, reduction, peer < center);
     group.Exchange({}, {&receive, 1});
   }
@@ -68,7 +60,7 @@ void ReduceToCenter(PeerGroup& group, void* buffer, std::size_t count, const Red
 
 void ShareFromCenter(PeerGroup& group, void* buffer, std::size_t bytes) {
   if (group.index() != 0) return ReceiveFrom(group, 0, buffer, bytes);
-  for (const int peer : AllPeers(group)) SendTo(group, peer, buffer, bytes);
+  for (const int peer : group.Others()) SendTo(group, peer, buffer, bytes);
 }
 
 void AllreduceStar(PeerGroup& group, void* buffer, std::size_t count, const Reduction& reduction) {
@@ -111,7 +103,7 @@ void BarrierStar(PeerGroup& group) {
   if (group.index() != 0) {
     SendTo(group, 0, &nothing, 0);
   } else {
-    for (const int peer : AllPeers(group)) ReceiveFrom(group, peer, &nothing, 0);
+    for (const int peer : group.Others()) ReceiveFrom(group, peer, &nothing, 0);
   }
   ShareFromCenter(group, &nothing, 0);
 }

@@ -3,16 +3,15 @@
 #pragma once
 
 #include <barrier>
-#include <exception>
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "rabit_engine/bootstrap/bootstrap.h"
 #include "rabit_engine/engine/native_communicator.h"
+#include "tests/rabit_engine/base/on_threads.h"
 
 namespace warren::testing {
 
@@ -28,26 +27,14 @@ class ThreadWorld {
   /// Like the function above, with separate settings for each rank.
   void Run(const std::function<Settings(int rank)>& settings_of,
            const std::function<void(NativeCommunicator&)>& function) {
-    std::vector<std::thread> threads;
-    std::vector<std::exception_ptr> errors(static_cast<std::size_t>(size_));
-    for (int rank = 0; rank < size_; ++rank) {
-      threads.emplace_back([&, rank] {
-        try {
-          Listening listening{tcp::ListenAnywhere(), {}};
-          listening.addresses = tcp::ListenAddresses(listening.socket.fd(), "127.0.0.1");
-          NativeCommunicator communicator(std::make_unique<ThreadBootstrap>(*this, rank),
-                                          std::move(listening), settings_of(rank));
-          function(communicator);
-          communicator.Finalize();
-        } catch (...) {
-          errors[static_cast<std::size_t>(rank)] = std::current_exception();
-        }
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
-    for (const std::exception_ptr& error : errors) {
-      if (error) std::rethrow_exception(error);
-    }
+    OnThreads(size_, [&](int rank) {
+      Listening listening{tcp::ListenAnywhere(), {}};
+      listening.addresses = tcp::ListenAddresses(listening.socket.fd(), "127.0.0.1");
+      NativeCommunicator communicator(std::make_unique<ThreadBootstrap>(*this, rank), std::move(listening),
+                                      settings_of(rank));
+      function(communicator);
+      communicator.Finalize();
+    });
   }
 
  private:

@@ -32,12 +32,12 @@ TEST(Sharing, OneThatFailedLateTakesItsGroupBack) {
 
 TEST(Sharing, ARankOfAnotherVersionThatTellsNoRankIsAnErrorThatSaysSo) {
   for (const char* const told : {"", "x", "0 1", "5", "-2", "99999999999999999999"}) {
-    try {
-      LeadersOf(kOffers, Texts{"1", "0", "1", "1", "0"}, Texts{"0", "-1", told, "0", "-1"});
-      ADD_FAILURE() << "'" << told << "' is taken for a rank";
-    } catch (const EngineError& error) {
-      EXPECT_THAT(error.what(), testing::HasSubstr("do all ranks run the same version?"));
-    }
+    EXPECT_THAT(
+        [&] {
+          LeadersOf(kOffers, Texts{"1", "0", "1", "1", "0"}, Texts{"0", "-1", told, "0", "-1"});
+        },
+        testing::ThrowsMessage<EngineError>(testing::HasSubstr("do all ranks run the same version?")))
+        << told;
   }
 }
 

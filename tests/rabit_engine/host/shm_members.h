@@ -6,13 +6,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <exception>
 #include <functional>
 #include <memory>
-#include <thread>
 #include <vector>
 
 #include "rabit_engine/host/host_segment.h"
+#include "tests/rabit_engine/base/on_threads.h"
 
 namespace warren {
 
@@ -54,24 +53,7 @@ class Members {
 
   /// Runs `function` for all members, each in its own thread; rethrows the failure of the lowest member that
   /// failed.
-  void OnAll(const std::function<void(int local)>& function) {
-    std::vector<std::thread> threads;
-    threads.reserve(segments_.size());
-    std::vector<std::exception_ptr> failures(segments_.size());
-    for (int local = 0; local < size(); ++local) {
-      threads.emplace_back([&, local] {
-        try {
-          function(local);
-        } catch (...) {
-          failures[local] = std::current_exception();
-        }
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
-    for (const std::exception_ptr& failure : failures) {
-      if (failure) std::rethrow_exception(failure);
-    }
-  }
+  void OnAll(const std::function<void(int local)>& function) { OnThreads(size(), function); }
 
  private:
   std::vector<CloseOnForkDescriptor> lifelines_;

@@ -9,7 +9,6 @@
 #include <atomic>
 #include <chrono>
 #include <optional>
-#include <string>
 #include <thread>
 #include <vector>
 
@@ -23,6 +22,9 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Property;
+using testing::Throws;
+using testing::ThrowsMessage;
 
 /// Waits until a member's counter reaches `value`, as the collectives do.
 void Await(HostSegment& segment, Waiter& waiter, int local, std::uint64_t value) {
@@ -81,12 +83,8 @@ TEST(Waiter, NamesTheMemberWhoseProcessHasEnded) {
   Members members(3);
   members.End(2);
   Waiter waiter(members[0]);
-  try {
-    Await(members[0], waiter, 1, 1);
-    FAIL() << "nothing was thrown";
-  } catch (const LostPeer& lost) {
-    EXPECT_EQ(lost.rank(), Members::RankOf(2));
-  }
+  EXPECT_THAT([&] { Await(members[0], waiter, 1, 1); },
+              Throws<LostPeer>(Property(&LostPeer::rank, Members::RankOf(2))));
   // Member 1 learns of the loss from member 0, without checking the process of member 2.
   Waiter other(members[1]);
   EXPECT_THROW(Await(members[1], other, 0, 1), LostPeer);
@@ -117,12 +115,7 @@ TEST(Waiter, NamesTheRankThatDoesNotComeInTime) {
   Members members(2);
   Waiter waiter(members[0]);
   waiter.set_deadline(Clock::now() + milliseconds(50));
-  try {
-    Await(members[0], waiter, 1, 1);
-    FAIL() << "nothing was thrown";
-  } catch (const TimedOut& error) {
-    EXPECT_THAT(error.what(), HasSubstr("rank 3"));
-  }
+  EXPECT_THAT([&] { Await(members[0], waiter, 1, 1); }, ThrowsMessage<TimedOut>(HasSubstr("rank 3")));
 }
 
 TEST(Spinning, IsVainWithMoreMembersThanCores) {

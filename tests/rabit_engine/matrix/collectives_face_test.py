@@ -2,7 +2,7 @@
 
 import unittest
 
-from jobs import Job
+from jobs import TCP, Job, on_hosts
 from warren_testing import BIN
 
 WORKER = BIN / "collectives_face_worker"
@@ -12,22 +12,16 @@ BEGUN = ("handle", "handle of a message", "handle of a small allreduce", "handle
          "handle of a barrier")
 
 
-def hosts(layout):
-    """Returns the arguments of a Job that put worker i on host layout[i]."""
-    return {"env_of_task": lambda task: {"WARREN_HOST_GROUP": layout[task]}}
-
-
 class EveryCall(unittest.TestCase):
     def test_gives_the_right_result_over_every_transport(self):
         for ranks in (1, 2, 3, 4, 7):
-            for name, environment in {"shared memory": {}, "TCP": {"env": {"WARREN_SHARED_MEMORY": "off"}},
-                                      "hosts": hosts("abababa"), "rings": {"env": {"WARREN_ALGORITHM": "pairwise"}}}.items():
+            for name, environment in {"shared memory": {}, "TCP": {"env": TCP}, "hosts": on_hosts("abababa"),
+                                      "rings": {"env": {"WARREN_ALGORITHM": "pairwise"}}}.items():
                 with self.subTest(ranks=ranks, transport=name), Job(ranks, "check", program=WORKER, **environment) as job:
-                    codes, results = job.finish(60)
-                    self.assertEqual(codes, [0] * ranks, results)
+                    job.succeed(self, 60)
 
     def test_hosts_are_those_of_the_ranks(self):
-        with Job(5, "check", program=WORKER, **hosts("aabbb")) as job:
+        with Job(5, "check", program=WORKER, **on_hosts("aabbb")) as job:
             _, results = job.finish(60)
             said = sorted(out.partition(" is ")[2].strip() for out, _ in results)
             self.assertEqual(said, sorted(["0 of 2 on its host and 0 of 2 across", "1 of 2 on its host and 0 of 2 across",
@@ -47,17 +41,16 @@ class Loss(unittest.TestCase):
         self.sweep(4, 2)
 
     def test_in_every_call_all_others_are_told_within_a_second_over_tcp(self):
-        self.sweep(4, 1, env={"WARREN_SHARED_MEMORY": "off"})
+        self.sweep(4, 1, env=TCP)
 
     def test_in_every_call_all_others_are_told_within_a_second_on_several_hosts(self):
-        self.sweep(5, 3, **hosts("aabba"))
+        self.sweep(5, 3, **on_hosts("aabba"))
 
 
 class Late(unittest.TestCase):
     def test_a_call_with_a_timeout_ends_with_its_name_and_the_rank_that_does_not_come(self):
-        for ranks, name, environment in ((2, "shared memory", {}), (2, "TCP", {"env": {"WARREN_SHARED_MEMORY": "off"}}),
-                                         (3, "shared memory", {}), (3, "TCP", {"env": {"WARREN_SHARED_MEMORY": "off"}}),
-                                         (4, "hosts", hosts("aabb"))):
+        for ranks, name, environment in ((2, "shared memory", {}), (2, "TCP", {"env": TCP}), (3, "shared memory", {}),
+                                         (3, "TCP", {"env": TCP}), (4, "hosts", on_hosts("aabb"))):
             for operation in BEGUN:
                 with self.subTest(operation=operation, ranks=ranks, transport=name), \
                         Job(ranks, "late", operation, 1, program=WORKER, **environment) as job:

@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <functional>
 #include <map>
 #include <numeric>
@@ -25,6 +24,8 @@ namespace {
 
 using warren::Communicator;
 using warren::Op;
+using warren::testing::ErrorOf;
+using warren::testing::Has;
 
 template <typename T>
 std::vector<T> Filled(std::size_t count, T value) {
@@ -223,20 +224,15 @@ void CheckFunctionsWithoutWaiting(const Communicator& comm) {
   }
   REQUIRE(all.back() == 7 && part.back() == 7 && (comm.rank() != 0 || root.back() == 7));
   REQUIRE(alive == 0);
-  try {
+  const auto of_null = [&] {
     comm.AsyncAllreduceBy(static_cast<const int*>(nullptr), all.data(), 1, Lower(&alive));
-    REQUIRE(false);
-  } catch (const warren::Error&) {
-    REQUIRE(alive == 0);
-  }
-  try {
+  };
+  REQUIRE(Has(ErrorOf(of_null), "the buffer of 1 elements is NULL"));
+  const auto with_timeout = [&] {
     comm.AsyncAllreduceBy(own.data(), all.data(), own.size(), Lower(&alive), {"gradients", -1});
-    REQUIRE(false);
-  } catch (const warren::Error& error) {
-    REQUIRE(std::strstr(error.what(), "WarrenAllreduceCustomAsync 'gradients': a timeout of -1 s") !=
-            nullptr);
-    REQUIRE(alive == 0);
-  }
+  };
+  REQUIRE(Has(ErrorOf(with_timeout), "WarrenAllreduceCustomAsync 'gradients': a timeout of -1 s"));
+  REQUIRE(alive == 0);
 }
 
 void CheckHandles(const Communicator& comm) {
@@ -369,12 +365,8 @@ int Check() {
               across.rank(), across.size());
   CheckAll(host);
   CheckAll(across);
-  try {
-    world.Allreduce(static_cast<float*>(nullptr), 1, Op::kSum);
-    REQUIRE(false);
-  } catch (const warren::Error& error) {
-    REQUIRE(std::strstr(error.what(), "WarrenAllreduce: the buffer of 1 elements is NULL") != nullptr);
-  }
+  REQUIRE(Has(ErrorOf([&] { world.Allreduce(static_cast<float*>(nullptr), 1, Op::kSum); }),
+              "WarrenAllreduce: the buffer of 1 elements is NULL"));
   world.Barrier();
   return 0;
 }

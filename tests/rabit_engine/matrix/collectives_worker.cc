@@ -24,6 +24,7 @@
 #include <string>
 #include <vector>
 
+#include "rabit_engine/call/slices.h"
 #include "rabit_engine/collective/registry.h"
 #include "rabit_engine/engine/join.h"
 #include "tests/rabit_engine/matrix/reference.h"
@@ -58,11 +59,8 @@ class Checker {
   void ShareTheWork() { shares_ = true; }
   void CheckAgreement() {
     std::vector<std::uint64_t> all(static_cast<std::size_t>(ranks_));
-    std::vector<std::size_t> offsets;
-    for (int rank = 0; rank <= ranks_; ++rank)
-      offsets.push_back(sizeof(all[0]) * static_cast<std::size_t>(rank));
     all[rank_] = common_checksum_;
-    communicator_.Allgather(all.data(), offsets);
+    communicator_.Allgather(all.data(), EqualOffsets(ranks_, sizeof(all[0])));
     for (int rank = 0; rank < ranks_; ++rank) {
       if (all[rank] != common_checksum_) throw Failure{fmt::format("rank {} got other results", rank)};
     }
@@ -119,32 +117,7 @@ class Checker {
   }
 
   void Typed(DataType type, ReduceOp operation, std::size_t count, std::uint64_t seed, bool all_collectives) {
-    switch (type) {
-      case DataType::kChar:
-        return Each<char>(type, operation, count, seed, all_collectives);
-      case DataType::kUChar:
-        return Each<unsigned char>(type, operation, count, seed, all_collectives);
-      case DataType::kInt:
-        return Each<int>(type, operation, count, seed, all_collectives);
-      case DataType::kUInt:
-        return Each<unsigned>(type, operation, count, seed, all_collectives);
-      case DataType::kLong:
-        return Each<long>(type, operation, count, seed, all_collectives);
-      case DataType::kULong:
-        return Each<unsigned long>(type, operation, count, seed, all_collectives);
-      case DataType::kFloat:
-        return Each<float>(type, operation, count, seed, all_collectives);
-      case DataType::kDouble:
-        return Each<double>(type, operation, count, seed, all_collectives);
-      case DataType::kLongLong:
-        return Each<long long>(type, operation, count, seed, all_collectives);
-      case DataType::kULongLong:
-        return Each<unsigned long long>(type, operation, count, seed, all_collectives);
-      case DataType::kFloat16:
-        return Each<reference::Half>(type, operation, count, seed, all_collectives);
-      case DataType::kBFloat16:
-        return Each<reference::Brain>(type, operation, count, seed, all_collectives);
-    }
+    reference::WithType(type, [&]<typename T>(T) { Each<T>(type, operation, count, seed, all_collectives); });
   }
 
   void Custom(std::size_t count, std::uint64_t seed) {
@@ -186,7 +159,9 @@ class Checker {
   template <typename T>
   void Each(DataType type, ReduceOp operation, std::size_t count, std::uint64_t seed, bool all_collectives) {
     const Reduction reduction = Reduction::Typed(type, operation);
-    const auto combine = [operation](auto low, auto high) { return Apply(operation, low, high); };
+    const auto combine = [operation](auto low, auto high) {
+      return reference::Element(operation, low, high);
+    };
     Allreduce<T>(reduction, count, seed, combine);
     if (!all_collectives) return;
     Reduce<T>(reduction, count, static_cast<int>((seed + count) % ranks_), seed, combine);
@@ -266,13 +241,9 @@ std::vector<std::size_t> Counts(int ranks) {
 
 void All(Checker& checker, int ranks) {
   std::uint64_t seed = 1;
-  for (int type = 0; type < kNumDataTypes; ++type) {
-    for (int operation = 0; operation < kNumReduceOps; ++operation) {
-      if (!IsDefined(static_cast<DataType>(type), static_cast<ReduceOp>(operation))) continue;
-      for (const std::size_t count : {std::size_t{1}, std::size_t{37}, std::size_t{3000}}) {
-        checker.Typed(static_cast<DataType>(type), static_cast<ReduceOp>(operation), count, ++seed,
-                      count == 37);
-      }
+  for (const auto& [type, operation] : reference::DefinedPairs()) {
+    for (const std::size_t count : {std::size_t{1}, std::size_t{37}, std::size_t{3000}}) {
+      checker.Typed(type, operation, count, ++seed, count == 37);
     }
   }
   for (const std::size_t count : Counts(ranks)) {
@@ -294,21 +265,15 @@ void Every(Checker& checker, int ranks) {
   checker.ShareTheWork();
   std::uint64_t seed = 1;
   const auto n = static_cast<std::size_t>(ranks);
-  for (int t = 0; t < kNumDataTypes; ++t) {
-    const auto type = static_cast<DataType>(t);
-    for (int o = 0; o < kNumReduceOps; ++o) {
-      const auto operation = static_cast<ReduceOp>(o);
-      if (!IsDefined(type, operation)) continue;
-      const std::size_t element = Reduction::Typed(type, operation).element_bytes();
-      for (const std::size_t count : {std::size_t{0}, std::size_t{1}, n - 1, n, n + 1}) {
-        checker.Typed(type, operation, count, ++seed, true);
-      }
-      for (std::size_t kib = 4; kib <= 2048; kib *= 2) {
-        const std::size_t at = (kib << 10) / element;
-        checker.Typed(type, operation, at - 1, ++seed, false);
-        checker.Typed(type, operation, at, ++seed, false);
-        checker.Typed(type, operation, at + 1, ++seed, kib <= 256);
-      }
+  for (const auto& [type, operation] : reference::DefinedPairs()) {
+    for (const std::size_t count : {std::size_t{0}, std::size_t{1}, n - 1, n, n + 1}) {
+      checker.Typed(type, operation, count, ++seed, true);
+    }
+    for (std::size_t kib = 4; kib <= 2048; kib *= 2) {
+      const std::size_t at = (kib << 10) / SizeOf(type);
+      checker.Typed(type, operation, at - 1, ++seed, false);
+      checker.Typed(type, operation, at, ++seed, false);
+      checker.Typed(type, operation, at + 1, ++seed, kib <= 256);
     }
   }
 }
@@ -392,9 +357,7 @@ void Mismatch(Communicator& communicator, const std::string& what) {
     // uses links. With "hosts", all ranks on a host make the same call.
     const char* const host = std::getenv("WARREN_HOST_GROUP");
     if (what == "means" ? other : host != nullptr && *host == 'b') {
-      std::vector<std::size_t> offsets;
-      for (int i = 0; i <= communicator.world_size(); ++i) offsets.push_back(40UL * i);
-      communicator.Allgather(values.data(), offsets);
+      communicator.Allgather(values.data(), EqualOffsets(communicator.world_size(), 40));
     } else {
       communicator.Allreduce(values.data(), 10, sum);
     }

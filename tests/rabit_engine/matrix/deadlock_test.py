@@ -4,19 +4,11 @@ import contextlib
 import re
 import unittest
 
-from jobs import Job
+from jobs import TCP, Job, on_hosts
 from warren_testing import BIN
 
 WORKER = BIN / "deadlock_worker"
-
-
-def hosts(layout):
-    """Returns the arguments of a Job that put worker i on host layout[i]."""
-    return {"env_of_task": lambda task: {"WARREN_HOST_GROUP": layout[task]}}
-
-
-TRANSPORTS = {"shared memory": ({}, {}), "TCP": ({"WARREN_SHARED_MEMORY": "off"}, {}),
-              "hosts": ({}, hosts("abab")), "other hosts": ({}, hosts("aabb"))}
+TRANSPORTS = {"shared memory": ({}, {}), "TCP": (TCP, {}), "hosts": ({}, on_hosts("abab")), "other hosts": ({}, on_hosts("aabb"))}
 
 
 class Deadlock(unittest.TestCase):

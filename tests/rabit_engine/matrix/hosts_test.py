@@ -5,7 +5,7 @@ import time
 import unittest
 
 import network_namespaces
-from jobs import Job
+from jobs import TCP, Job
 from network_namespaces import NetworkNamespaces
 
 WHY_NOT = network_namespaces.why_not()
@@ -29,16 +29,13 @@ class HostsCase(unittest.TestCase):
     def compare(self, hosts, layout, *arguments, env=None):
         """Checks that the results on these hosts are the same as on one host with TCP only. Returns what the ranks printed to stderr."""
         ranks = sum(layout)
-        with Job(ranks, *arguments, env={"WARREN_SHARED_MEMORY": "off"}) as job:
+        with Job(ranks, *arguments, env=TCP) as job:
             expected = job.checksum(self)
         with Job(ranks, *arguments, env={"WARREN_PRINT_CHOICE": "1", **(env or {})}, hosts=hosts,
                  host_of_task=host_of_task(layout)) as job:
-            codes, results = job.finish()
-        errors = "".join(errors for _, errors in results)
-        self.assertEqual(codes, [0] * ranks, errors)
-        self.assertEqual([out for out, _ in results if out], [expected])
+            outputs, errors = job.succeed(self)
+        self.assertEqual(outputs, [expected])
         return errors
-
 
     def emulate(self, change, what):
         """Calls the function `change`, which makes the kernel emulate another network. `what` is its argument. Skips the test if the kernel cannot do this."""
@@ -107,7 +104,7 @@ class Hosts(HostsCase):
             hosts.add_hosts(2)
             with Job(4, "wait", 3, hosts=hosts, env=env, **where) as waiting, \
                     Job(4, "stream", hosts=hosts, env=env, **where) as streaming, \
-                    Job(4, "stream", hosts=hosts, env={"WARREN_SHARED_MEMORY": "off", **env}, **where) as flat:
+                    Job(4, "stream", hosts=hosts, env={**TCP, **env}, **where) as flat:
                 jobs = (waiting, streaming, flat)
                 for job in jobs:
                     job.await_ready()
@@ -131,8 +128,7 @@ class SlowNetwork(HostsCase):
     def megabytes_sent(self, hosts, packing):
         before = hosts.bytes_sent()
         with Job(2, "histograms", env={"WARREN_PACKING": packing}, hosts=hosts, host_of_task=[0, 1]) as job:
-            codes, results = job.finish()
-        self.assertEqual(codes, [0, 0], results)
+            job.succeed(self)
         return (hosts.bytes_sent() - before) / 1e6
 
     def test_histograms_are_packed(self):

@@ -11,6 +11,13 @@ WORKER = BIN / "collectives_worker"
 # All ranks must report a loss within this time. It is long enough for a busy machine and far below the timeouts, which are 30 s or more.
 # The engine checks for losses every 20 ms; on an idle machine, all ranks report within a second.
 SOON_SECONDS = 10.0
+# The environment in which ranks of one host use TCP.
+TCP = {"WARREN_SHARED_MEMORY": "off"}
+
+
+def on_hosts(layout):
+    """Returns the arguments of a Job whose worker i is on host layout[i]. Ranks of different hosts share no memory."""
+    return {"env_of_task": lambda task: {"WARREN_HOST_GROUP": layout[task]}}
 
 
 class Job:
@@ -66,9 +73,15 @@ class Job:
         results = [worker.communicate(timeout=seconds) for worker in self.workers]
         return [worker.returncode for worker in self.workers], results
 
+    def succeed(self, test, seconds=240):
+        """Waits for all workers, and fails `test` unless all exit with code 0. Returns the outputs of those that print any, and the
+        stderr of all."""
+        codes, results = self.finish(seconds)
+        errors = "".join(errors for _, errors in results)
+        test.assertEqual(codes, [0] * len(self.workers), errors)
+        return [out for out, _ in results if out], errors
+
     def checksum(self, test, seconds=240):
         """Returns the line that rank 0 prints if all ranks have the right results; fails `test` otherwise."""
-        codes, results = self.finish(seconds)
-        test.assertEqual(codes, [0] * len(self.workers), "".join(errors for _, errors in results))
-        (line,) = [out for out, _ in results if out]
+        (line,), _ = self.succeed(test, seconds)
         return line

@@ -6,13 +6,13 @@ WARREN_MATRIX=full ctest -R engine_large
 import os
 import unittest
 
-from jobs import Job
+from jobs import TCP, Job
 
 FULL = os.environ.get("WARREN_MATRIX") == "full"
 WAYS = {
     "shared memory": {},
-    "TCP": {"WARREN_SHARED_MEMORY": "off"},
-    "ring": {"WARREN_SHARED_MEMORY": "off", "WARREN_ALGORITHM": "ring"},
+    "TCP": TCP,
+    "ring": {**TCP, "WARREN_ALGORITHM": "ring"},
 }
 
 

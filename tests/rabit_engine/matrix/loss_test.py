@@ -5,14 +5,15 @@ import re
 import signal
 import unittest
 
-from jobs import Job
+from jobs import TCP, Job, on_hosts
 
 TRANSPORTS = {
     "shared memory": {},
-    "TCP": {"WARREN_SHARED_MEMORY": "off"},
+    "TCP": TCP,
     "rings": {"WARREN_ALGORITHM": "tree"},
-    "tree over TCP": {"WARREN_SHARED_MEMORY": "off", "WARREN_ALGORITHM": "tree"},
+    "tree over TCP": {**TCP, "WARREN_ALGORITHM": "tree"},
 }
+
 
 def shared_memory(pid):
     """Returns the inodes of the engine's segments that a process maps."""
@@ -34,9 +35,7 @@ class LossTest(unittest.TestCase):
     def test_a_killed_rank_is_named_on_all_hosts_where_hosts_are_no_subtrees(self):
         # The victim either leads its host or communicates through shared memory only.
         for layout, victim in (("aaabbb", 3), ("aaabbb", 5), ("aaabbcccc", 0)):
-            with self.subTest(layout=layout, victim=victim), \
-                    Job(len(layout), "wait", victim,
-                        env_of_task=lambda task, layout=layout: {"WARREN_HOST_GROUP": layout[task]}) as job:
+            with self.subTest(layout=layout, victim=victim), Job(len(layout), "wait", victim, **on_hosts(layout)) as job:
                 job.await_ready()
                 job.kill(victim, self)
 
@@ -96,8 +95,7 @@ class MisuseTest(unittest.TestCase):
         # Hosts of one to three ranks: some ranks wait in shared memory, others for links that their peers never make.
         for layout in ("aabb", "abab", "aab", "abbb", "aaabbb"):
             for who in ("means", "hosts"):
-                host = {"env_of_task": lambda task, layout=layout: {"WARREN_HOST_GROUP": layout[task]}}
-                with self.subTest(layout=layout, who=who), Job(len(layout), "mismatch", who, **host) as job:
+                with self.subTest(layout=layout, who=who), Job(len(layout), "mismatch", who, **on_hosts(layout)) as job:
                     self.are_told(job, r"allreduce of 10 float", rf"allgather of {40 * len(layout)} bytes")
         forced = {"env_of_task": lambda task: {"WARREN_ALGORITHM": "tree"} if task == 1 else {}}
         with self.subTest("one rank with an algorithm of its own"), Job(3, "mismatch", "operations", **forced) as job:

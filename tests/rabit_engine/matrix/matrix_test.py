@@ -8,14 +8,12 @@ import os
 import subprocess
 import unittest
 
-from jobs import WORKER, Job
+from jobs import TCP, WORKER, Job
 
 OVER_LINKS = subprocess.run([WORKER, "algorithms"], check=True, capture_output=True, text=True).stdout.split()
 SANITIZED = os.environ.get("WARREN_SANITIZED") == "1"
 FULL = os.environ.get("WARREN_MATRIX") == "full"
 RANKS = [int(n) for n in os.environ.get("WARREN_MATRIX_RANKS", "1 2 3 4 5 6 7 8 9").split()]
-
-TCP = {"WARREN_SHARED_MEMORY": "off"}
 
 
 class MatrixTest(unittest.TestCase):

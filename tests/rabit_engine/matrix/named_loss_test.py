@@ -6,13 +6,12 @@ import signal
 import time
 import unittest
 
-from jobs import SOON_SECONDS, Job
+from jobs import SOON_SECONDS, TCP, Job, on_hosts
 from warren_testing import BIN
 
 AIMED = BIN / "named_loss_worker"
 NAMED = BIN / "named_worker"
-TRANSPORTS = {"shared memory": {}, "TCP": {"env": {"WARREN_SHARED_MEMORY": "off"}},
-              "hosts": {"env_of_task": lambda task: {"WARREN_HOST_GROUP": "aabba"[task]}}}
+TRANSPORTS = {"shared memory": {}, "TCP": {"env": TCP}, "hosts": on_hosts("aabba")}
 # The ranks' actions, and the points where one rank dies: see named_loss_worker.cc.
 NEGOTIATION = [("new", point, when) for point in ("lengths", "names", "answer-length", "answer") for when in ("before", "after")]
 PACKING = [("packed", "packed", "before"), ("packed", "packed", "after")]

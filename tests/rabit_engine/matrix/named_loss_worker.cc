@@ -24,7 +24,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>

@@ -6,25 +6,21 @@ import signal
 import tempfile
 import unittest
 
-from jobs import Job
+from jobs import TCP, Job, on_hosts
 from warren_testing import BIN
 
 WORKER = BIN / "named_worker"
-TCP = {"WARREN_SHARED_MEMORY": "off"}
 
 
 class Named(unittest.TestCase):
     def finish(self, ranks, *arguments, **environment):
         with Job(ranks, *arguments, program=WORKER, **environment) as job:
-            codes, results = job.finish(120)
-            self.assertEqual(codes, [0] * ranks, results)
-            return "".join(errors for _, errors in results)
+            return job.succeed(self, 120)[1]
 
     def test_results_are_those_of_the_plain_calls(self):
         for seed in range(12):
             ranks = seed % 6 + 1
-            for name, environment in {"shared memory": {}, "TCP": {"env": TCP},
-                                      "hosts": {"env_of_task": lambda task: {"WARREN_HOST_GROUP": "abbaab"[task]}}}.items():
+            for name, environment in {"shared memory": {}, "TCP": {"env": TCP}, "hosts": on_hosts("abbaab")}.items():
                 with self.subTest(seed=seed, ranks=ranks, transport=name):
                     self.finish(ranks, "random", seed, **environment)
 

@@ -1,15 +1,14 @@
 // A simple reference for the result of a reduction, bit for bit: a second implementation of the engine's
-// reduction order, element by element, with C++ operators and none of the engine's code. (For 16-bit floats,
-// which C++20 lacks, the types of tests/rabit_engine/reduce are used.)
+// reduction order, element by element, with none of the engine's code. Operations on elements, and the types
+// of 16-bit floats, are those of tests/rabit_engine/reduce.
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <type_traits>
 
-#include "rabit_engine/reduce/reduction.h"
 #include "tests/rabit_engine/reduce/reference.h"
 
 namespace warren::matrix {
@@ -28,35 +27,6 @@ inline AffineMap Compose(const AffineMap& low, const AffineMap& high) {
 
 template <typename T>
 constexpr bool kIsSixteenBits = std::is_same_v<T, reference::Half> || std::is_same_v<T, reference::Brain>;
-
-template <typename T>
-T Apply(ReduceOp operation, T low, T high) {
-  if constexpr (std::is_integral_v<T>) {
-    using Unsigned = std::make_unsigned_t<T>;
-    // Wide enough that no product of small types overflows an int.
-    const auto x = static_cast<std::uint64_t>(static_cast<Unsigned>(low));
-    const auto y = static_cast<std::uint64_t>(static_cast<Unsigned>(high));
-    switch (operation) {
-      case ReduceOp::kSum:
-        return static_cast<T>(static_cast<Unsigned>(x + y));
-      case ReduceOp::kProduct:
-        return static_cast<T>(static_cast<Unsigned>(x * y));
-      case ReduceOp::kBitOr:
-        return static_cast<T>(x | y);
-      case ReduceOp::kBitAnd:
-        return static_cast<T>(x & y);
-      case ReduceOp::kBitXor:
-        return static_cast<T>(x ^ y);
-      default:
-        break;
-    }
-  } else {
-    if (operation == ReduceOp::kSum) return low + high;
-    if (operation == ReduceOp::kProduct) return low * high;
-  }
-  if (operation == ReduceOp::kMax) return low < high ? high : low;
-  return high < low ? high : low;
-}
 
 /// The value of element `index` on `rank`, which every rank can compute.
 template <typename T>

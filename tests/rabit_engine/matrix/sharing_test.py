@@ -3,16 +3,14 @@
 import os
 import unittest
 
-from jobs import Job
+from jobs import TCP, Job, on_hosts
 from warren_testing import AT_NIGHT
 
 SANITIZED = os.environ.get("WARREN_SANITIZED") == "1"
-TCP = {"WARREN_SHARED_MEMORY": "off"}
 
 
 class SharingTest(unittest.TestCase):
     def test_hosts_of_any_layout_give_the_same_bits(self):
-        # Ranks with different WARREN_HOST_GROUPs share no memory, as if they were on different hosts.
         layouts = {
             4: ["aabb", "aaab", "abab"],
             6: ["aabbcc", "aaabbb", "aaaabb", "abcabc", "aaaaab"],
@@ -24,9 +22,7 @@ class SharingTest(unittest.TestCase):
             with Job(num_workers, "all", env=TCP) as job:
                 expected = job.checksum(self)
             for text in layouts[num_workers][None if AT_NIGHT else -1:]:
-                with self.subTest(layout=text), \
-                        Job(num_workers, "all",
-                            env_of_task=lambda task, text=text: {"WARREN_HOST_GROUP": text[task]}) as job:
+                with self.subTest(layout=text), Job(num_workers, "all", **on_hosts(text)) as job:
                     self.assertEqual(job.checksum(self), expected)
 
     def test_hosts_that_are_no_subtrees_reduce_inside_first(self):
@@ -34,21 +30,16 @@ class SharingTest(unittest.TestCase):
             with Job(len(layout), "random", 20, env=TCP) as job:
                 expected = job.checksum(self)
             with self.subTest(layout=layout), \
-                    Job(len(layout), "random", 20, env={"WARREN_PRINT_CHOICE": "1"},
-                        env_of_task=lambda task, layout=layout: {"WARREN_HOST_GROUP": layout[task]}) as job:
-                codes, results = job.finish()
-                errors = "".join(errors for _, errors in results)
-                self.assertEqual(codes, [0] * len(layout), errors)
-                self.assertEqual([out.strip() for out, _ in results if out], [expected.strip()])
+                    Job(len(layout), "random", 20, env={"WARREN_PRINT_CHOICE": "1"}, **on_hosts(layout)) as job:
+                outputs, errors = job.succeed(self)
+                self.assertEqual(outputs, [expected])
                 self.assertIn("hierarchical_subtrees", errors)
 
     def test_many_ranks_of_an_ordinary_user_share_memory(self):
         # Without root's privileges, the number of descriptors in transit between processes is limited.
         ordinary = ["setpriv", "--bounding-set", "-sys_resource,-sys_admin", "--inh-caps", "-all"]
         with Job(30, "random", 5, env={"WARREN_PRINT_CHOICE": "1"}, enter=ordinary if os.geteuid() == 0 else []) as job:
-            codes, results = job.finish()
-        errors = "".join(errors for _, errors in results)
-        self.assertEqual(codes, [0] * 30, errors)
+            _, errors = job.succeed(self)
         self.assertIn("30 ranks on 1 hosts: shared_memory", errors)
 
     def test_ranks_spin_when_each_has_a_core_also_when_they_are_bound_to_it(self):
@@ -59,17 +50,12 @@ class SharingTest(unittest.TestCase):
             bind = ["sh", "-c", f'[ "$DMLC_TASK_ID" = 0 ] && core={cores[0]} || core={cores[1]}; exec taskset -c $core "$@"', "sh"]
             for env in ({}, TCP):
                 with self.subTest(cores=cores, env=env), Job(2, "random", 1, env={"rabit_debug": "1", **env}, enter=bind) as job:
-                    codes, results = job.finish()
-                    errors = "".join(errors for _, errors in results)
-                    self.assertEqual(codes, [0] * 2, errors)
+                    _, errors = job.succeed(self)
                     self.assertEqual(errors.count(f"; waits {waits}"), 2, errors)
 
     def test_each_rank_says_its_place_when_asked(self):
-        with Job(4, "random", 1, env={"rabit_debug": "1"},
-                 env_of_task=lambda task: {"WARREN_HOST_GROUP": "aaab"[task]}) as job:
-            codes, results = job.finish()
-        errors = "".join(errors for _, errors in results)
-        self.assertEqual(codes, [0] * 4, errors)
+        with Job(4, "random", 1, env={"rabit_debug": "1"}, **on_hosts("aaab")) as job:
+            _, errors = job.succeed(self)
         self.assertRegex(errors, r"rank \d of 4 on \S+, \d of 2 hosts: shares memory with ranks \d, \d, \d; ")
         self.assertRegex(errors, r"rank \d of 4 on \S+, \d of 2 hosts: shares memory with no other rank; ")
         self.assertEqual(errors.count(" of 2 hosts: "), 4, errors)

@@ -4,13 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <map>
 #include <string>
 #include <vector>
 
 #include "rabit_engine/base/error.h"
 #include "rabit_engine/engine/join.h"
 #include "rabit_engine/mpi/mpi_communicator.h"
+#include "tests/environment.h"
 
 namespace warren {
 namespace {
@@ -18,39 +18,23 @@ namespace {
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::ThrowsMessage;
 
-MpiClues CluesFrom(const std::map<std::string, std::string>& environment) {
-  return ReadMpiClues([&environment](const char* name) -> std::optional<std::string> {
-    const auto found = environment.find(name);
-    if (found == environment.end()) return std::nullopt;
-    return found->second;
-  });
+MpiClues CluesFrom(const Environment& environment) {
+  return ReadMpiClues(LookUpIn(environment));
 }
 
 const std::vector<std::string> kFolders = {"/opt/warren/lib"};
 
-TEST(MpiLibrary, MpirunOfOpenMpiIsKnownByItsWorldSize) {
-  // Open MPI sets PMIX_RANK as well.
-  const MpiClues clues = CluesFrom({{"OMPI_COMM_WORLD_SIZE", "4"}, {"PMIX_RANK", "1"}});
-  EXPECT_EQ(clues.launcher, MpiKind::kOpenMpi);
-  EXPECT_EQ(clues.launched_processes, 4);
-}
-
-BootstrapKind LauncherOf(std::map<std::string, std::string> environment,
-                         std::optional<MpiKind> in_process = std::nullopt) {
-  const wire::LookUp look_up = [&environment](const char* name) -> std::optional<std::string> {
-    const auto found = environment.find(name);
-    if (found == environment.end()) return std::nullopt;
-    return found->second;
-  };
-  MpiClues clues = ReadMpiClues(look_up);
+BootstrapKind LauncherOf(const Environment& environment, std::optional<MpiKind> in_process = std::nullopt) {
+  MpiClues clues = CluesFrom(environment);
   clues.in_process = in_process;
-  return BootstrapOfLauncher(clues, look_up);
+  return BootstrapOfLauncher(clues, LookUpIn(environment));
 }
 
 TEST(Launchers, AreJoinedByTheWayThatTheyOffer) {
-  const std::map<std::string, std::string> hydra{{"PMI_RANK", "0"}, {"PMI_SIZE", "3"}, {"PMI_FD", "6"}};
-  const std::map<std::string, std::string> srun{{"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NUM_TASKS", "5"}};
+  const Environment hydra{{"PMI_RANK", "0"}, {"PMI_SIZE", "3"}, {"PMI_FD", "6"}};
+  const Environment srun{{"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NUM_TASKS", "5"}};
   EXPECT_EQ(LauncherOf({{"OMPI_COMM_WORLD_SIZE", "4"}, {"PMIX_RANK", "1"}, {"SLURM_STEP_ID", "0"}}),
             BootstrapKind::kMpi);
   EXPECT_EQ(LauncherOf(hydra), BootstrapKind::kSlurm);  // joins through hydra's PMI
@@ -66,21 +50,17 @@ TEST(Launchers, AreJoinedByTheWayThatTheyOffer) {
             BootstrapKind::kNone);
 }
 
-std::map<std::string, std::string> Torchrun(const std::string& rank, const std::string& size) {
+Environment Torchrun(const std::string& rank, const std::string& size) {
   return {{"RANK", rank}, {"WORLD_SIZE", size}, {"MASTER_ADDR", "n1"}, {"MASTER_PORT", "29500"}};
 }
 
 TEST(Launchers, ThatMeetThroughPyTorchAreRefusedWithWhatWasSeen) {
-  try {
-    LauncherOf(Torchrun("1", "2"));
-    FAIL() << "joined nobody, and did not say so";
-  } catch (const Misuse& error) {
-    EXPECT_THAT(error.what(), testing::AllOf(testing::HasSubstr("RANK=1, WORLD_SIZE=2"),
-                                             testing::HasSubstr("dmlc-submit --num-workers 2"),
-                                             testing::HasSubstr("WARREN_BOOTSTRAP=none")));
-  }
+  EXPECT_THAT(
+      [] { LauncherOf(Torchrun("1", "2")); },
+      ThrowsMessage<Misuse>(AllOf(HasSubstr("RANK=1, WORLD_SIZE=2"), HasSubstr("dmlc-submit --num-workers 2"),
+                                  HasSubstr("WARREN_BOOTSTRAP=none"))));
   // One torchrun per node, each as a task of srun: the processes belong to torchrun.
-  std::map<std::string, std::string> in_step = Torchrun("3", "8");
+  Environment in_step = Torchrun("3", "8");
   in_step.insert({{"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NUM_TASKS", "2"}});
   EXPECT_THROW(LauncherOf(in_step), Misuse);
 }
@@ -97,42 +77,46 @@ TEST(Launchers, AreNotSeenInVariablesThatOtherProgramsSet) {
 }
 
 TEST(Launchers, MayBeGivenTorchsVariablesToo) {
-  std::map<std::string, std::string> step = Torchrun("0", "5");
+  Environment step = Torchrun("0", "5");
   step.insert({{"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NUM_TASKS", "5"}});
   EXPECT_EQ(LauncherOf(step), BootstrapKind::kSlurm);
 }
 
 TEST(Launchers, AreLeftAloneWhereDmlcSubmitStartedServersOrSeparatePrograms) {
-  std::map<std::string, std::string> without_tracker = Torchrun("0", "2");
+  Environment without_tracker = Torchrun("0", "2");
   without_tracker.emplace("DMLC_JOB_CLUSTER", "local");
   EXPECT_EQ(LauncherOf(without_tracker), BootstrapKind::kNone);
   EXPECT_EQ(LauncherOf({{"OMPI_COMM_WORLD_SIZE", "4"}, {"DMLC_PS_ROOT_URI", "n1"}}), BootstrapKind::kNone);
 }
 
-TEST(MpiLibrary, HydraAndSrunWithPmi2AreKnownByPmiRank) {
-  const MpiClues clues = CluesFrom({{"PMI_RANK", "0"}, {"PMI_SIZE", "3"}, {"PMI_FD", "6"}});
-  EXPECT_EQ(clues.launcher, MpiKind::kMpich);
-  EXPECT_EQ(clues.launched_processes, 3);
-}
-
-TEST(MpiLibrary, SrunWithPmixMeansOpenMpi) {
-  const MpiClues clues =
-      CluesFrom({{"PMIX_RANK", "0"}, {"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NUM_TASKS", "5"}});
-  EXPECT_EQ(clues.launcher, MpiKind::kOpenMpi);
-  EXPECT_EQ(clues.launched_processes, 5);
-}
-
-TEST(MpiLibrary, PlainSrunNamesNoMpiButStillPromisesProcesses) {
-  const MpiClues clues = CluesFrom({{"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NUM_TASKS", "5"}});
-  EXPECT_EQ(clues.launcher, std::nullopt);
-  EXPECT_EQ(clues.launched_processes, 5);
-}
-
-TEST(MpiLibrary, AnEmptyEnvironmentPromisesNothing) {
-  const MpiClues clues = CluesFrom({});
-  EXPECT_EQ(clues.launcher, std::nullopt);
-  EXPECT_EQ(clues.launched_processes, 1);
-  EXPECT_EQ(CluesFrom({{"OMPI_COMM_WORLD_SIZE", "nonsense"}}).launched_processes, 1);
+TEST(MpiLibrary, ALauncherIsKnownByTheVariablesThatItSets) {
+  struct Case {
+    const char* launcher;
+    Environment environment;
+    std::optional<MpiKind> kind;
+    int processes;
+  };
+  const Environment step{{"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NUM_TASKS", "5"}};
+  Environment pmix = step;
+  pmix.emplace("PMIX_RANK", "0");
+  for (const Case& c : {
+           Case{"mpirun of Open MPI",
+                {{"OMPI_COMM_WORLD_SIZE", "4"}, {"PMIX_RANK", "1"}},
+                MpiKind::kOpenMpi,
+                4},
+           Case{"hydra, or srun with PMI-2",
+                {{"PMI_RANK", "0"}, {"PMI_SIZE", "3"}, {"PMI_FD", "6"}},
+                MpiKind::kMpich,
+                3},
+           Case{"srun with PMIx", pmix, MpiKind::kOpenMpi, 5},
+           Case{"plain srun, which names no MPI", step, std::nullopt, 5},
+           Case{"none", {}, std::nullopt, 1},
+           Case{"nonsense", {{"OMPI_COMM_WORLD_SIZE", "nonsense"}}, MpiKind::kOpenMpi, 1},
+       }) {
+    const MpiClues clues = CluesFrom(c.environment);
+    EXPECT_EQ(clues.launcher, c.kind) << c.launcher;
+    EXPECT_EQ(clues.launched_processes, c.processes) << c.launcher;
+  }
 }
 
 TEST(MpiLibrary, TheLibraryThatTheUserNamesIsTheOnlyOneTried) {
@@ -161,25 +145,18 @@ TEST(MpiLibrary, WithoutALauncherAnyMpiDoes) {
 
 TEST(MpiLibrary, AMissingPluginIsExplained) {
   const MpiClues clues = CluesFrom({{"RABIT_MPI_LIBRARY", "/nowhere/librabit_mpi_mine.so"}});
-  try {
-    LoadMpi(clues);
-    FAIL() << "an error was expected";
-  } catch (const EngineError& error) {
-    EXPECT_THAT(error.what(), AllOf(HasSubstr("/nowhere/librabit_mpi_mine.so: cannot open"),
-                                    HasSubstr("RABIT_MPI_LIBRARY requires it"), HasSubstr("libopenmpi-dev")));
-  }
+  EXPECT_THAT([&] { LoadMpi(clues); },
+              ThrowsMessage<EngineError>(AllOf(HasSubstr("/nowhere/librabit_mpi_mine.so: cannot open"),
+                                               HasSubstr("RABIT_MPI_LIBRARY requires it"),
+                                               HasSubstr("libopenmpi-dev"))));
 }
 
 TEST(MpiLibrary, ALibraryThatIsNoPluginIsExplained) {
   MpiClues clues;
   clues.library = "libm.so.6";
-  try {
-    LoadMpi(clues);
-    FAIL() << "an error was expected";
-  } catch (const EngineError& error) {
-    EXPECT_THAT(error.what(),
-                HasSubstr("libm.so.6: is not a plugin of this engine (it lacks warren_mpi_plugin)"));
-  }
+  EXPECT_THAT([&] { LoadMpi(clues); },
+              ThrowsMessage<EngineError>(
+                  HasSubstr("libm.so.6: is not a plugin of this engine (it lacks warren_mpi_plugin)")));
 }
 
 TEST(MpiReduction, IntegersAndFloatingPointSumsAreMpis) {

@@ -107,6 +107,15 @@ class AnyMpi:
         run = self.run_alone([WORKER, "collectives"], WARREN_MPI_LIBRARY=str(self.plugin))
         self.expect_well(run, 1)
 
+    def test_a_program_that_shall_use_mpi_says_so_if_no_launcher_started_it(self):
+        for setting in ({"WARREN_ENGINE": "mpi"}, {"WARREN_BOOTSTRAP": "mpi"}):
+            (name, value), = setting.items()
+            said = f"rabit: {name}={value} is set, but neither mpirun nor srun started this process"
+            alone = self.run_alone([WORKER, "join"], WARREN_MPI_LIBRARY=str(self.plugin), **setting)
+            self.expect_well(alone, 1)
+            self.assertEqual(alone.stderr.count(said), 1, alone.stderr)
+            self.assertNotIn("is set, but", self.run_ranks(self.launcher, 1, "join", **setting).stderr)
+
     def test_a_program_that_is_found_in_path_finds_its_plugin(self):
         with tempfile.TemporaryDirectory() as folder:
             run = subprocess.run([WORKER.name, "collectives"], env=environment(PATH=f"{WORKER.parent}:{os.environ['PATH']}"),

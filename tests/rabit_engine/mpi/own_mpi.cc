@@ -8,7 +8,6 @@
 
 #include <cstdlib>
 #include <exception>
-#include <memory>
 
 #include "rabit_engine/mpi/mpi_engine.h"
 #include "rabit_engine/reduce/reduction.h"

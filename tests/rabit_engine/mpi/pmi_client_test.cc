@@ -6,7 +6,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <functional>
 #include <future>
 #include <string>
 #include <utility>
@@ -24,6 +23,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Pair;
 using testing::SizeIs;
+using testing::ThrowsMessage;
 using testing::UnorderedElementsAre;
 
 constexpr const char* kInit = "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n";
@@ -62,15 +62,6 @@ class FakeLauncher {
   std::future<std::vector<std::string>> lines_;
 };
 
-std::string PmiError(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const EngineError& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
 std::string AllBytes(std::size_t count) {
   std::string bytes(count, '\0');
   for (std::size_t i = 0; i < count; ++i) bytes[i] = static_cast<char>(i * 7);
@@ -106,9 +97,9 @@ TEST(PmiRecord, HoldsOnlyCharactersThatALineCanCarry) {
 TEST(PmiRecord, IsRefusedWhenPiecesAreMissingOrWrong) {
   std::vector<std::string> pieces = EncodePmiRecord(AllBytes(1000), 100);
   pieces.pop_back();
-  EXPECT_NE(PmiError([&] { DecodePmiRecord(pieces); }), "no error");
+  EXPECT_THROW(DecodePmiRecord(pieces), EngineError);
   for (const char* wrong : {"", "AAAA", "x.AAAA", "0.", "-1.AA", "1.A", "1.A A", "99999999.AA"}) {
-    EXPECT_NE(PmiError([wrong] { DecodePmiRecord(std::vector<std::string>{wrong}); }), "no error") << wrong;
+    EXPECT_THROW(DecodePmiRecord(std::vector<std::string>{wrong}), EngineError) << wrong;
   }
 }
 
@@ -141,26 +132,27 @@ TEST(PmiClient, KeepsTheLaunchersLimitsAndTheLimitOfALine) {
 TEST(PmiClient, ARefusalIsShown) {
   FakeLauncher launcher({kInit, kMaxes, kName, "cmd=get_result rc=-1 msg=key_not_found value=unknown\n"});
   PmiClient client(launcher.descriptor(), 10s);
-  EXPECT_THAT(PmiError([&] { client.Get("missing"); }),
-              AllOf(HasSubstr("key=missing"), HasSubstr("rc=-1 key_not_found")));
+  EXPECT_THAT([&] { client.Get("missing"); },
+              ThrowsMessage<EngineError>(AllOf(HasSubstr("key=missing"), HasSubstr("rc=-1 key_not_found"))));
 }
 
 TEST(PmiClient, AnotherAnswerThanExpectedIsShown) {
   FakeLauncher launcher({"cmd=maxes\n"});
-  EXPECT_THAT(PmiError([&] { PmiClient(launcher.descriptor(), 10s); }),
-              HasSubstr("answered \"maxes\", expected \"response_to_init\""));
+  EXPECT_THAT([&] { PmiClient(launcher.descriptor(), 10s); },
+              ThrowsMessage<EngineError>(HasSubstr("answered \"maxes\", expected \"response_to_init\"")));
 }
 
 TEST(PmiClient, MissingLimitsAreAnError) {
   FakeLauncher launcher({kInit, "cmd=maxes\n", kName});
-  EXPECT_THAT(PmiError([&] { PmiClient(launcher.descriptor(), 10s); }), HasSubstr("keylen_max is missing"));
+  EXPECT_THAT([&] { PmiClient(launcher.descriptor(), 10s); },
+              ThrowsMessage<EngineError>(HasSubstr("keylen_max is missing")));
 }
 
 TEST(PmiClient, ALauncherThatHasGoneIsAnErrorAndNoSignal) {
   FakeLauncher launcher({kInit, kMaxes, kName});
   PmiClient client(launcher.descriptor(), 10s);
   launcher.Lines();
-  EXPECT_THAT(PmiError([&] { client.Barrier(); }), HasSubstr("\"cmd=barrier_in\""));
+  EXPECT_THAT([&] { client.Barrier(); }, ThrowsMessage<EngineError>(HasSubstr("\"cmd=barrier_in\"")));
 }
 
 TEST(PmiClient, ALauncherThatIsSilentIsWaitedForSoLongAndNoLonger) {

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <functional>
@@ -25,6 +24,7 @@ using namespace std::chrono_literals;
 using testing::AllOf;
 using testing::Each;
 using testing::HasSubstr;
+using testing::ThrowsMessage;
 
 /// A listening socket on a free port; the port is free again when this object is destroyed.
 class Holder {
@@ -102,6 +102,23 @@ std::vector<SlurmStep> World(int size, const std::vector<int>& ports) {
   return steps;
 }
 
+/// Connects to rank 0, which may not listen yet.
+DeadlineStream ConnectOnceOpen(int port, DeadlineStream::Clock::time_point deadline) {
+  for (;;) {
+    try {
+      return DeadlineStream::Connect("127.0.0.1", port, deadline);
+    } catch (const EngineError&) {
+      if (DeadlineStream::Clock::now() > deadline) throw;
+      std::this_thread::sleep_for(10ms);
+    }
+  }
+}
+
+/// The greeting of a rank in a world of two.
+std::string Greeting(const std::string& step, const std::string& token, int rank) {
+  return wire::Writer().Int(kMeetingMagic).String(step).String(token).Int(rank).Int(2).Take();
+}
+
 TEST(SlurmMeeting, EveryRankGetsEveryRecord) {
   EXPECT_THAT(RunAll(World(7, {FreePort()}), 30s, Exchange), Each(""));
 }
@@ -136,22 +153,10 @@ TEST(SlurmMeeting, WhoDoesNotKnowTheJobsTokenHearsNothing) {
   step.has_job_token = true;
   auto meeting = std::async(std::launch::async, [&] { return RunAll({step}, 2s, Exchange); });
   const auto deadline = DeadlineStream::Clock::now() + 2s;
-  std::string seen;
-  while (seen.empty() && DeadlineStream::Clock::now() < deadline) {
-    try {
-      DeadlineStream stream = DeadlineStream::Connect("127.0.0.1", step.meeting_ports[0], deadline);
-      stream.Send(wire::Writer().Int(kMeetingMagic).String("77.0").String("guess").Int(1).Int(2).Take(),
-                  deadline);
-      try {
-        seen = stream.Receive(1, deadline);
-      } catch (const EngineError& error) {
-        seen = error.what();
-      }
-    } catch (const EngineError&) {
-      std::this_thread::sleep_for(10ms);
-    }
-  }
-  EXPECT_EQ(seen, "the other side closed the connection");
+  DeadlineStream stream = ConnectOnceOpen(step.meeting_ports[0], deadline);
+  stream.Send(Greeting("77.0", "guess", 1), deadline);
+  EXPECT_THAT([&] { stream.Receive(1, deadline); },
+              ThrowsMessage<EngineError>(std::string("the other side closed the connection")));
   meeting.get();
 }
 
@@ -200,22 +205,13 @@ TEST(SlurmMeeting, TheReasonOfARefusalIsSent) {
   const int port = FreePort();
   auto meeting = std::async(std::launch::async, [&] { return RunAll({StepOf(0, 2, {port})}, 2s, Exchange); });
   const auto deadline = DeadlineStream::Clock::now() + 2s;
-  std::string answer;
-  while (answer.empty() && DeadlineStream::Clock::now() < deadline) {
-    try {
-      DeadlineStream stream = DeadlineStream::Connect("127.0.0.1", port, deadline);
-      stream.Send(wire::Writer().Int(kMeetingMagic).String("78.0").String("token").Int(1).Int(2).Take(),
-                  deadline);
-      answer = stream.Receive(8, deadline);
-      wire::Reader reader;
-      reader.Append(answer);
-      EXPECT_EQ(reader.Int(), 1);
-      answer = stream.Receive(static_cast<std::size_t>(*reader.Int()), deadline);
-    } catch (const EngineError&) {
-      std::this_thread::sleep_for(10ms);
-    }
-  }
-  EXPECT_EQ(answer, "this is Slurm step 77.0, not 78.0");
+  DeadlineStream stream = ConnectOnceOpen(port, deadline);
+  stream.Send(Greeting("78.0", "token", 1), deadline);
+  wire::Reader reader;
+  reader.Append(stream.Receive(8, deadline));
+  EXPECT_EQ(reader.Int(), 1);
+  EXPECT_EQ(stream.Receive(static_cast<std::size_t>(*reader.Int()), deadline),
+            "this is Slurm step 77.0, not 78.0");
   meeting.get();
 }
 
@@ -234,18 +230,9 @@ TEST(SlurmMeeting, UnauthenticatedPeersDoNoHarm) {
   for (const std::string& words :
        {std::string("GET / HTTP/1.0\r\n\r\n"), std::string(), wire::Writer().Int(kMeetingMagic).Take(),
         wire::Writer().Int(kMeetingMagic).Int(2000000000).Take(),
-        wire::Writer().Int(kMeetingMagic).Int(-1).Take(),
-        wire::Writer().Int(kMeetingMagic).String("77.0").String("token").Int(0).Int(2).Take(),
-        wire::Writer().Int(kMeetingMagic).String("77.0").String("token").Int(-5).Int(2).Take()}) {
-    for (;;) {
-      try {
-        unauthenticated.push_back(DeadlineStream::Connect("127.0.0.1", port, deadline));
-        break;
-      } catch (const EngineError&) {
-        ASSERT_LT(DeadlineStream::Clock::now(), deadline);
-        std::this_thread::sleep_for(10ms);
-      }
-    }
+        wire::Writer().Int(kMeetingMagic).Int(-1).Take(), Greeting("77.0", "token", 0),
+        Greeting("77.0", "token", -5)}) {
+    unauthenticated.push_back(ConnectOnceOpen(port, deadline));
     unauthenticated.back().Send(words, deadline);
   }
   EXPECT_THAT(ranks.get(), Each(""));

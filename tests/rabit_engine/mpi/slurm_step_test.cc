@@ -4,10 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <map>
 #include <string>
+#include <tuple>
+#include <utility>
 
 #include "rabit_engine/base/error.h"
+#include "tests/environment.h"
 
 namespace warren {
 namespace {
@@ -16,24 +18,10 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::SizeIs;
-
-using Environment = std::map<std::string, std::string>;
+using testing::ThrowsMessage;
 
 SlurmStep StepFrom(const Environment& environment) {
-  return ReadSlurmStep([&environment](const char* name) -> std::optional<std::string> {
-    const auto found = environment.find(name);
-    if (found == environment.end()) return std::nullopt;
-    return found->second;
-  });
-}
-
-std::string SlurmError(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const EngineError& error) {
-    return error.what();
-  }
-  return "no error";
+  return ReadSlurmStep(LookUpIn(environment));
 }
 
 Environment OneStep() {
@@ -73,22 +61,23 @@ TEST(HostList, ANameMayHaveSeveralBrackets) {
 }
 
 TEST(HostList, WhatCannotBeReadIsShown) {
-  EXPECT_THAT(SlurmError([] { ExpandHostList("n[1-3"); }),
-              AllOf(HasSubstr("\"n[1-3\""), HasSubstr("not closed")));
-  EXPECT_THAT(SlurmError([] { ExpandHostList("n1-3]"); }), HasSubstr("was not opened"));
-  EXPECT_THAT(SlurmError([] { ExpandHostList("n[[1]]"); }), HasSubstr("nested"));
-  EXPECT_THAT(SlurmError([] { ExpandHostList(""); }), HasSubstr("a name is empty"));
-  EXPECT_THAT(SlurmError([] { ExpandHostList("a,,b"); }), HasSubstr("a name is empty"));
+  for (const auto& [list, why] : {std::pair("n[1-3", "\"n[1-3\" cannot be read: a bracket is not closed"),
+                                  {"n1-3]", "was not opened"},
+                                  {"n[[1]]", "nested"},
+                                  {"", "a name is empty"},
+                                  {"a,,b", "a name is empty"}}) {
+    EXPECT_THAT([list = list] { ExpandHostList(list); }, ThrowsMessage<EngineError>(HasSubstr(why)));
+  }
   for (const char* wrong :
        {"n[]", "n[a]", "n[3-1]", "n[1-2-3]", "n[-1]", "n[1,]", "n[99999999999999999999]"}) {
-    EXPECT_NE(SlurmError([wrong] { ExpandHostList(wrong); }), "no error") << wrong;
+    EXPECT_THROW(ExpandHostList(wrong), EngineError) << wrong;
   }
 }
 
 TEST(HostList, AListOfTooManyHostsIsRefusedBeforeItFillsTheMemory) {
-  EXPECT_THAT(SlurmError([] { ExpandHostList("n[1-4000000000]"); }), HasSubstr("more than"));
-  EXPECT_THAT(SlurmError([] { ExpandHostList("n[0-18446744073709551615]"); }), HasSubstr("more than"));
-  EXPECT_THAT(SlurmError([] { ExpandHostList("n[1-2000]x[1-2000]"); }), HasSubstr("more than"));
+  for (const char* list : {"n[1-4000000000]", "n[0-18446744073709551615]", "n[1-2000]x[1-2000]"}) {
+    EXPECT_THAT([list] { ExpandHostList(list); }, ThrowsMessage<EngineError>(HasSubstr("more than")));
+  }
 }
 
 TEST(SlurmStepPlace, RanksMeetAtTheFirstHostOfTheStep) {
@@ -144,22 +133,21 @@ TEST(SlurmStepPlace, AMissingVariableIsNamedWithTheWayOut) {
        {"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_NODELIST"}) {
     Environment environment = OneStep();
     environment.erase(name);
-    EXPECT_THAT(SlurmError([&] { StepFrom(environment); }),
-                AllOf(HasSubstr(std::string(name) + " is not set"), HasSubstr("srun")));
+    EXPECT_THAT(
+        [&] { StepFrom(environment); },
+        ThrowsMessage<EngineError>(AllOf(HasSubstr(std::string(name) + " is not set"), HasSubstr("srun"))));
   }
 }
 
 TEST(SlurmStepPlace, AnImpossibleNumberIsShown) {
-  Environment environment = OneStep();
-  environment["SLURM_PROCID"] = "8";
-  EXPECT_THAT(SlurmError([&] { StepFrom(environment); }),
-              HasSubstr("SLURM_PROCID=8, expected a number from 0 to 7"));
-  environment = OneStep();
-  environment["WARREN_BOOTSTRAP_PORT"] = "http";
-  EXPECT_THAT(SlurmError([&] { StepFrom(environment); }), HasSubstr("WARREN_BOOTSTRAP_PORT=http"));
-  environment = OneStep();
-  environment["RABIT_BOOTSTRAP_PORT"] = "http";
-  EXPECT_THAT(SlurmError([&] { StepFrom(environment); }), HasSubstr("RABIT_BOOTSTRAP_PORT=http"));
+  for (const auto& [name, text, complaint] :
+       {std::tuple("SLURM_PROCID", "8", "SLURM_PROCID=8, expected a number from 0 to 7"),
+        {"WARREN_BOOTSTRAP_PORT", "http", "WARREN_BOOTSTRAP_PORT=http"},
+        {"RABIT_BOOTSTRAP_PORT", "http", "RABIT_BOOTSTRAP_PORT=http"}}) {
+    Environment environment = OneStep();
+    environment[name] = text;
+    EXPECT_THAT([&] { StepFrom(environment); }, ThrowsMessage<EngineError>(HasSubstr(complaint)));
+  }
 }
 
 }  // namespace

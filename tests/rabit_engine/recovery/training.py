@@ -1,13 +1,12 @@
 """Jobs of training_worker, whose workers die and are restarted, under dmlc-submit or by the test itself."""
 
 import os
-import pathlib
 import re
 import subprocess
 import tempfile
 import uuid
 
-from warren_testing import BIN, wait_for
+from warren_testing import BIN, processes_with, wait_for
 
 SUBMIT = BIN / "dmlc-submit"
 WORKER = BIN / "training_worker"
@@ -35,19 +34,6 @@ class Result:
     def __init__(self, code, output, errors):
         self.code, self.errors = code, errors
         self.digests = digests(output)
-
-
-def processes_with(mark):
-    """Returns the ids of the running processes with `mark` in their environment. The engine's sockets and segments need no check: they have no
-    names, so they disappear with their process."""
-    found = []
-    for entry in pathlib.Path("/proc").iterdir():
-        try:
-            if entry.name.isdigit() and mark.encode() in (entry / "environ").read_bytes():
-                found.append(int(entry.name))
-        except OSError:
-            continue
-    return found
 
 
 def train(num_workers, *words, attempts=0, env=None, seconds=60, **shape):

@@ -8,15 +8,8 @@ namespace warren {
 namespace {
 
 using reference::Bytes;
-
-constexpr std::size_t kWorlds[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 33};
-
-std::vector<const void*> Pointers(const std::vector<Bytes>& inputs, std::size_t skip = 0) {
-  std::vector<const void*> pointers;
-  pointers.reserve(inputs.size());
-  for (const Bytes& input : inputs) pointers.push_back(input.data() + skip);
-  return pointers;
-}
+using reference::kWorlds;
+using reference::Pointers;
 
 std::vector<Bytes> Inputs(DataType type, std::size_t world, std::size_t count) {
   std::vector<Bytes> inputs;
@@ -36,29 +29,6 @@ TEST(CombineAll, GivesTheBitsOfTheTreeForEveryTableTypeAndOperation) {
         Reduction::Typed(type, operation, *table).CombineAll(out.data(), Pointers(inputs), 2051);
         ASSERT_EQ(reference::Difference(type, out.data(), wanted), "")
             << reference::Describe(*table, type, operation) << " of " << world;
-      }
-    }
-  }
-}
-
-TEST(CombineAll, IsTheSameAsCombiningSingleElementsPairByPair) {
-  const Reduction plain = Reduction::Typed(DataType::kFloat, ReduceOp::kSum, PlainKernels());
-  for (const std::size_t world : kWorlds) {
-    const std::vector<Bytes> inputs = Inputs(DataType::kFloat, world, 1000);
-    for (const KernelTable* table : reference::Tables()) {
-      std::vector<float> out(1000);
-      Reduction::Typed(DataType::kFloat, ReduceOp::kSum, *table)
-          .CombineAll(out.data(), Pointers(inputs), 1000);
-      for (std::size_t i = 0; i < 1000; ++i) {
-        std::vector<float> round;
-        for (const Bytes& input : inputs) std::memcpy(&round.emplace_back(), &input[4 * i], 4);
-        for (std::size_t width = 1; width < world; width *= 2) {
-          for (std::size_t left = 0; left + width < world; left += 2 * width) {
-            plain.Combine(&round[left], &round[left], &round[left + width], 1);
-          }
-        }
-        ASSERT_EQ(std::bit_cast<std::uint32_t>(out[i]), std::bit_cast<std::uint32_t>(round[0]))
-            << table->name << ", element " << i << " of " << world;
       }
     }
   }

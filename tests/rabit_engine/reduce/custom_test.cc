@@ -4,17 +4,17 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
-#include <functional>
 #include <stdexcept>
 #include <vector>
 
 #include "rabit_engine/base/error.h"
 #include "rabit_engine/reduce/reduction.h"
+#include "tests/rabit_engine/reduce/reference.h"
 
 namespace warren {
 namespace {
 
-constexpr std::size_t kCustomWorlds[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 33};
+using reference::Pointers;
 
 /// Identifies the inputs that went into an element, in order, so that a swapped, lost or duplicated operand
 /// shows. `shape` also hashes the tree, so that a different bracketing shows. 24 bytes.
@@ -73,14 +73,6 @@ std::vector<Trace> Wanted(std::vector<std::vector<Trace>> round) {
   return round[0];
 }
 
-template <typename T>
-std::vector<const void*> Pointers(const std::vector<T>& inputs) {
-  std::vector<const void*> pointers;
-  pointers.reserve(inputs.size());
-  for (const T& input : inputs) pointers.push_back(input.data());
-  return pointers;
-}
-
 // Zero, one and a few elements; as many as fit into 2 KiB, and one more; as many as fit into a block of 64
 // KiB, and one more; several blocks with a remainder.
 constexpr std::size_t kCustomCounts[] = {0, 1, 3, 85, 86, 2730, 2731, 9001};
@@ -116,7 +108,7 @@ TEST(Custom, AFunctionIsCalledOnceWhenTheResultIsTheLeftOperandAndNeverForNoElem
 }
 
 TEST(Custom, CombineAllFollowsTheEnginesOrderWhereverTheResultGoes) {
-  for (const std::size_t world : kCustomWorlds) {
+  for (const std::size_t world : reference::kWorlds) {
     for (const std::size_t count : {1, 86, 2731}) {
       const auto inputs = Leaves(world, count);
       const auto wanted = Wanted(inputs);

@@ -7,6 +7,8 @@
 #include <random>
 #include <vector>
 
+#include "tests/rabit_engine/reduce/reference.h"
+
 namespace warren {
 namespace {
 
@@ -30,30 +32,25 @@ bool IsNan(const std::byte* bytes, DataType type) {
 TEST(Identity, ChangesNoBitOnEitherSide) {
   std::mt19937_64 random(1);
   constexpr std::size_t kCount = 10'000;
-  for (int t = 0; t < kNumDataTypes; ++t) {
-    for (int o = 0; o < kNumReduceOps; ++o) {
-      const auto type = static_cast<DataType>(t);
-      const auto operation = static_cast<ReduceOp>(o);
-      if (!IsDefined(type, operation)) continue;
-      const std::size_t size = SizeOf(type);
-      std::vector<std::byte> values(kCount * size);
-      for (std::byte& byte : values) byte = static_cast<std::byte>(random());
-      std::fill(values.begin(), values.begin() + 8, std::byte{0});
-      // The first element becomes a negative zero.
-      if (IsFloat(type)) values[size - 1] = std::byte{0x80};
-      std::vector<std::byte> identity(values.size() + 1);
-      FillWithIdentity(identity.data() + 1, kCount, type, operation);
-      for (const bool is_left : {true, false}) {
-        std::vector<std::byte> result(values.size());
-        const void* left = is_left ? static_cast<const void*>(identity.data() + 1) : values.data();
-        const void* right = is_left ? static_cast<const void*>(values.data()) : identity.data() + 1;
-        Reduction::Typed(type, operation).Combine(result.data(), left, right, kCount);
-        for (std::size_t i = 0; i < kCount; ++i) {
-          if (IsFloat(type) && IsNan(values.data() + i * size, type))
-            continue;  // a NaN becomes quiet or is replaced by an infinity
-          ASSERT_EQ(std::memcmp(result.data() + i * size, values.data() + i * size, size), 0)
-              << Name(type) << " " << Name(operation) << " " << i << " " << is_left;
-        }
+  for (const auto& [type, operation] : reference::DefinedPairs()) {
+    const std::size_t size = SizeOf(type);
+    std::vector<std::byte> values(kCount * size);
+    for (std::byte& byte : values) byte = static_cast<std::byte>(random());
+    std::fill(values.begin(), values.begin() + 8, std::byte{0});
+    // The first element becomes a negative zero.
+    if (IsFloat(type)) values[size - 1] = std::byte{0x80};
+    std::vector<std::byte> identity(values.size() + 1);
+    FillWithIdentity(identity.data() + 1, kCount, type, operation);
+    for (const bool is_left : {true, false}) {
+      std::vector<std::byte> result(values.size());
+      const void* left = is_left ? static_cast<const void*>(identity.data() + 1) : values.data();
+      const void* right = is_left ? static_cast<const void*>(values.data()) : identity.data() + 1;
+      Reduction::Typed(type, operation).Combine(result.data(), left, right, kCount);
+      for (std::size_t i = 0; i < kCount; ++i) {
+        if (IsFloat(type) && IsNan(values.data() + i * size, type))
+          continue;  // a NaN becomes quiet or is replaced by an infinity
+        ASSERT_EQ(std::memcmp(result.data() + i * size, values.data() + i * size, size), 0)
+            << Name(type) << " " << Name(operation) << " " << i << " " << is_left;
       }
     }
   }

@@ -36,6 +36,13 @@ class Buffer {
   Bytes memory_;
 };
 
+/// All 65,536 bit patterns, in ascending order.
+Bytes EverySixteenBits() {
+  Bytes all(2 * 65536);
+  for (std::uint32_t bits = 0; bits < 65536; ++bits) std::memcpy(&all[2 * bits], &bits, 2);
+  return all;
+}
+
 constexpr std::size_t kCounts[] = {0, 1, 2, 3, 7, 8, 15, 16, 17, 31, 33, 63, 64, 65, 127, 1000, 4097};
 
 TEST(Kernels, EveryTableGivesTheReferencesBitsWhateverTheLengthAlignmentAndAliasing) {
@@ -79,8 +86,7 @@ TEST(Kernels, EveryTableGivesTheReferencesBitsWhateverTheLengthAlignmentAndAlias
 }
 
 TEST(Kernels, EverySixteenBitPatternGoesThroughUnchangedButForSignallingNan) {
-  Bytes all(2 * 65536);
-  for (std::uint32_t bits = 0; bits < 65536; ++bits) std::memcpy(&all[2 * bits], &bits, 2);
+  const Bytes all = EverySixteenBits();
   for (const DataType type : {DataType::kFloat16, DataType::kBFloat16}) {
     const Bytes wanted = reference::Combine(type, ReduceOp::kMax, all, all);
     for (const KernelTable* table : reference::Tables()) {
@@ -94,11 +100,10 @@ TEST(Kernels, EverySixteenBitPatternGoesThroughUnchangedButForSignallingNan) {
 TEST(Kernels, SumsAndProductsOfSixteenBitFloatsAreRoundedToNearestEven) {
   // Combines each bit pattern with six others, so that every kind of tie, carry, underflow and overflow
   // occurs.
+  const Bytes left = EverySixteenBits();
   for (const DataType type : {DataType::kFloat16, DataType::kBFloat16}) {
     for (const ReduceOp operation : {ReduceOp::kSum, ReduceOp::kProduct}) {
       for (std::uint32_t round = 0; round < 6; ++round) {
-        Bytes left(2 * 65536);
-        for (std::uint32_t bits = 0; bits < 65536; ++bits) std::memcpy(&left[2 * bits], &bits, 2);
         const Bytes right = reference::Values(type, 65536, round);
         const Bytes wanted = reference::Combine(type, operation, left, right);
         for (const KernelTable* table : reference::Tables()) {
@@ -113,8 +118,7 @@ TEST(Kernels, SumsAndProductsOfSixteenBitFloatsAreRoundedToNearestEven) {
 }
 
 TEST(Kernels, SixteenBitFloatsBecomeFloatsAndBackInEveryTableAlike) {
-  Bytes all(2 * 65536);
-  for (std::uint32_t bits = 0; bits < 65536; ++bits) std::memcpy(&all[2 * bits], &bits, 2);
+  const Bytes all = EverySixteenBits();
   const Bytes floats = reference::Values(DataType::kFloat, 10'001, 1);
   for (const DataType type : {DataType::kFloat16, DataType::kBFloat16}) {
     for (const KernelTable* table : reference::Tables()) {

@@ -44,6 +44,18 @@ inline std::string Describe(const KernelTable& table, DataType type, ReduceOp op
   return std::string(table.name) + " " + std::string(Name(type)) + " " + std::string(Name(operation));
 }
 
+/// Numbers of inputs to test.
+inline constexpr std::size_t kWorlds[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 33};
+
+/// Pointers to the inputs, `skip` elements after their beginnings.
+template <typename T>
+std::vector<const void*> Pointers(const std::vector<std::vector<T>>& inputs, std::size_t skip = 0) {
+  std::vector<const void*> pointers;
+  pointers.reserve(inputs.size());
+  for (const std::vector<T>& input : inputs) pointers.push_back(input.data() + skip);
+  return pointers;
+}
+
 // ------------------------------------------------------------------------------------------- 16-bit floats
 
 /// A 16-bit floating-point number in an IEEE-style format with these numbers of exponent and fraction bits.

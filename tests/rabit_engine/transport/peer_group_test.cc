@@ -15,13 +15,16 @@
 #include "rabit_engine/base/error.h"
 #include "rabit_engine/reduce/reduction.h"
 #include "rabit_engine/transport/tcp/tcp_transport.h"
+#include "tests/rabit_engine/base/on_threads.h"
 
 namespace warren {
 namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using testing::AllOf;
 using testing::HasSubstr;
+using testing::ThrowsMessage;
 
 /// All ranks of a small world, each linked to every other rank.
 class World {
@@ -42,9 +45,7 @@ class World {
   }
   TcpTransport& operator[](int rank) { return *ranks_[rank]; }
   void OnAll(const std::function<void(TcpTransport&)>& function) {
-    std::vector<std::thread> threads;
-    for (const auto& rank : ranks_) threads.emplace_back([&] { function(*rank); });
-    for (std::thread& thread : threads) thread.join();
+    OnThreads(static_cast<int>(ranks_.size()), [&](int rank) { function(*ranks_[rank]); });
   }
 
  private:
@@ -85,20 +86,23 @@ std::vector<std::uint8_t> Pattern(std::size_t bytes, int seed) {
 }
 
 Receive Into(int peer, void* data, std::size_t bytes) {
-  Receive receive;
-  receive.peer = peer;
-  receive.data = data;
-  receive.bytes = bytes;
-  return receive;
+  return {peer, data, bytes, {}};
 }
 
-std::string ErrorOf(const std::function<void()>& function) {
-  try {
-    function();
-  } catch (const Misuse& error) {
-    return error.what();
-  }
-  return "no Misuse";
+void SendTo(PeerGroup& group, int peer, const void* data, std::size_t bytes) {
+  const Send send{peer, data, bytes};
+  group.Exchange({&send, 1}, {});
+}
+
+void ReceiveFrom(PeerGroup& group, int peer, void* data, std::size_t bytes) {
+  const Receive receive = Into(peer, data, bytes);
+  group.Exchange({}, {&receive, 1});
+}
+
+void Swap(PeerGroup& group, int peer, const void* sent, void* received, std::size_t bytes) {
+  const Send send{peer, sent, bytes};
+  const Receive receive = Into(peer, received, bytes);
+  group.Exchange({&send, 1}, {&receive, 1});
 }
 
 class MessageSize : public testing::TestWithParam<std::size_t> {};
@@ -116,9 +120,7 @@ TEST_P(MessageSize, BothDirectionsMoveAtOnce) {
       PeerGroup group(transport, kTwo, me, Tag(), Soon());
       for (int step = 0; step < 2; ++step) {
         std::fill(theirs.begin(), theirs.end(), std::uint8_t{0});
-        const Send send{1 - me, mine.data(), bytes};
-        const Receive receive = Into(1 - me, theirs.data(), bytes);
-        group.Exchange({&send, 1}, {&receive, 1});
+        Swap(group, 1 - me, mine.data(), theirs.data(), bytes);
         EXPECT_TRUE(theirs == Pattern(bytes, 1 - me));
       }
     }
@@ -141,11 +143,7 @@ TEST_P(PieceSize, PiecesAreWholeElementsInOrderAndAligned) {
   const auto sent = Pattern(bytes, 3);
   world.OnAll([&, element = element](TcpTransport& transport) {
     PeerGroup group(transport, kTwo, transport.rank(), Tag(element), Soon());
-    if (transport.rank() == 0) {
-      const Send send{1, sent.data(), bytes};
-      group.Exchange({&send, 1}, {});
-      return;
-    }
+    if (transport.rank() == 0) return SendTo(group, 1, sent.data(), bytes);
     std::vector<std::uint8_t> received;
     Receive receive = Into(0, nullptr, bytes);
     receive.consume = [&](const std::byte* piece, std::size_t offset, std::size_t piece_bytes) {
@@ -169,8 +167,7 @@ TEST(PeerGroup, TwoMessagesInPiecesAtOnceDoNotMix) {
   world.OnAll([&](TcpTransport& transport) {
     PeerGroup group(transport, members, transport.rank(), Tag(8), Soon());
     const auto mine = Pattern(bytes, transport.rank());
-    const Send send{0, mine.data(), bytes};
-    if (transport.rank() != 0) return group.Exchange({&send, 1}, {});
+    if (transport.rank() != 0) return SendTo(group, 0, mine.data(), bytes);
     std::vector<std::uint8_t> received[3];
     std::vector<Receive> receives;
     for (const int peer : {1, 2}) {
@@ -208,16 +205,14 @@ TEST(PeerGroup, MembersAreNumberedByTheGroupNotByTheWorld) {
   std::thread other([&] {
     PeerGroup group(world[0], members, 1, Tag(), Soon());
     const int sent = 42;
-    const Send send{0, &sent, sizeof sent};
     const int peers[] = {0};
     group.Connect(peers);
-    group.Exchange({&send, 1}, {});
+    SendTo(group, 0, &sent, sizeof sent);
   });
   PeerGroup group(world[2], members, 0, Tag(), Soon());
   EXPECT_EQ(group.rank_of(1), 0);
   EXPECT_EQ(group.size(), 2);
-  const Receive receive = Into(1, &value, sizeof value);
-  group.Exchange({}, {&receive, 1});
+  ReceiveFrom(group, 1, &value, sizeof value);
   EXPECT_EQ(value, 42);
   other.join();
 }
@@ -229,55 +224,38 @@ TEST(PeerGroup, AnEmptyMessageWaitsForThePeer) {
     std::this_thread::sleep_for(milliseconds(100));
     came = true;
     PeerGroup group(world[1], kTwo, 1, Tag(), Soon());
-    const Send send{0, nullptr, 0};
-    group.Exchange({&send, 1}, {});
+    SendTo(group, 0, nullptr, 0);
   });
   PeerGroup group(world[0], kTwo, 0, Tag(), Soon());
-  const Receive receive = Into(1, nullptr, 0);
-  group.Exchange({}, {&receive, 1});
+  ReceiveFrom(group, 1, nullptr, 0);
   EXPECT_TRUE(came);
   late.join();
 }
 
 TEST(PeerGroup, TwoDifferentCallsAreMisuseOnBothSides) {
   World world(2);
-  std::string errors[2];
+  const std::string expected[] = {
+      "rank 0 calls allreduce of 12 float, sum (call 7) where rank 1 calls broadcast of 40 bytes from root 0 (call 7)",
+      "rank 1 calls broadcast of 40 bytes from root 0 (call 7) where rank 0 calls allreduce of 12 float, sum (call 7)"};
   world.OnAll([&](TcpTransport& transport) {
     const int me = transport.rank();
     char data[48] = {};
-    errors[me] = ErrorOf([&] {
-      PeerGroup group(transport, kTwo, me, me == 0 ? Tag(4) : BroadcastTag(), Soon());
-      const Send send{1 - me, data, me == 0 ? 48U : 40U};
-      const Receive receive = Into(1 - me, data, me == 0 ? 48 : 40);
-      group.Exchange({&send, 1}, {&receive, 1});
-    });
+    PeerGroup group(transport, kTwo, me, me == 0 ? Tag(4) : BroadcastTag(), Soon());
+    EXPECT_THAT([&] { Swap(group, 1 - me, data, data, me == 0 ? 48 : 40); },
+                ThrowsMessage<Misuse>(HasSubstr(expected[me])));
   });
-  EXPECT_THAT(
-      errors[0],
-      HasSubstr(
-          "rank 0 calls allreduce of 12 float, sum (call 7) where rank 1 calls broadcast of 40 bytes from root 0 (call 7)"));
-  EXPECT_THAT(
-      errors[1],
-      HasSubstr(
-          "rank 1 calls broadcast of 40 bytes from root 0 (call 7) where rank 0 calls allreduce of 12 float, sum (call 7)"));
 }
 
 TEST(PeerGroup, ADifferenceThatTheDescriptionsHideIsSpelledOut) {
   World world(2);
-  std::string errors[2];
   world.OnAll([&](TcpTransport& transport) {
     const int me = transport.rank();
     CallTag tag = Tag(4);
     tag.algorithm = static_cast<std::uint8_t>(3 + me);
-    errors[me] = ErrorOf([&] {
-      PeerGroup group(transport, kTwo, me, tag, Soon());
-      const Send send{1 - me, nullptr, 0};
-      const Receive receive = Into(1 - me, nullptr, 0);
-      group.Exchange({&send, 1}, {&receive, 1});
-    });
+    PeerGroup group(transport, kTwo, me, tag, Soon());
+    EXPECT_THAT([&] { Swap(group, 1 - me, nullptr, nullptr, 0); },
+                ThrowsMessage<Misuse>(AllOf(HasSubstr("algorithm 3"), HasSubstr("algorithm 4"))));
   });
-  EXPECT_THAT(errors[0], HasSubstr("algorithm 3"));
-  EXPECT_THAT(errors[0], HasSubstr("algorithm 4"));
 }
 
 TEST(PeerGroup, OfTwoDifferentCallsTheOneThatOnlySendsEndsToo) {
@@ -287,11 +265,9 @@ TEST(PeerGroup, OfTwoDifferentCallsTheOneThatOnlySendsEndsToo) {
     const int me = transport.rank();
     std::vector<char> data(50'000'000);  // more than any buffer holds
     PeerGroup group(transport, kTwo, me, me == 0 ? Tag() : BroadcastTag(), Soon());
-    const Send send{1, data.data(), data.size()};
-    const Receive receive = Into(0, data.data(), data.size());
     try {
-      if (me == 0) group.Exchange({&send, 1}, {});
-      if (me == 1) group.Exchange({}, {&receive, 1});
+      if (me == 0) SendTo(group, 1, data.data(), data.size());
+      if (me == 1) ReceiveFrom(group, 0, data.data(), data.size());
     } catch (const Misuse&) {
       EXPECT_EQ(me, 1);
       ++ended;
@@ -308,8 +284,7 @@ TEST(PeerGroup, ADeadlineThatPassesIsTimedOut) {
   World world(2);
   PeerGroup group(world[0], kTwo, 0, Tag(), Clock::now() + milliseconds(50));
   int value = 0;
-  const Receive receive = Into(1, &value, sizeof value);
-  EXPECT_THROW(group.Exchange({}, {&receive, 1}), TimedOut);
+  EXPECT_THROW(ReceiveFrom(group, 1, &value, sizeof value), TimedOut);
 }
 
 TEST(Describe, SaysWhatACallIs) {

@@ -72,12 +72,8 @@ TEST(ListenAnywhere, TakesAFreePortOfARangeOrSaysThatThereIsNone) {
 TEST(ListenAddresses, ThatCannotBeListedForWantOfADescriptorAreNoEmptyList) {
   const Socket listener = ListenAnywhere();
   const warren::testing::NoDescriptorLeft none;
-  try {
-    ListenAddresses(listener.fd(), "");
-    ADD_FAILURE() << "they are listed without a descriptor";
-  } catch (const LocalShortage& shortage) {
-    EXPECT_EQ(shortage.error(), EMFILE);
-  }
+  EXPECT_THAT([&] { ListenAddresses(listener.fd(), ""); },
+              ::testing::Throws<LocalShortage>(::testing::Property(&LocalShortage::error, EMFILE)));
 }
 
 int OwnShortage(std::initializer_list<std::pair<const char*, int>> failures) {
@@ -157,12 +153,8 @@ TEST(PrepareLink, GivesATimeoutThatIsTooLongForTheKernelTheLongestTimesThatItTak
 }
 
 TEST(Resolve, ANameThatDoesNotExistIsNamed) {
-  try {
-    Resolve("no-such-host.invalid", 1);
-    FAIL();
-  } catch (const EngineError& error) {
-    EXPECT_THAT(error.what(), ::testing::HasSubstr("no-such-host.invalid"));
-  }
+  EXPECT_THAT([] { Resolve("no-such-host.invalid", 1); },
+              ::testing::ThrowsMessage<EngineError>(::testing::HasSubstr("no-such-host.invalid")));
 }
 
 TEST(MillisecondsUntil, RoundsUpSoThatNobodyWakesTooEarly) {

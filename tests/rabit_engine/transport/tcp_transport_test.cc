@@ -2,34 +2,45 @@
 // thread.
 #include "rabit_engine/transport/tcp/tcp_transport.h"
 
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/ioctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <cstring>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
 #include "rabit_engine/base/error.h"
 #include "tests/rabit_engine/base/no_descriptor_left.h"
+#include "tests/rabit_engine/base/on_threads.h"
 
 namespace warren {
 namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Property;
+using ::testing::Throws;
+using ::testing::ThrowsMessage;
 using warren::testing::NoDescriptorLeft;
+
+auto Says(const std::string& text) {
+  return Property("what", &std::exception::what, HasSubstr(text));
+}
+auto Loses(int rank) {
+  return Property("rank", &PeerError::rank, rank);
+}
 
 constexpr tcp::LinkKey kKey = {1, 2, 3};
 
@@ -61,23 +72,11 @@ class World {
   /// Runs `function` for all ranks, each in its own thread; rethrows the failure of the lowest rank that
   /// failed.
   void OnAll(const std::function<void(TcpTransport&)>& function) {
-    std::vector<std::thread> threads;
-    std::vector<std::exception_ptr> failures(ranks_.size());
     for (int rank = 0; rank < size(); ++rank) (*this)[rank];
-    for (int rank = 0; rank < size(); ++rank) {
-      threads.emplace_back([&, rank] {
-        try {
-          function((*this)[rank]);
-        } catch (...) {
-          failures[rank] = std::current_exception();
-        }
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
-    for (const std::exception_ptr& failure : failures) {
-      if (failure) std::rethrow_exception(failure);
-    }
+    OnThreads(size(), [&](int rank) { function((*this)[rank]); });
   }
+  /// Links `rank` with `peer`, which must take events meanwhile.
+  void Connect(int rank, int peer) { (*this)[rank].Connect({&peer, 1}); }
   void ConnectAll() {
     OnAll([](TcpTransport& transport) {
       std::vector<int> others;
@@ -88,8 +87,8 @@ class World {
     });
   }
   void Link(int a, int b) {
-    std::thread other([&, a, b] { (*this)[a].Connect({&b, 1}); });
-    (*this)[b].Connect({&a, 1});
+    std::thread other([&, a, b] { Connect(a, b); });
+    Connect(b, a);
     other.join();
   }
 
@@ -133,12 +132,25 @@ std::string Pattern(std::size_t bytes) {
   return text;
 }
 
-tcp::Socket UnauthenticatedPeer(int port) {
+/// Makes all links, and sends a message over one of them.
+void ConnectAllAndSend(World& world) {
+  world.ConnectAll();
+  Send(world[0], 1, "fine");
+  EXPECT_EQ(Receive(world[1], 0, 4), "fine");
+}
+
+/// Connects to a rank's port and sends `bytes`.
+tcp::Socket UnauthenticatedPeer(int port, std::string_view bytes = {}) {
   int error = 0;
   tcp::Socket socket =
       tcp::ConnectUntil(*tcp::Address::Parse("127.0.0.1:" + std::to_string(port)), Soon(), error);
   EXPECT_EQ(error, 0);
+  if (!bytes.empty()) send(socket.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
   return socket;
+}
+
+std::string_view BytesOf(const tcp::Hello& hello) {
+  return {reinterpret_cast<const char*>(&hello), sizeof hello};
 }
 
 tcp::Hello Hello(int from, int to, const tcp::LinkKey& key) {
@@ -146,10 +158,6 @@ tcp::Hello Hello(int from, int to, const tcp::LinkKey& key) {
   hello.from = from;
   hello.to = to;
   return tcp::Proved(hello, key);
-}
-
-tcp::Hello FromRank0ToRank1(const tcp::LinkKey& key) {
-  return Hello(0, 1, key);
 }
 
 /// Waits for `peer` and returns the LostPeer that this throws.
@@ -278,8 +286,7 @@ TEST(TcpTransport, ALinkAskedForEarlyIsThereWhenThePeerComesToIt) {
   World world(3);
   world.Link(1, 2);
   std::thread first([&] {
-    const int peer = 2;
-    world[0].Connect({&peer, 1});
+    world.Connect(0, 2);
     Send(world[0], 2, "early");
   });
   // Meanwhile, rank 2 waits for rank 1.
@@ -288,8 +295,7 @@ TEST(TcpTransport, ALinkAskedForEarlyIsThereWhenThePeerComesToIt) {
     Send(world[1], 2, "x");
   });
   EXPECT_EQ(Receive(world[2], 1, 1), "x");
-  const int peer = 0;
-  world[2].Connect({&peer, 1});
+  world.Connect(2, 0);
   EXPECT_EQ(Receive(world[2], 0, 5), "early");
   first.join();
   second.join();
@@ -322,18 +328,12 @@ TEST(TcpTransport, AnUnauthenticatedPeerEndsNoRankThatHasNoDescriptorLeft) {
   world[0];
   world[1];
   const tcp::Socket unauthenticated = UnauthenticatedPeer(world.port(1));
-  rlimit limit{};
-  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
-  const int highest = fcntl(unauthenticated.fd(), F_DUPFD, 0);
-  const rlimit low{static_cast<rlim_t>(highest), limit.rlim_max};
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
-  close(highest);
-  EXPECT_LT(dup(unauthenticated.fd()), 0);
-  for (int look = 0; look < 10; ++look) EXPECT_NO_THROW(world[1].TakeEvents());
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
-  world.ConnectAll();
-  Send(world[0], 1, "fine");
-  EXPECT_EQ(Receive(world[1], 0, 4), "fine");
+  {
+    const NoDescriptorLeft none;
+    EXPECT_LT(dup(unauthenticated.fd()), 0);
+    for (int look = 0; look < 10; ++look) EXPECT_NO_THROW(world[1].TakeEvents());
+  }
+  ConnectAllAndSend(world);
 }
 
 TEST(TcpTransport, ARankThatHasNoDescriptorToConnectWithBlamesNoPeer) {
@@ -343,16 +343,10 @@ TEST(TcpTransport, ARankThatHasNoDescriptorToConnectWithBlamesNoPeer) {
   world[0];
   world[1];
   const NoDescriptorLeft none;
-  const int peer = 1;
-  try {
-    world[0].Connect({&peer, 1});
-    ADD_FAILURE() << "it connected without a descriptor";
-  } catch (const LocalShortage& shortage) {
-    EXPECT_EQ(shortage.error(), EMFILE);
-    EXPECT_THAT(shortage.what(), HasSubstr("rank 0 cannot link with rank 1"));
-    EXPECT_THAT(shortage.what(), HasSubstr("Too many open files"));
-    EXPECT_THAT(shortage.what(), HasSubstr("files that this process may open (ulimit -n) are open"));
-  }
+  EXPECT_THAT([&] { world.Connect(0, 1); },
+              Throws<LocalShortage>(AllOf(Property(&LocalShortage::error, EMFILE),
+                                          Says("rank 0 cannot link with rank 1"), Says("Too many open files"),
+                                          Says("files that this process may open (ulimit -n) are open"))));
 }
 
 TEST(TcpTransport, ARankThatGivesUpForAShortageOfItsOwnTellsAllThoughItHasNoDescriptorLeft) {
@@ -393,22 +387,17 @@ TEST(TcpTransport, ARankThatHasNoDescriptorForItsFirstLinksTellsThoseThatItAwait
   }
   for (const int rank : {0, 1}) {
     world[rank].TakeEvents();
-    try {
-      world[rank].ThrowIfLost({});
-      ADD_FAILURE() << "rank " << rank << " has heard nothing";
-    } catch (const LostPeer& lost) {
-      EXPECT_EQ(lost.rank(), 2);
-      EXPECT_EQ(lost.shortage(), EMFILE);
-    }
+    EXPECT_THAT([&] { world[rank].ThrowIfLost({}); },
+                Throws<LostPeer>(AllOf(Loses(2), Property(&LostPeer::shortage, EMFILE))))
+        << rank;
   }
 }
 
 TEST(TcpTransport, AnAnsweredConnectionIsKeptThoughItTookTheLastDescriptor) {
   World world(2);
   world[1];
-  const tcp::Hello hello = FromRank0ToRank1(kKey);
-  const tcp::Socket rank_0 = UnauthenticatedPeer(world.port(1));
-  send(rank_0.fd(), &hello, sizeof hello, MSG_NOSIGNAL);
+  const tcp::Hello hello = Hello(0, 1, kKey);
+  const tcp::Socket rank_0 = UnauthenticatedPeer(world.port(1), BytesOf(hello));
   {
     const NoDescriptorLeft none;
     world[1].TakeEvents();
@@ -430,18 +419,12 @@ TEST(TcpTransport, ARankThatCannotTakeTheConnectionOfASecondRankSaysSoAndKeepsTh
   world[2];
   std::vector<tcp::Socket> peers;
   for (const int from : {0, 1}) {
-    const tcp::Hello hello = Hello(from, 2, kKey);
-    peers.push_back(UnauthenticatedPeer(world.port(2)));
-    send(peers.back().fd(), &hello, sizeof hello, MSG_NOSIGNAL);
+    peers.push_back(UnauthenticatedPeer(world.port(2), BytesOf(Hello(from, 2, kKey))));
   }
   const NoDescriptorLeft none;
-  try {
-    world[2].TakeEvents();
-    ADD_FAILURE() << "it has taken two connections with one descriptor";
-  } catch (const LocalShortage& shortage) {
-    EXPECT_EQ(shortage.error(), EMFILE);
-    EXPECT_THAT(shortage.what(), HasSubstr("rank 2 cannot accept a connection from another rank"));
-  }
+  EXPECT_THAT([&] { world[2].TakeEvents(); },
+              Throws<LocalShortage>(AllOf(Property(&LocalShortage::error, EMFILE),
+                                          Says("rank 2 cannot accept a connection from another rank"))));
   pollfd answer{peers[0].fd(), POLLIN | POLLRDHUP, 0};
   EXPECT_EQ(poll(&answer, 1, 10'000), 1);
   EXPECT_EQ(answer.revents, POLLIN) << "it was answered, and closed";
@@ -452,12 +435,9 @@ TEST(TcpTransport, NonsenseOnTheListenerIsDropped) {
   std::vector<tcp::Socket> unauthenticated;
   for (const std::string& text :
        {std::string("GET / HTTP/1.1\r\nHost: somebody\r\n\r\n"), std::string(5000, '\xff')}) {
-    unauthenticated.push_back(UnauthenticatedPeer(world.port(1)));
-    send(unauthenticated.back().fd(), text.data(), text.size(), MSG_NOSIGNAL);
+    unauthenticated.push_back(UnauthenticatedPeer(world.port(1), text));
   }
-  world.ConnectAll();
-  Send(world[0], 1, "fine");
-  EXPECT_EQ(Receive(world[1], 0, 4), "fine");
+  ConnectAllAndSend(world);
   for (const tcp::Socket& unauthenticated : unauthenticated)
     EXPECT_TRUE(tcp::WaitFor(unauthenticated.fd(), POLLRDHUP, Soon()));
 }
@@ -465,17 +445,12 @@ TEST(TcpTransport, NonsenseOnTheListenerIsDropped) {
 TEST(TcpTransport, WhoDoesNotKnowTheJobsSecretIsDropped) {
   World world(2);
   constexpr tcp::LinkKey kOther = {1, 2, 4};
-  tcp::Hello hello = FromRank0ToRank1(kOther);
-  const tcp::Socket link = UnauthenticatedPeer(world.port(1));
-  send(link.fd(), &hello, sizeof hello, MSG_NOSIGNAL);
+  tcp::Hello hello = Hello(0, 1, kOther);
+  const tcp::Socket link = UnauthenticatedPeer(world.port(1), BytesOf(hello));
   hello.kind = tcp::HelloKind::kAlarm;
   hello.lost = 0;
-  hello = tcp::Proved(hello, kOther);
-  const tcp::Socket alarm = UnauthenticatedPeer(world.port(1));
-  send(alarm.fd(), &hello, sizeof hello, MSG_NOSIGNAL);
-  world.ConnectAll();
-  Send(world[0], 1, "fine");
-  EXPECT_EQ(Receive(world[1], 0, 4), "fine");
+  const tcp::Socket alarm = UnauthenticatedPeer(world.port(1), BytesOf(tcp::Proved(hello, kOther)));
+  ConnectAllAndSend(world);
 }
 
 TEST(TcpTransport, WithTlsALinkInTheClearIsDroppedWhateverItKnows) {
@@ -486,12 +461,8 @@ TEST(TcpTransport, WithTlsALinkInTheClearIsDroppedWhateverItKnows) {
     GTEST_SKIP() << "SKIPPED: " << error.what();
   }
   World world(2, options);
-  const tcp::Hello hello = FromRank0ToRank1(kKey);
-  const tcp::Socket link = UnauthenticatedPeer(world.port(1));
-  send(link.fd(), &hello, sizeof hello, MSG_NOSIGNAL);
-  world.ConnectAll();
-  Send(world[0], 1, "fine");
-  EXPECT_EQ(Receive(world[1], 0, 4), "fine");
+  const tcp::Socket link = UnauthenticatedPeer(world.port(1), BytesOf(Hello(0, 1, kKey)));
+  ConnectAllAndSend(world);
   EXPECT_TRUE(tcp::WaitFor(link.fd(), POLLRDHUP, Soon()));
   char byte = 0;
   EXPECT_LE(recv(link.fd(), &byte, 1, 0), 0) << "it is answered";
@@ -502,9 +473,7 @@ TEST(TcpTransport, MoreStrangersThanItCaresForCostNoLink) {
   world[1];
   std::vector<tcp::Socket> unauthenticated;
   for (int i = 0; i < 400; ++i) unauthenticated.push_back(UnauthenticatedPeer(world.port(1)));
-  world.ConnectAll();
-  Send(world[0], 1, "fine");
-  EXPECT_EQ(Receive(world[1], 0, 4), "fine");
+  ConnectAllAndSend(world);
 }
 
 TEST(TcpTransport, AnAddressWhereSomebodyElseAnswersIsPassedOver) {
@@ -552,15 +521,8 @@ TEST(TcpTransport, APeerThatCannotBeReachedIsLostAndItsAddressesAreNamed) {
   const std::string address = world.addresses()[1].front();
   world[1];
   world.Kill(1);
-  const int peer = 1;
-  try {
-    world[0].Connect({&peer, 1});
-    FAIL() << "there is nobody to link with";
-  } catch (const LostPeer& lost) {
-    EXPECT_EQ(lost.rank(), 1);
-    EXPECT_THAT(lost.what(), HasSubstr(address));
-    EXPECT_THAT(lost.what(), HasSubstr("Connection refused"));
-  }
+  EXPECT_THAT([&] { world.Connect(0, 1); },
+              Throws<LostPeer>(AllOf(Loses(1), Says(address), Says("Connection refused"))));
 }
 
 TEST(TcpTransport, APeerThatDoesNotComeToTheSameCallIsWaitedForAsLongAsAllowed) {
@@ -570,8 +532,7 @@ TEST(TcpTransport, APeerThatDoesNotComeToTheSameCallIsWaitedForAsLongAsAllowed) 
     World world(2, options);
     world[0];
     world[1];
-    const int peer = 1 - rank;
-    EXPECT_THROW(world[rank].Connect({&peer, 1}), TimedOut) << rank;
+    EXPECT_THROW(world.Connect(rank, 1 - rank), TimedOut) << rank;
   }
 }
 
@@ -630,13 +591,7 @@ TEST(TcpTransport, AnAlarmIsHeardWhileConnecting) {
     std::this_thread::sleep_for(milliseconds(50));
     world[0].Abort(2);
   });
-  const int peer = 2;  // rank 2 is alive but never connects
-  try {
-    world[1].Connect({&peer, 1});
-    ADD_FAILURE() << "rank 2 never came";
-  } catch (const LostPeer& lost) {
-    EXPECT_EQ(lost.rank(), 2);
-  }
+  EXPECT_THAT([&] { world.Connect(1, 2); }, Throws<LostPeer>(Loses(2))) << "rank 2 is alive but never comes";
   giving_up.join();
 }
 
@@ -646,9 +601,9 @@ TEST(TcpTransport, AnAlarmIsHeardByWhoHasALinkThatItsOtherEndHasNotYetTaken) {
     World world(3);
     TcpTransport& answers = world[1];
     std::atomic<bool> is_linked = false;
-    std::thread dials([&, &dialing = world[0]] {
-      const int peer = 1;
-      dialing.Connect({&peer, 1});
+    world[0];
+    std::thread dials([&] {
+      world.Connect(0, 1);
       is_linked = true;
     });
     while (!is_linked) {
@@ -668,16 +623,12 @@ TEST(TcpTransport, ADeadlineThatPassesNamesThoseWhoAreAwaited) {
   World world(3);
   world.ConnectAll();
   const Interest interests[] = {{1, false, true}};
-  try {
-    // The first wait returns immediately, as rank 0 has not tried to receive yet.
-    world[0].Wait(interests, Clock::now() + milliseconds(30));
-    char byte = 0;
-    world[0].To(1).TryReceive(&byte, 1);
-    world[0].Wait(interests, Clock::now() + milliseconds(30));
-    FAIL() << "nobody has sent anything";
-  } catch (const TimedOut& error) {
-    EXPECT_THAT(error.what(), HasSubstr("s for rank 1 at 127.0.0.1"));
-  }
+  // The first wait returns immediately, as rank 0 has not tried to receive yet.
+  world[0].Wait(interests, Clock::now() + milliseconds(30));
+  char byte = 0;
+  world[0].To(1).TryReceive(&byte, 1);
+  EXPECT_THAT([&] { world[0].Wait(interests, Clock::now() + milliseconds(30)); },
+              ThrowsMessage<TimedOut>(HasSubstr("s for rank 1 at 127.0.0.1")));
 }
 
 TEST(TcpTransport, PeersMayLeaveDuringTheLastBarrierButNotTheOneAwaited) {

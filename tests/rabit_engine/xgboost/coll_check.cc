@@ -5,6 +5,7 @@
 //     coll_check by_reference|by_value|with_context
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 #include <typeinfo>
 #include <vector>
@@ -77,18 +78,19 @@ void Check(bool right, const char* what) {
   std::exit(1);
 }
 
+/// The arguments of the calls.
+struct Passed {
+  Comm comm{3};
+  std::vector<std::int8_t> data = std::vector<std::int8_t>(5);
+  std::vector<std::int64_t> sizes{5, 6};
+  std::vector<std::int64_t> segments = std::vector<std::int64_t>(3);
+  std::vector<std::int8_t> received = std::vector<std::int8_t>(11);
+};
+
 /// Checks the arguments of all calls. Handles all calls if `takes` is set, and none otherwise.
 class Looker final : public CallHandler {
  public:
-  Looker(Convention convention, const Comm& comm, std::vector<std::int8_t>& data,
-         std::vector<std::int64_t>& sizes, std::vector<std::int64_t>& segments,
-         std::vector<std::int8_t>& received)
-      : convention_(convention),
-        comm_(comm),
-        data_(data),
-        sizes_(sizes),
-        segments_(segments),
-        received_(received) {}
+  Looker(Convention convention, Passed& passed) : convention_(convention), passed_(passed) {}
 
   bool Handle(CollFunction function, const Words& words) override {
     ++calls;
@@ -97,34 +99,36 @@ class Looker final : public CallHandler {
         const AllreduceCall expected{nullptr, Data(), 9, 5};
         Check(ConventionOf(words, expected) == convention_, "the convention");
         for (const auto& other :
-             {AllreduceCall{nullptr, {data_.size() + 1, Data().data}, 9, 5},
-              AllreduceCall{nullptr, {data_.size(), Data().data + 1}, 9, 5},
+             {AllreduceCall{nullptr, {passed_.data.size() + 1, Data().data}, 9, 5},
+              AllreduceCall{nullptr, {passed_.data.size(), Data().data + 1}, 9, 5},
               AllreduceCall{nullptr, Data(), 8, 5}, AllreduceCall{nullptr, Data(), 9, 4}}) {
           Check(!ConventionOf(words, other), "a convention of another call");
         }
         const AllreduceCall call = ReadAllreduce(convention_, words);
-        Check(call.comm == &comm_ && IsData(call.data) && call.type == 9 && call.operation == 5, "allreduce");
+        Check(call.comm == &passed_.comm && IsData(call.data) && call.type == 9 && call.operation == 5,
+              "allreduce");
         break;
       }
       case CollFunction::kBroadcast: {
         const BroadcastCall call = ReadBroadcast(convention_, words);
-        Check(call.comm == &comm_ && IsData(call.data) && call.root == 7, "broadcast");
+        Check(call.comm == &passed_.comm && IsData(call.data) && call.root == 7, "broadcast");
         break;
       }
       case CollFunction::kAllgather: {
         const AllgatherCall call = ReadAllgather(convention_, words);
-        Check(call.comm == &comm_ && IsData(call.data), "allgather");
+        Check(call.comm == &passed_.comm && IsData(call.data), "allgather");
         break;
       }
       case CollFunction::kAllgatherV: {
         const AllgatherVCall call = ReadAllgatherV(convention_, words);
-        Check(call.comm == &comm_ && IsData(call.data), "allgather-v's data");
-        Check(call.sizes.data() == sizes_.data() && call.sizes.size() == sizes_.size(),
+        Check(call.comm == &passed_.comm && IsData(call.data), "allgather-v's data");
+        Check(call.sizes.data() == passed_.sizes.data() && call.sizes.size() == passed_.sizes.size(),
               "allgather-v's sizes");
-        Check(call.segments.data() == segments_.data() && call.segments.size() == segments_.size(),
+        Check(call.segments.data() == passed_.segments.data() &&
+                  call.segments.size() == passed_.segments.size(),
               "allgather-v's segments");
-        Check(call.received.data == reinterpret_cast<std::byte*>(received_.data()) &&
-                  call.received.size == received_.size(),
+        Check(call.received.data == reinterpret_cast<std::byte*>(passed_.received.data()) &&
+                  call.received.size == passed_.received.size(),
               "where allgather-v receives");
         break;
       }
@@ -136,22 +140,19 @@ class Looker final : public CallHandler {
   int calls = 0;
 
  private:
-  Bytes Data() const { return {data_.size(), reinterpret_cast<std::byte*>(data_.data())}; }
-  bool IsData(const Bytes& bytes) const { return bytes.size == data_.size() && bytes.data == Data().data; }
+  Bytes Data() const { return {passed_.data.size(), reinterpret_cast<std::byte*>(passed_.data.data())}; }
+  bool IsData(const Bytes& bytes) const {
+    return bytes.size == passed_.data.size() && bytes.data == Data().data;
+  }
 
   Convention convention_;
-  const Comm& comm_;
-  std::vector<std::int8_t>& data_;
-  std::vector<std::int64_t>& sizes_;
-  std::vector<std::int64_t>& segments_;
-  std::vector<std::int8_t>& received_;
+  Passed& passed_;
 };
 
 /// Makes all four calls. `taken`: whether the handler handles them.
 template <template <typename> typename SpanOf, typename Coll, typename... First>
-void CallAll(Coll& coll, const Comm& comm, std::vector<std::int8_t>& data, std::vector<std::int64_t>& sizes,
-             std::vector<std::int64_t>& segments, std::vector<std::int8_t>& received, bool taken,
-             First... first) {
+void CallAll(Coll& coll, Passed& passed, bool taken, First... first) {
+  auto& [comm, data, sizes, segments, received] = passed;
   const auto check = [&](const stand_in::Result& result, const char* own) {
     Check(taken ? result.OK() : !result.OK() && result.text() == own, own);
   };
@@ -184,25 +185,21 @@ void Run(Convention convention, First... first) {
   }
   Check(refused, "another table is refused");
 
-  const Comm comm{3};
-  std::vector<std::int8_t> data(5);
-  std::vector<std::int64_t> sizes{5, 6};
-  std::vector<std::int64_t> segments(3);
-  std::vector<std::int8_t> received(11);
-  Looker looker(convention, comm, data, sizes, segments, received);
+  Passed passed;
+  Looker looker(convention, passed);
   // volatile hides from the compiler which function is called.
   Coll* volatile hidden = coll.get();
-  CallAll<SpanOf>(*hidden, comm, data, sizes, segments, received, false, first...);
+  CallAll<SpanOf>(*hidden, passed, false, first...);
   Check(own_calls == 4 && looker.calls == 0, "without a handler all calls are XGBoost's");
   {
     const HandledBy handled(&looker);
-    CallAll<SpanOf>(*hidden, comm, data, sizes, segments, received, false, first...);
+    CallAll<SpanOf>(*hidden, passed, false, first...);
     Check(own_calls == 8 && looker.calls == 4, "what the handler leaves is XGBoost's");
     looker.takes = true;
-    CallAll<SpanOf>(*hidden, comm, data, sizes, segments, received, true, first...);
+    CallAll<SpanOf>(*hidden, passed, true, first...);
     Check(own_calls == 8 && looker.calls == 8, "what the handler takes is not");
   }
-  CallAll<SpanOf>(*hidden, comm, data, sizes, segments, received, false, first...);
+  CallAll<SpanOf>(*hidden, passed, false, first...);
   Check(own_calls == 12 && looker.calls == 8, "without the handler all calls are XGBoost's again");
 }
 

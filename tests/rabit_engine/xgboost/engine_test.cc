@@ -141,8 +141,7 @@ TEST_P(EveryConvention, IsServed) {
     End(false);
     return "well";
   });
-  EXPECT_EQ(said[0], "well");
-  EXPECT_EQ(said[1], "well");
+  EXPECT_THAT(said, testing::Each("well"));
 }
 
 INSTANTIATE_TEST_SUITE_P(XgboostEngine, EveryConvention,
@@ -175,8 +174,7 @@ TEST(XgboostEngine, CallsThatAreNotItsOwnStayWithXgboost) {
     End(false);
     return "well";
   });
-  EXPECT_EQ(said[0], "well");
-  EXPECT_EQ(said[1], "well");
+  EXPECT_THAT(said, testing::Each("well"));
 }
 
 TEST(XgboostEngine, ARankThatDiesIsNamed) {

@@ -3,10 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <string>
-#include <vector>
+#include <utility>
 
 namespace stand_in {
 

@@ -9,9 +9,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <stdexcept>
 #include <string>
-#include <utility>
+#include <vector>
 
 #include "tests/rabit_engine/xgboost/stand_in_coll.h"
 

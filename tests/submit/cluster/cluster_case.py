@@ -151,6 +151,20 @@ class ClusterCase(SubmitCase):
                 return pid
         raise AssertionError("dmlc-submit does not run")
 
+    def interrupt(self, process, number=signal.SIGINT):
+        """Sends dmlc-submit a signal, and checks that its exit code names it. Returns the output that was not read yet."""
+        os.kill(self.submit_pid(), number)
+        out, err = process.communicate(timeout=LIMIT_S)
+        self.assertEqual(process.returncode, 128 + number, err)
+        return out.decode()
+
+    def finish(self, process):
+        """Lets the workers of MEMBER end, and checks that the job succeeds. Returns the part of standard error that was not read yet."""
+        self.file("end").touch()
+        _, err = process.communicate(timeout=LIMIT_S)
+        self.assertEqual(process.returncode, 0, err)
+        return err.decode()
+
     def check_all_gone(self, seconds=GONE_LIMIT_S):
         try:
             wait_for(lambda: not self.left(), seconds, f"the end of {self.left()}")
@@ -228,9 +242,7 @@ class WatchingBehaviour(ClusterCase):
             seen += self.wait_for_text(process.stderr, "stack of")
         if shutil.which("gdb"):
             self.assertIn("#0 ", seen + self.wait_for_text(process.stderr, "#0 ") if "#0 " not in seen else seen)
-        os.kill(self.submit_pid(), signal.SIGINT)
-        process.communicate(timeout=LIMIT_S)
-        self.assertEqual(process.returncode, 130)
+        self.interrupt(process)
         self.check_all_gone()
 
     def test_while_a_tool_hangs_that_looks_the_host_is_heard_of_and_it_ends_with_the_job(self):
@@ -246,9 +258,7 @@ class WatchingBehaviour(ClusterCase):
         self.wait_for_files("asked")
         # The first of the two samples may have been taken before the request.
         self.assertNotIn("stack of", "".join(self.wait_for_text(process.stderr, "worker 0: state S") for _ in range(2)))
-        os.kill(self.submit_pid(), signal.SIGINT)
-        process.communicate(timeout=LIMIT_S)
-        self.assertEqual(process.returncode, 130)
+        self.interrupt(process)
         self.check_all_gone()
 
     def test_a_worker_that_is_started_again_is_watched_again(self):
@@ -301,6 +311,38 @@ class ServersCase(ClusterCase):
         finally:
             for job in self.jobs():
                 self.cancel(job)
+
+
+class QueueBehaviour(ServersCase):
+    """Tests for clusters whose processes wait in a queue. Used like ClusterBehaviour."""
+
+    REFUSAL = ""  # what dmlc-submit shows of the queue's answer to a job for a queue called nonesuch
+    CANCELLED = ""  # a regular expression for the last line about a job that was cancelled
+    HOLD = ()  # the options of a job that has to wait
+    HELD = ""  # what dmlc-submit says of such a job
+
+    def test_a_job_that_is_refused_tells_why(self):
+        process = self.submit("--num-workers", 1, "--queue", "nonesuch", "true")
+        self.assertNotEqual(process.returncode, 0)
+        self.assertIn(self.REFUSAL, process.err)
+
+    def test_a_job_that_is_cancelled_is_over_and_says_so(self):
+        process = self.start("--num-workers", 2, "sh", "-c", READY)
+        self.ready(2)
+        self.cancel(*self.jobs())
+        _, err = process.communicate(timeout=LIMIT_S)
+        self.assertNotEqual(process.returncode, 0)
+        self.assertRegex(err.decode().splitlines()[-1], self.CANCELLED)
+        self.check_all_gone(10)
+
+    def test_a_job_that_waits_leaves_the_queue_when_dmlc_submit_is_interrupted_or_killed(self):
+        for number in (signal.SIGINT, signal.SIGKILL):
+            process = self.start("--num-workers", 2, *self.HOLD, "true")
+            self.wait_for_text(process.stderr, self.HELD)
+            process.send_signal(number)
+            process.communicate(timeout=LIMIT_S)
+            self.assertEqual(process.returncode, 130 if number == signal.SIGINT else -number)
+            wait_for(lambda: not self.jobs(), 10, "the end of the job")
 
 
 class ClusterBehaviour(ClusterCase):
@@ -408,11 +450,10 @@ class ClusterBehaviour(ClusterCase):
         _, other = self.wait_for_files("met-0-1-of-2", "met-1-1-of-2")
         self.kill_worker(1, int(other.split()[0]))
         self.wait_for_files("met-0-2-of-2", "met-1-2-of-2")
-        self.file("end").touch()
-        _, err = process.communicate(timeout=LIMIT_S)
-        self.assertEqual(process.returncode, 0, err)
         # On Kubernetes, the launcher may learn that the work is done before it learns that the worker was killed.
-        self.assertRegex(err, rb"killed by signal 9 \(SIGKILL\); (the other one goes on|by now the work of the job is done), and it is started again")
+        self.assertRegex(self.finish(process),
+                         r"killed by signal 9 \(SIGKILL\); (the other one goes on|by now the work of the job is done), "
+                         "and it is started again")  # fmt: skip
 
     def test_no_other_user_reads_the_jobs_token(self):
         process = self.start("--num-workers", 2, "sh", "-c", READY)
@@ -433,8 +474,7 @@ class ClusterBehaviour(ClusterCase):
         self.assertEqual([line for line in lines | command_lines() if token in line], [])
         files = [path for place in self.places_of_files() for path in open_to_others(place)]
         self.assertEqual([str(path) for path in files if token in path.read_bytes()], [])
-        os.kill(self.submit_pid(), signal.SIGTERM)
-        process.communicate(timeout=LIMIT_S)
+        self.interrupt(process, signal.SIGTERM)
         self.check_all_gone()
         wait_for(lambda: not self.folders(), LIMIT_S, f"the end of {self.folders()}")
 
@@ -534,10 +574,7 @@ print(f"rank {rank} of {size}, here {local_rank} of {local_size}")
         code = "trap 'echo saved; exit 0' TERM; echo r > ready-0; while :; do sleep 0.05; done"
         process = self.start("--num-workers", 1, "sh", "-c", code)
         self.ready(1)
-        os.kill(self.submit_pid(), signal.SIGTERM)
-        out, err = process.communicate(timeout=LIMIT_S)
-        self.assertIn("[0] saved", out.decode(), err)
-        self.assertEqual(process.returncode, 143)
+        self.assertIn("[0] saved", self.interrupt(process, signal.SIGTERM))
 
     def test_a_failed_worker_is_started_again_while_the_others_go_on(self):
         code = ('echo "attempt $DMLC_NUM_ATTEMPT of $DMLC_MAX_ATTEMPT"; echo x >> starts-$DMLC_TASK_ID; '

@@ -6,6 +6,8 @@
 
 #include <tuple>
 
+#include "tests/submit/cluster/actions_of.h"
+
 namespace warren::submit {
 namespace {
 
@@ -17,11 +19,7 @@ const TimePoint kNow{std::chrono::hours(1)};
 /// Takes the controller's actions. Returns the indices of the processes whose end they report.
 std::vector<std::size_t> Exited(GangController& controller) {
   std::vector<std::size_t> exited;
-  for (const GangAction& action : controller.TakeActions()) {
-    const auto* const event = std::get_if<ClusterEvent>(&action);
-    const auto* const one = event != nullptr ? std::get_if<ProcessExited>(event) : nullptr;
-    if (one != nullptr) exited.push_back(one->index);
-  }
+  for (const auto& one : EventsAmong<ProcessExited>(controller.TakeActions())) exited.push_back(one.index);
   return exited;
 }
 
@@ -72,12 +70,9 @@ TEST(GangController, WhatTheLauncherSaysIsToldButForItsNoise) {
   controller.LauncherExited(0, ExitStatus{1, 0, false, {}}, kNow);
   std::vector<std::string> said;
   std::vector<Stream> streams;
-  for (const GangAction& action : controller.TakeActions()) {
-    const auto* const event = std::get_if<ClusterEvent>(&action);
-    const auto* const one = event != nullptr ? std::get_if<LauncherSaid>(event) : nullptr;
-    if (one == nullptr) continue;
-    said.push_back(one->piece);
-    streams.push_back(one->stream);
+  for (const LauncherSaid& one : EventsAmong<LauncherSaid>(controller.TakeActions())) {
+    said.push_back(one.piece);
+    streams.push_back(one.stream);
   }
   EXPECT_THAT(said, ElementsAre("no route to host\n", testing::StartsWith("last words")));
   EXPECT_THAT(streams, ElementsAre(Stream::kErr, Stream::kOut));
@@ -90,10 +85,8 @@ TEST(GangController, SamplesOfARunningProcessAreHandedOn) {
   const AgentSaid sample{0, {0, "usage", "0 T 250 100 2048"}};
   const auto samples = [&] {
     std::vector<char> states;
-    for (const GangAction& action : controller.TakeActions()) {
-      const auto* const event = std::get_if<ClusterEvent>(&action);
-      const auto* const one = event != nullptr ? std::get_if<ProcessSampled>(event) : nullptr;
-      if (one != nullptr) states.push_back(one->sample.state);
+    for (const auto& one : EventsAmong<ProcessSampled>(controller.TakeActions())) {
+      states.push_back(one.sample.state);
     }
     return states;
   };
@@ -104,13 +97,16 @@ TEST(GangController, SamplesOfARunningProcessAreHandedOn) {
   EXPECT_THAT(samples(), ElementsAre('T'));
 }
 
-/// The RunCommand actions among `actions`.
-std::vector<RunCommand> Commands(const std::vector<GangAction>& actions) {
-  std::vector<RunCommand> commands;
-  for (const GangAction& action : actions) {
-    if (const auto* const run = std::get_if<RunCommand>(&action)) commands.push_back(*run);
-  }
-  return commands;
+/// A launch that has put job 7 into a queue, which answers each query with `report`.
+Launch InQueue(const std::optional<JobReport>& report) {
+  Launch launch;
+  launch.queue = Queue{.name = "the queue",
+                       .returns = true,
+                       .id = [](std::string_view) { return std::optional<std::string>("7"); },
+                       .cancel = [](const std::string&) { return std::vector<std::string>{"cancel"}; },
+                       .ask = [](const std::string&) { return std::vector<std::string>{"ask"}; },
+                       .report = [report](const std::string&, std::string_view, int) { return report; }};
+  return launch;
 }
 
 class JobInAQueue : public testing::TestWithParam<JobState> {};
@@ -118,69 +114,34 @@ class JobInAQueue : public testing::TestWithParam<JobState> {};
 /// Some queues report an error when a job that has already ended is canceled.
 TEST_P(JobInAQueue, ThatCannotBeCancelledIsReportedUnlessItIsOver) {
   GangController controller(0, 1, "host port 1");
-  Launch launch;
-  launch.queue = Queue{.name = "the queue",
-                       .returns = true,
-                       .id = [](std::string_view) { return std::optional<std::string>("7"); },
-                       .cancel = [](const std::string&) { return std::vector<std::string>{"cancel"}; },
-                       .ask = [](const std::string&) { return std::vector<std::string>{"ask"}; },
-                       .report =
-                           [](const std::string&, std::string_view, int) {
-                             return std::optional<JobReport>(JobReport{GetParam(), "state"});
-                           }};
   controller.Start(0, 0, 1, kNow);
-  controller.Launched(0, launch);
+  controller.Launched(0, InQueue(JobReport{GetParam(), "state"}));
   controller.LauncherExited(0, ExitStatus{}, kNow);
   controller.Handle(AgentArrived{0, "host", "address"}, kNow);
   controller.TakeActions();
 
   controller.Stop(kNow);
-  EXPECT_THAT(Commands(controller.TakeActions()), IsEmpty()) << "the agent has not left";
+  EXPECT_THAT(ActionsOf<RunCommand>(controller.TakeActions()), IsEmpty()) << "the agent has not left";
   EXPECT_TRUE(controller.busy());
   controller.Handle(AgentLeft{0}, kNow);
-  auto commands = Commands(controller.TakeActions());
+  auto commands = ActionsOf<RunCommand>(controller.TakeActions());
   ASSERT_EQ(commands.size(), 1U);
   EXPECT_EQ(commands[0].words.front(), "cancel");
   controller.CommandEnded(commands[0].command, "no such job\n", ExitStatus{1, 0, false, {}}, kNow);
-  commands = Commands(controller.TakeActions());
+  commands = ActionsOf<RunCommand>(controller.TakeActions());
   ASSERT_EQ(commands.size(), 1U);
   EXPECT_EQ(commands[0].words.front(), "ask");
   controller.CommandEnded(commands[0].command, "", ExitStatus{}, kNow);
   EXPECT_FALSE(controller.busy());
-  int warnings = 0;
-  for (const GangAction& action : controller.TakeActions()) {
-    const auto* const event = std::get_if<ClusterEvent>(&action);
-    const auto* const line = event != nullptr ? std::get_if<LogLine>(event) : nullptr;
-    if (line == nullptr || line->severity != Severity::kWarning) continue;
-    EXPECT_EQ(line->text, "job 7 of the queue could not be cancelled: no such job");
-    ++warnings;
-  }
-  EXPECT_EQ(warnings, GetParam() == JobState::kOver ? 0 : 1);
-}
-
-/// The texts of the warnings among `actions`.
-std::vector<std::string> Warnings(const std::vector<GangAction>& actions) {
-  std::vector<std::string> texts;
-  for (const GangAction& action : actions) {
-    const auto* const event = std::get_if<ClusterEvent>(&action);
-    const auto* const line = event != nullptr ? std::get_if<LogLine>(event) : nullptr;
-    if (line != nullptr && line->severity == Severity::kWarning) texts.push_back(line->text);
-  }
-  return texts;
+  std::vector<std::string> warnings;
+  if (GetParam() != JobState::kOver) warnings = {"job 7 of the queue could not be cancelled: no such job"};
+  EXPECT_EQ(WarningsAmong(controller.TakeActions()), warnings);
 }
 
 TEST(GangController, ALostProcessEndsAlthoughTheQueueNeverAnswers) {
   GangController controller(0, 1, "host port 1");
-  Launch launch;
-  launch.queue =
-      Queue{.name = "the queue",
-            .returns = true,
-            .id = [](std::string_view) { return std::optional<std::string>("7"); },
-            .cancel = [](const std::string&) { return std::vector<std::string>{"cancel"}; },
-            .ask = [](const std::string&) { return std::vector<std::string>{"ask"}; },
-            .report = [](const std::string&, std::string_view, int) { return std::optional<JobReport>(); }};
   controller.Start(0, 0, 1, kNow);
-  controller.Launched(0, launch);
+  controller.Launched(0, InQueue(std::nullopt));
   controller.LauncherExited(0, ExitStatus{}, kNow);
   controller.Handle(AgentArrived{0, "host", "address"}, kNow);
   controller.Handle(AgentLeft{0}, kNow);
@@ -190,13 +151,10 @@ TEST(GangController, ALostProcessEndsAlthoughTheQueueNeverAnswers) {
   for (TimePoint now = kNow; now < kNow + std::chrono::hours(1); now += std::chrono::seconds(1)) {
     controller.Tick(now);
     const std::vector<GangAction> actions = controller.TakeActions();
-    for (const std::string& text : Warnings(actions)) warnings.push_back(text);
-    for (const GangAction& action : actions) {
-      const auto* const event = std::get_if<ClusterEvent>(&action);
-      has_ended = has_ended || (event != nullptr && std::holds_alternative<ProcessExited>(*event));
-    }
+    for (const std::string& text : WarningsAmong(actions)) warnings.push_back(text);
+    has_ended = !EventsAmong<ProcessExited>(actions).empty();
     if (has_ended) break;
-    for (const RunCommand& command : Commands(actions)) {
+    for (const RunCommand& command : ActionsOf<RunCommand>(actions)) {
       ++asked;
       controller.CommandEnded(command.command, "no\nanswer\n", ExitStatus{1, 0, false, {}}, now);
     }
@@ -209,7 +167,7 @@ TEST(GangController, ALostProcessEndsAlthoughTheQueueNeverAnswers) {
 TEST(GangController, AnAgentWithoutTheTokenIsNamedWithItsRole) {
   GangController controller(1, 1, "host port 1");
   for (const std::size_t index : {1, 2}) controller.Handle(AgentKeyless{index, "node"}, kNow);
-  EXPECT_THAT(Warnings(controller.TakeActions()),
+  EXPECT_THAT(WarningsAmong(controller.TakeActions()),
               ElementsAre(testing::StartsWith("server 0: node cannot read the job's token"),
                           testing::StartsWith("worker 0: node cannot read the job's token")));
 }
@@ -229,17 +187,12 @@ TEST(GangController, AProcessWhoseAgentEndsIsNotStartedAgainThereAndTheCauseIsRe
     EXPECT_THAT(Exited(controller), ElementsAre(1));
     for (const int attempt : {1, 2}) {
       controller.Start(1, attempt, 1, kNow);
-      std::vector<std::string> stories;
-      for (const GangAction& action : controller.TakeActions()) {
-        EXPECT_FALSE(std::holds_alternative<LaunchProcess>(action)) << kind;
-        const auto* const event = std::get_if<ClusterEvent>(&action);
-        const auto* const one = event != nullptr ? std::get_if<ProcessExited>(event) : nullptr;
-        if (one != nullptr) stories.push_back(one->status.Describe());
-      }
-      EXPECT_THAT(
-          stories,
-          ElementsAre(std::string("cannot be started again: its slot under mpirun is gone; before, it ") +
-                      cause));
+      const std::vector<GangAction> actions = controller.TakeActions();
+      EXPECT_THAT(ActionsOf<LaunchProcess>(actions), IsEmpty()) << kind;
+      const auto exits = EventsAmong<ProcessExited>(actions);
+      ASSERT_EQ(exits.size(), 1U);
+      EXPECT_EQ(exits[0].status.Describe(),
+                std::string("cannot be started again: its slot under mpirun is gone; before, it ") + cause);
     }
   }
 }

@@ -132,7 +132,7 @@ class GangWorld : public SimulatedWorld<GangWorld, GangController> {
     ASSERT_FALSE(gang.launcher_runs) << "a launcher beside another" << Describe();
     ASSERT_TRUE(gang.stays || gang.state == InQueue::kNothing || gang.state == InQueue::kOver)
         << "a job beside another in the queue" << Describe();
-    if (Trouble()) return controller_->LauncherFailed(start.gang, "there is none");
+    if (Trouble()) return controller_->LauncherFailed("there is none");
     gang = {.launches = gang.launches + 1, .launcher_runs = true};
     controller_->Launched(start.gang, LaunchOf(kind_));
     const int launch = gang.launches;

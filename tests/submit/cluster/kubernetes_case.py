@@ -9,11 +9,10 @@ import signal
 import time
 
 import yaml
-from cluster_case import MEMBER, ClusterBehaviour, ClusterCase
+from cluster_case import MEMBER, READY, ClusterBehaviour, ClusterCase
 from submit_case import LIMIT_S, PROGRAM
 from warren_testing import BIN, wait_for
 
-READY = "echo ready > ready-$DMLC_TASK_ID; exec sleep 600"
 NO_IMAGE = "registry.invalid/none:1"
 
 
@@ -104,11 +103,9 @@ class KubernetesBehaviour(ClusterBehaviour, KubernetesCase):
                 self.wait_for_text(process.stdout, "[1] here")
                 way(self.pod_of(1))
                 self.wait_for_files("met-0-2-of-2", "met-1-2-of-2")
-                self.file("end").touch()
-                _, err = process.communicate(timeout=LIMIT_S)
-                self.assertEqual(process.returncode, 0, err)
-                self.assertRegex(err.decode(), rf"worker 1 \(.*\) {story}; the other one goes on, and it is started again")
-                self.assertIn("generation 2 begins with 2 workers (task 0, 1)", err.decode())
+                err = self.finish(process)
+                self.assertRegex(err, rf"worker 1 \(.*\) {story}; the other one goes on, and it is started again")
+                self.assertIn("generation 2 begins with 2 workers (task 0, 1)", err)
 
     def test_an_error_of_a_worker_ends_an_elastic_job(self):
         process = self.submit("--num-workers", "1:2", "sh", "-c", "[ $DMLC_TASK_ID = 0 ] || exit 3; exec sleep 600")
@@ -193,17 +190,14 @@ class KubernetesBehaviour(ClusterBehaviour, KubernetesCase):
         process = self.start("--num-workers", 1, "true", environment=self.break_kubectl(hang))
         self.wait_for_files("asked")
         began = time.monotonic()
-        os.kill(self.submit_pid(), signal.SIGTERM)
-        process.communicate(timeout=LIMIT_S)
-        self.assertEqual(process.returncode, 143)
+        self.interrupt(process, signal.SIGTERM)
         self.assertLess(time.monotonic() - began, 12)  # dmlc-submit does not wait for kubectl to exit
 
     def test_pods_that_are_not_made_are_told(self):
         none = '[ "$verb" != get ] || { echo \'{"items": []}\'; exit 0; }'
         process = self.start("--num-workers", 1, "true", environment=self.break_kubectl(none))
         self.wait_for_text(process.stderr, "Kubernetes has created 0 of 1 pods")
-        os.kill(self.submit_pid(), signal.SIGTERM)
-        process.communicate(timeout=LIMIT_S)
+        self.interrupt(process, signal.SIGTERM)
 
     def test_servers_find_their_scheduler_by_its_name(self):
         code = ("import os, socket, time\n"
@@ -239,16 +233,12 @@ class KubernetesBehaviour(ClusterBehaviour, KubernetesCase):
     def test_what_pods_wait_for_is_told(self):
         process = self.start("--num-workers", 1, "--no-tracker", "--kube-worker-image", NO_IMAGE, "true")
         self.wait_for_text(process.stderr, "is waiting: ErrImagePull")
-        os.kill(self.submit_pid(), signal.SIGINT)
-        process.communicate(timeout=LIMIT_S)
-        self.assertEqual(process.returncode, 130)
+        self.interrupt(process)
 
     def test_a_cluster_without_room_is_told(self):
         process = self.start("--num-workers", 1, "--no-tracker", "--worker-memory", "1000g", "true")
         self.assertRegex(self.wait_for_text(process.stderr, "is waiting: Unschedulable: "), r"0/\d nodes are available: \d Insufficient")
-        os.kill(self.submit_pid(), signal.SIGTERM)
-        process.communicate(timeout=LIMIT_S)
-        self.assertEqual(process.returncode, 143)
+        self.interrupt(process, signal.SIGTERM)
 
     def test_a_job_that_takes_too_long_is_told(self):
         process = self.submit("--num-workers", 1, "--time-limit", 5, "sleep", "600")
@@ -337,8 +327,7 @@ class KubernetesBehaviour(ClusterBehaviour, KubernetesCase):
         self.assertEqual([line for line in lines if b"s3cr3t-token" in line and not line.startswith(PROGRAM.encode())], [])
         pods = self.kubernetes.run("get", "pods,jobs", "-o", "json", capture_output=True).stdout
         self.assertNotIn(b"s3cr3t-token", pods)
-        os.kill(self.submit_pid(), signal.SIGTERM)
-        process.communicate(timeout=LIMIT_S)
+        self.interrupt(process, signal.SIGTERM)
 
     def test_a_written_manifest_runs_by_itself(self):
         rows = [f"{i % 2} 1:{i % 7} 2:{(i * 5) % 11}" for i in range(200)]

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <string>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "submit/cluster/kubernetes/controller.h"
+#include "tests/submit/cluster/actions_of.h"
 
 namespace warren::submit {
 namespace {
@@ -76,18 +76,12 @@ class KubernetesControllerTest : public testing::Test {
   std::vector<KubernetesAction> Take() { return controller_->TakeActions(); }
 
   static std::vector<ProcessExited> Exits(const std::vector<KubernetesAction>& actions) {
-    std::vector<ProcessExited> exits;
-    for (const KubernetesAction& action : actions) {
-      const auto* event = std::get_if<ClusterEvent>(&action);
-      if (event == nullptr) continue;
-      if (const auto* exited = std::get_if<ProcessExited>(event)) exits.push_back(*exited);
-    }
-    return exits;
+    return EventsAmong<ProcessExited>(actions);
   }
 
-  static bool Asks(const std::vector<KubernetesAction>& actions) {
-    return std::any_of(actions.begin(), actions.end(),
-                       [](const auto& action) { return std::holds_alternative<AskForPods>(action); });
+  template <typename Action>
+  static bool Has(const std::vector<KubernetesAction>& actions) {
+    return !ActionsOf<Action>(actions).empty();
   }
 
   TimePoint now_{std::chrono::hours(1)};
@@ -105,7 +99,7 @@ TEST_F(KubernetesControllerTest, ALogThatBrokeOffIsFollowedAgainSoonHoweverMuchO
     now_ += milliseconds(100);
     Says(Running(1), fmt::format("start 0 {} node", passed_ms));
     controller_->Tick(now_);
-    asked = Asks(Take());
+    asked = Has<AskForPods>(Take());
   }
   EXPECT_TRUE(asked);
 }
@@ -167,7 +161,7 @@ TEST_F(KubernetesControllerTest, WhatAProcessSaysWhenItIsAskedToEndIsHeardAlsoWh
   controller_->Stop(now_);
   EXPECT_TRUE(Exits(Take()).empty());
   controller_->Applied("", {}, now_);
-  EXPECT_TRUE(Asks(Take()));
+  EXPECT_TRUE(Has<AskForPods>(Take()));
   KubeReport report;
   report.jobs = 1;
   report.pods = {Running(0)};
@@ -346,14 +340,7 @@ TEST_F(KubernetesControllerWithTrackerTest, ItsWordsSayWhetherTheWorkIsDone) {
   TrackerSays("the work goes on");
   EXPECT_FALSE(controller_->work_is_done());
   TrackerSays("generation 2 begins");
-  const auto actions = Take();
-  EXPECT_EQ(std::count_if(actions.begin(), actions.end(),
-                          [](const auto& action) {
-                            const auto* event = std::get_if<ClusterEvent>(&action);
-                            return event != nullptr && std::holds_alternative<LauncherSaid>(*event);
-                          }),
-            1)
-      << "words about the work are not shown";
+  EXPECT_EQ(EventsAmong<LauncherSaid>(Take()).size(), 1U) << "words about the work are not shown";
 }
 
 TEST_F(KubernetesControllerWithTrackerTest, AWorkerThatHasNotBegunIsNotNeededAfterTheEndOfTheOthers) {
@@ -371,8 +358,7 @@ TEST_F(KubernetesControllerWithTrackerTest, AWorkerThatHasNotBegunIsNotNeededAft
   Report({tracker_, waits_});
   const auto actions = Take();
   EXPECT_TRUE(Exits(actions).empty()) << "the objects are not deleted yet";
-  EXPECT_TRUE(std::any_of(actions.begin(), actions.end(),
-                          [](const auto& action) { return std::holds_alternative<DeleteObjects>(action); }));
+  EXPECT_TRUE(Has<DeleteObjects>(actions));
   controller_->Deleted("", {}, now_);
   const auto exits = Exits(Take());
   ASSERT_EQ(exits.size(), 1U);
@@ -383,14 +369,10 @@ TEST_F(KubernetesControllerWithTrackerTest, AWorkerThatHasNotBegunIsNotNeededAft
 TEST_F(KubernetesControllerWithTrackerTest, ALossThatIsHeardOfAfterTheWorkIsNoFailure) {
   TrackerSays("the work is done");
   Says(Running(0), "again 0 137");
-  auto actions = Take();
+  const auto actions = Take();
   EXPECT_TRUE(Exits(actions).empty());
-  EXPECT_TRUE(std::any_of(actions.begin(), actions.end(), [](const auto& action) {
-    const auto* event = std::get_if<ClusterEvent>(&action);
-    const auto* said = event == nullptr ? nullptr : std::get_if<LogLine>(event);
-    return said != nullptr &&
-           said->text.find("was killed by signal 9 (SIGKILL); by now the work") != std::string::npos;
-  }));
+  EXPECT_THAT(WarningsAmong(actions),
+              testing::Contains(HasSubstr("was killed by signal 9 (SIGKILL); by now the work")));
   Says(Running(0), "start 1 18 node");
   EndFirst();
   const auto exits = Exits(Take());
@@ -410,8 +392,7 @@ TEST_F(KubernetesControllerWithTrackerTest, AWorkerThatHasBegunIsHeardToItsEnd) 
   }
   const auto actions = Take();
   EXPECT_TRUE(Exits(actions).empty());
-  EXPECT_FALSE(std::any_of(actions.begin(), actions.end(),
-                           [](const auto& action) { return std::holds_alternative<DeleteObjects>(action); }));
+  EXPECT_FALSE(Has<DeleteObjects>(actions));
 }
 
 TEST_F(KubernetesControllerTest, WhoMayNotDeleteDoesNotTryAgain) {
@@ -419,11 +400,9 @@ TEST_F(KubernetesControllerTest, WhoMayNotDeleteDoesNotTryAgain) {
   controller_->Stop(now_);
   Take();
   controller_->Deleted("Error from server (Forbidden): jobs.batch is forbidden", {1, 0, false, {}}, now_);
-  const auto actions = Take();
-  EXPECT_TRUE(std::any_of(actions.begin(), actions.end(), [](const auto& action) {
-    const auto* deletion = std::get_if<SetDeletion>(&action);
-    return deletion != nullptr && !deletion->left;
-  }));
+  const auto deletions = ActionsOf<SetDeletion>(Take());
+  ASSERT_EQ(deletions.size(), 1U);
+  EXPECT_FALSE(deletions[0].left);
   EXPECT_FALSE(controller_->busy());
 }
 

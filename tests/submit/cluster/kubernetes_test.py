@@ -13,7 +13,7 @@ import tempfile
 import unittest
 
 import yaml
-from kubernetes_case import READY, KubernetesBehaviour
+from kubernetes_case import KubernetesBehaviour
 from submit_case import LIMIT_S
 from warren_testing import BIN, SOURCE, wait_for
 

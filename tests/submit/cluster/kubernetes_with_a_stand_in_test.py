@@ -5,7 +5,6 @@ import base64
 import json
 import os
 import pathlib
-import signal
 import socket
 import subprocess
 import sys
@@ -15,7 +14,7 @@ import unittest
 
 import stand_in_kubernetes
 import yaml
-from cluster_case import MEMBER
+from cluster_case import MEMBER, READY
 from kubernetes_case import NO_IMAGE, KubernetesBehaviour, KubernetesCase
 from stand_in_kubernetes import StandInKubernetes, own_network
 from submit_case import LIMIT_S, PROGRAM
@@ -23,7 +22,6 @@ from warren_testing import BIN, wait_for
 
 WHY_NOT = stand_in_kubernetes.why_not()
 VERSIONS = ("1.29", "1.31", "1.33", "1.35")
-READY = "echo ready > ready-$DMLC_TASK_ID; exec sleep 600"
 
 
 class StandInCase(KubernetesCase):
@@ -108,13 +106,6 @@ class ElasticWithAStandIn(StandInCase):
     def setUp(self):
         super().setUp()
         self.addCleanup(setattr, self.kubernetes, "cpus", None)
-
-    def finish(self, process, code=0):
-        """Makes the workers exit and checks that dmlc-submit exits with `code`. Returns its standard error."""
-        self.file("end").touch()
-        _, err = process.communicate(timeout=LIMIT_S)
-        self.assertEqual(process.returncode, code, err)
-        return err.decode()
 
     def test_a_pod_that_never_comes_is_not_needed(self):
         self.kubernetes.cpus = 2.5

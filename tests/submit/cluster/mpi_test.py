@@ -9,7 +9,7 @@ import time
 import unittest
 
 import ssh_hosts
-from cluster_case import BindingBehaviour, ClusterBehaviour, ClusterCase, WatchingBehaviour
+from cluster_case import READY, BindingBehaviour, ClusterBehaviour, ClusterCase, WatchingBehaviour
 from ssh_hosts import SshHosts
 from submit_case import python
 from warren_testing import BIN, wait_for
@@ -103,7 +103,6 @@ class OpenMpi4(ClusterBehaviour, BindingBehaviour, MpiCase):
             self.assertEqual(process.returncode, 0, process.err)
             evaluations.add("".join(line for line in process.out.splitlines() if "logloss" in line)[-20:-4])
         self.assertEqual(len(evaluations), 1, evaluations)
-
 
     def test_what_other_jobs_do_to_the_session_directory_of_all_does_no_harm(self):
         (self.temporary / f"ompi.{os.uname().nodename.partition('.')[0]}.{os.getuid()}").write_text("no directory")
@@ -199,8 +198,7 @@ class MpirunArguments(MpiCase):
         wait_for(lambda: not os.path.exists(f"/proc/{pid.strip()}"), 5, "the end of the worker")
 
     def test_a_killed_script_is_a_lost_worker(self):
-        code = "echo $PPID > parent-$DMLC_TASK_ID; " + "echo ready > ready-$DMLC_TASK_ID; exec sleep 600"
-        process = self.start("--num-workers", 2, "sh", "-c", code)
+        process = self.start("--num-workers", 2, "sh", "-c", f"echo $PPID > parent-$DMLC_TASK_ID; {READY}")
         self.ready(2)
         os.kill(int(self.file("parent-1").read_text()), 9)
         _, err = process.communicate(timeout=60)
@@ -229,23 +227,23 @@ class MpiOverSsh(MpiCase):
         return self.hosts.inside(command)
 
     def over(self, implementation):
-        """The options for an MPI implementation; None if it is not installed."""
+        """The options for an MPI implementation. Skips the test if it is not installed."""
         mpirun = from_pypi(implementation) if implementation in PACKAGES else shutil.which(implementation)
+        if not mpirun:
+            self.skipTest(f"there is no {implementation} here")
         agent = self.file("ssh-with-config")
         if "openmpi" in implementation:
             parameter = "plm_rsh_agent" if implementation == "mpirun.openmpi" else "plm_ssh_agent"
             arguments = f"--mca {parameter} {agent}"
         else:
             arguments = f"-launcher ssh -launcher-exec {agent}"
-        return mpirun and ["--mpirun", mpirun, "--mpirun-args", arguments]
+        return ["--mpirun", mpirun, "--mpirun-args", arguments]
 
     def test_workers_are_spread_over_the_slots_of_the_hosts(self):
         self.file("hosts").write_text("# generated\nn0 slots=2\nn1 slots=2\n")
         for implementation in self.IMPLEMENTATIONS:
             with self.subTest(implementation):
                 options = self.over(implementation)
-                if options is None:
-                    self.skipTest(f"there is no {implementation} here")
                 command = ["sh", "-c", 'echo $(hostname) $DMLC_TRACKER_URI "$1"; pwd', "sh", "a  b"]
                 process = self.submit("--num-workers", 4, *options, *command, environment={"HOSTFILE": "hosts"})
                 self.assertEqual(process.returncode, 0, process.err)
@@ -257,8 +255,6 @@ class MpiOverSsh(MpiCase):
     def test_python_is_that_of_the_users_environment_or_is_named_with_its_host(self):
         self.file("hosts").write_text("n0\nn1\n")
         options = self.over("mpirun.openmpi")
-        if options is None:
-            self.skipTest("there is no mpirun.openmpi here")
         for directory in (self.directory / "venv", self.hosts.own_directory / "venv"):
             subprocess.run(["/usr/bin/python3", "-m", "venv", "--without-pip", directory], check=True)
             environment = {"HOSTFILE": "hosts", "VIRTUAL_ENV": str(directory), "PATH": f"{directory}/bin:{os.environ['PATH']}"}
@@ -274,16 +270,12 @@ class MpiOverSsh(MpiCase):
         self.file("hosts").write_text("n0\nn1\n")
         for implementation in self.IMPLEMENTATIONS:
             with self.subTest(implementation):
-                options = self.over(implementation)
-                if options is None:
-                    self.skipTest(f"there is no {implementation} here")
-                options += ["--host-file", "hosts"]
+                options = [*self.over(implementation), "--host-file", "hosts"]
                 process = self.submit("--num-workers", 2, *options, "sh", "-c", "[ $DMLC_TASK_ID = 0 ] || exit 5; sleep 600")
                 self.assertEqual(process.returncode, 5, process.err)
                 self.assertRegex(self.last_line(process), r"worker 1 \(host host-1, pid \d+\) exited with code 5")
                 self.hosts.check_nothing_runs(5)
-                process = self.start("--num-workers", 2, *options, "sh", "-c",
-                                     "echo ready > ready-$DMLC_TASK_ID; exec sleep 600")  # fmt: skip
+                process = self.start("--num-workers", 2, *options, "sh", "-c", READY)
                 self.ready(2)
                 os.kill(self.submit_pid(), 9)
                 process.wait()

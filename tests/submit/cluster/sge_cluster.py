@@ -4,7 +4,6 @@ sge_execd, started as root without systemd, with all files in one directory."""
 import os
 import pathlib
 import pwd
-import shutil
 import socket
 
 from cluster_daemons import ClusterOfDaemons

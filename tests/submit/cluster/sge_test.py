@@ -1,13 +1,11 @@
 """dmlc-submit --cluster sge on a real Grid Engine."""
 
-import signal
 import subprocess
 import unittest
 
 import sge_cluster
-from cluster_case import ClusterBehaviour, ServersCase
+from cluster_case import ClusterBehaviour, QueueBehaviour, ServersCase
 from sge_cluster import SgeCluster
-from submit_case import LIMIT_S
 from warren_testing import wait_for
 
 WHY_NOT = sge_cluster.why_not()
@@ -32,7 +30,12 @@ class SgeCase(ServersCase):
 
 
 @unittest.skipIf(WHY_NOT, WHY_NOT)
-class Sge(ClusterBehaviour, SgeCase):
+class Sge(QueueBehaviour, ClusterBehaviour, SgeCase):
+    REFUSAL = "nonesuch"
+    CANCELLED = "worker"
+    HOLD = ("--sge-args", "-h")
+    HELD = "hqw"
+
     def test_the_job_has_its_name_queue_and_slots_and_a_log_of_its_own(self):
         self.file("logs").mkdir()
         process = self.submit("--num-workers", 2, "--worker-cores", 2, "--queue", "all.q", "--jobname", "theName",
@@ -47,11 +50,6 @@ class Sge(ClusterBehaviour, SgeCase):
             process = self.submit("--num-workers", 2, *words, "sh", "-c", "echo $OMP_NUM_THREADS of $NSLOTS")
             self.assertEqual(process.returncode, 0, process.err)
             self.assertEqual(sorted(process.out.splitlines()), ["[0] 2 of 2", "[1] 2 of 2"])
-
-    def test_a_job_that_is_refused_tells_why(self):
-        process = self.submit("--num-workers", 1, "--queue", "nonesuch", "true")
-        self.assertNotEqual(process.returncode, 0)
-        self.assertIn("nonesuch", process.err)
 
     def test_where_the_token_cannot_be_written_or_read_it_says_so(self):
         where = self.file("closed")
@@ -73,26 +71,8 @@ class Sge(ClusterBehaviour, SgeCase):
         self.assertNotEqual(process.returncode, 0)
         self.assertIn("in the error state Eqw", self.last_line(process))
 
-    def test_a_job_that_is_deleted_is_over_and_says_so(self):
-        process = self.start("--num-workers", 2, "sh", "-c", "echo ready > ready-$DMLC_TASK_ID; exec sleep 600")
-        self.ready(2)
-        self.cancel(*self.jobs())
-        _, err = process.communicate(timeout=LIMIT_S)
-        self.assertNotEqual(process.returncode, 0)
-        self.assertIn("worker", err.decode().splitlines()[-1])
-        self.check_all_gone(10)
 
-    def test_a_job_that_waits_leaves_the_queue_when_dmlc_submit_is_interrupted_or_killed(self):
-        for number in (signal.SIGINT, signal.SIGKILL):
-            process = self.start("--num-workers", 2, "--sge-args", "-h", "true")
-            self.wait_for_text(process.stderr, "hqw")
-            process.send_signal(number)
-            process.communicate(timeout=LIMIT_S)
-            self.assertEqual(process.returncode, 130 if number == signal.SIGINT else -number)
-            wait_for(lambda: not self.jobs(), 10, "the end of the job")
-
-
-del ClusterBehaviour  # not a test by itself
+del ClusterBehaviour, QueueBehaviour  # not tests by themselves
 
 if __name__ == "__main__":
     unittest.main()

@@ -2,12 +2,11 @@
 
 import json
 import os
-import signal
 import time
 import unittest
 
 import slurm_cluster
-from cluster_case import MEMBER, BindingBehaviour, ClusterBehaviour, ServersCase, WatchingBehaviour
+from cluster_case import MEMBER, BindingBehaviour, ClusterBehaviour, QueueBehaviour, ServersCase, WatchingBehaviour
 from slurm_cluster import SlurmCluster
 from submit_case import LIMIT_S
 from warren_testing import wait_for
@@ -77,8 +76,13 @@ class MpirunInAnAllocation(SlurmCase):
 
 
 @unittest.skipIf(WHY_NOT, WHY_NOT)
-class Sbatch(ClusterBehaviour, SlurmCase):
+class Sbatch(QueueBehaviour, ClusterBehaviour, SlurmCase):
     """sbatch outside an allocation."""
+
+    REFUSAL = "invalid partition specified: nonesuch"
+    CANCELLED = r"worker \d .*(SIGTERM|CANCELLED)"
+    HOLD = ("--slurm-args", "--begin=now+1hour")
+    HELD = "PENDING (BeginTime)"
 
     def test_the_job_has_its_name_partition_nodes_and_cores(self):
         code = "[ $DMLC_TASK_ID = 1 ] || scontrol -o show job $SLURM_JOB_ID; echo $SLURMD_NODENAME > node-$DMLC_TASK_ID"
@@ -103,29 +107,6 @@ class Sbatch(ClusterBehaviour, SlurmCase):
         process = self.submit("--num-workers", 1, "--worker-gpus", 3, "true")
         self.assertNotEqual(process.returncode, 0)
         self.assertIn("Requested node configuration is not available", process.err)
-
-    def test_a_job_that_is_refused_tells_why(self):
-        process = self.submit("--num-workers", 1, "--queue", "nonesuch", "true")
-        self.assertNotEqual(process.returncode, 0)
-        self.assertIn("invalid partition specified: nonesuch", process.err)
-
-    def test_a_job_that_waits_leaves_the_queue_when_dmlc_submit_is_interrupted_or_killed(self):
-        for number in (signal.SIGINT, signal.SIGKILL):
-            process = self.start("--num-workers", 2, "--slurm-args", "--begin=now+1hour", "true")
-            self.wait_for_text(process.stderr, "PENDING (BeginTime)")
-            process.send_signal(number)
-            process.communicate(timeout=LIMIT_S)
-            self.assertEqual(process.returncode, 130 if number == signal.SIGINT else -number)
-            wait_for(lambda: not self.jobs(), 10, "the end of the job")
-
-    def test_a_job_that_is_cancelled_is_over_and_says_so(self):
-        process = self.start("--num-workers", 2, "sh", "-c", "echo ready > ready-$DMLC_TASK_ID; exec sleep 600")
-        self.ready(2)
-        self.cancel(*self.jobs())
-        _, err = process.communicate(timeout=LIMIT_S)
-        self.assertNotEqual(process.returncode, 0)
-        self.assertRegex(err.decode().splitlines()[-1], r"worker \d .*(SIGTERM|CANCELLED)")
-        self.check_all_gone(10)
 
     def test_a_job_that_is_put_back_into_the_queue_begins_again(self):
         code = "echo ready > ready-$DMLC_TASK_ID; [ $DMLC_NUM_ATTEMPT != 0 ] || exec sleep 600; echo attempt $DMLC_NUM_ATTEMPT"
@@ -179,9 +160,7 @@ class Sbatch(ClusterBehaviour, SlurmCase):
         for file in self.directory.glob("met-*"):
             file.unlink()
         self.start_again(job, lambda: len([*self.directory.glob("met-*-of-2")]) >= 2)
-        self.file("end").touch()
-        _, err = process.communicate(timeout=LIMIT_S)
-        self.assertEqual(process.returncode, 0, err)
+        self.finish(process)
 
     def test_an_elastic_job_goes_on_without_a_node_that_fails(self):
         process = self.start("--num-workers", "1:3", "--slurm-worker-nodes", 3, *MEMBER)
@@ -192,10 +171,7 @@ class Sbatch(ClusterBehaviour, SlurmCase):
         self.addCleanup(self.servers.bring_back, last)
         self.servers.set_down(last)
         wait_for(lambda: len([*self.directory.glob("met-*-2-of-2")]) == 2, LIMIT_S, "the second generation")
-        self.file("end").touch()
-        _, err = process.communicate(timeout=LIMIT_S)
-        self.assertEqual(process.returncode, 0, err)
-        self.assertRegex(err, rb"the other 2 go on without it: its place is gone")
+        self.assertIn("the other 2 go on without it: its place is gone", self.finish(process))
 
     def test_what_slurm_says_is_kept_with_the_logs(self):
         process = self.submit("--num-workers", 1, "--log-dir", "logs", "true")
@@ -229,7 +205,7 @@ class SbatchWatching(WatchingBehaviour, SlurmCase):
     pass
 
 
-del ClusterBehaviour, BindingBehaviour, WatchingBehaviour  # not tests by themselves
+del ClusterBehaviour, BindingBehaviour, QueueBehaviour, WatchingBehaviour  # not tests by themselves
 
 if __name__ == "__main__":
     unittest.main()

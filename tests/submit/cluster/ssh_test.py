@@ -283,9 +283,7 @@ class SshWatching(WatchingBehaviour, SshCase):
         seen += self.wait_for_text(process.stderr, "no further output within 30 s")
         self.assertRegex(seen, r"worker 1 \(host \S+, pid \d+\): nothing has been heard from host \S+ for \d+ s; is it down")
         self.assertNotRegex(seen, r"worker 0 \(.*\): nothing has been heard")
-        os.kill(self.submit_pid(), signal.SIGINT)
-        process.communicate(timeout=LIMIT_S)
-        self.assertEqual(process.returncode, 130)
+        self.interrupt(process)
         wait_for(lambda: not self.hosts.processes(), 90, "the end of the worker that hears no more", interval_s=0.5)
 
 
@@ -315,7 +313,6 @@ class LostHost(SshCase):
         self.assertTrue(on_lost_host)
         wait_for(lambda: not self.hosts.processes(), 90, "the end of the worker that hears no more", interval_s=0.5)
 
-
     def test_an_elastic_job_goes_on_on_other_hosts(self):
         process = self.start("--num-workers", "1:2", "--replace-within", 60, "--ssh-options", "-o ServerAliveInterval=1", *MEMBER,
                              hosts="n0\nn1\nn2\n")  # fmt: skip
@@ -323,10 +320,9 @@ class LostHost(SshCase):
         self.hosts.namespaces.cut_off(1)
         self.wait_for_files("met-0-2-of-2", "met-1-2-of-2")
         self.assertNotEqual(self.file("met-1-2-of-2").read_text().split()[1:], ["n1"])
-        self.file("end").touch()
-        _, err = process.communicate(timeout=LIMIT_S)
-        self.assertEqual(process.returncode, 0, err)
-        self.assertRegex(err.decode(), r"worker 1 \(host n1, pid \d+\) was lost with the connection to n1 .*; the other one goes on, and it is started again")
+        self.assertRegex(self.finish(process),
+                         r"worker 1 \(host n1, pid \d+\) was lost with the connection to n1 .*; the other one goes on, "
+                         "and it is started again")  # fmt: skip
         wait_for(lambda: not self.hosts.processes(), 90, "the end of the worker that hears no more", interval_s=0.5)
 
 
@@ -357,12 +353,6 @@ class ChangingHosts(SshCase):
         self.file("discover").write_text("#!/bin/sh\n[ ! -e broken ] || { echo 'no cloud today' >&2; exit 3; }\ncat known\n")
         self.file("discover").chmod(0o755)
 
-    def ends_well(self, process):
-        self.file("end").touch()
-        _, err = process.communicate(timeout=LIMIT_S)
-        self.assertEqual(process.returncode, 0, err)
-        return err.decode()
-
     def host_of(self, name):
         return self.file(name).read_text().split()[1]
 
@@ -376,7 +366,7 @@ class ChangingHosts(SshCase):
         self.assertIn("1 of at most 3 workers start: the host file has no more slots", said)
         self.write(self.hosts.directory / "hosts", "n0\nn2 slots=2\n")
         self.wait_for_all("met-{}-*-of-3", range(3))
-        text = self.ends_well(process)
+        text = self.finish(process)
         self.assertIn("the host file names hosts again", text)
         self.assertIn("the host file: n2 has come (2 slots)", text)
         self.assertRegex(text, r"copied the current directory to \S+ on n2\n")
@@ -422,7 +412,7 @@ class ChangingHosts(SshCase):
         self.discover("n0\nn2\n")
         [_, name] = self.wait_for_all("met-{}-*-of-2", range(2))
         self.assertEqual(self.host_of(name), "n2")
-        text = self.ends_well(process)
+        text = self.finish(process)
         self.assertIn("--host-discovery: n1 has gone", text)
         self.assertRegex(text, r"worker 1 \(host n1, pid \d+\) is asked to leave n1")
         self.assertRegex(text, r"worker 2 \(host n1, pid \d+\) was killed by signal 15 \(SIGTERM\), as it was asked to leave; the other")
@@ -438,7 +428,7 @@ class ChangingHosts(SshCase):
         self.file("broken").unlink()
         [name, _] = self.wait_for_all("met-{}-*-of-2", range(2))
         self.assertEqual(self.host_of(name), "n0")
-        text = self.ends_well(process)
+        text = self.finish(process)
         self.assertIn("--host-discovery names hosts again", text)
         self.assertNotIn("keeps the hosts", text)
 
@@ -449,7 +439,7 @@ class ChangingHosts(SshCase):
         self.assertIn("0 of at least 1 workers can run: waiting for hosts from --host-discovery (--timeout says how long)", said)
         self.discover("n1\n")
         self.wait_for_files("met-0-1-of-1")
-        self.ends_well(process)
+        self.finish(process)
 
     def test_a_host_that_always_fails_is_named_and_left_out(self):
         fatal = ["sh", "-c", '[ "$DMLC_NODE_HOST" != n1 ] || kill -9 $$; exec "$0" "$@"']
@@ -457,7 +447,7 @@ class ChangingHosts(SshCase):
         process = self.start("--num-workers", "2:2", *options, *fatal, python, flag, program, hosts="n0\nn1\nn2\n")
         [_, name] = self.wait_for_all("met-{}-*-of-2", range(2))
         self.assertEqual(self.host_of(name), "n2")
-        text = self.ends_well(process)
+        text = self.finish(process)
         self.assertEqual(len(re.findall("was killed by signal 9", text)), 3, text)
         self.assertEqual(text.count("n1 has lost 3 workers within 10 minutes, and gets no more until 10 minutes have passed without a loss"), 1)
 

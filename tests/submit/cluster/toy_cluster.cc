@@ -1,5 +1,5 @@
-// dmlc-submit with an additional cluster. docs/explanation/extending.md shows this file as an example, and
-// toy_cluster_test.py runs a job on the cluster.
+// dmlc-submit with an additional cluster: the example of docs/explanation/extending.md. toy_cluster_test.py
+// runs jobs on it.
 #include <memory>
 #include <set>
 #include <string>

@@ -1,11 +1,10 @@
 """A cluster that is unknown to Warren's libraries: the program toy_cluster.cc registers it."""
 
 import os
-import re
 import unittest
 
 from submit_case import SubmitCase
-from warren_testing import BIN, SOURCE
+from warren_testing import BIN
 
 TWO_WORKERS = r"""
 import os
@@ -56,13 +55,6 @@ class ToyCluster(SubmitCase):
         self.assertIn("no effect with --cluster nice: --queue", process.err)
         process = self.submit("--nice-by", 3, "--num-workers", 1, "true")
         self.assertIn("no effect with --cluster local: --nice-by", process.err)
-
-    def test_the_documentation_shows_all_of_it(self):
-        page = (SOURCE / "docs/explanation/extending.md").read_text()
-        code = (SOURCE / "tests/submit/cluster/toy_cluster.cc").read_text()
-        shown = re.search(r"^## Cluster$.*?```cpp\n(.*?)```", page, re.M | re.S)
-        self.assertIsNotNone(shown)
-        self.assertIn(shown[1], code)
 
 
 if __name__ == "__main__":

@@ -241,6 +241,8 @@ TEST_F(OptionsTest, OptionsOfTheTrackersPodAreReportedWithoutOne) {
   EXPECT_THAT(ignored({"--host-ip", "10.0.0.1"}),
               ElementsAre("--kube-tracker-image", "--kube-tracker-template"));
   EXPECT_THAT(ignored({"--no-tracker"}), ElementsAre("--kube-tracker-image", "--kube-tracker-template"));
+  EXPECT_THAT(ignored({"--no-tracker", "--host-ip", "10.0.0.1", "--port", "9"}),
+              ElementsAre("--host-ip", "--port", "--kube-tracker-image", "--kube-tracker-template"));
   EXPECT_THAT(ignored({"--num-servers", "1", "--host-ip", "10.0.0.1"}),
               ElementsAre("--host-ip", "--timeline", "--kube-tracker-image", "--kube-tracker-template"));
 }

@@ -3,6 +3,7 @@ import contextlib
 import dataclasses
 import os
 import re
+import socket
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from warren._elastic.shares import Range
@@ -56,23 +57,20 @@ class Files:
                                 storage_options=self._wanted.options.storage_options)
         return [(one.uri, one.size, _changed(one.uri)) for one in found]
 
-    def require_unchanged(self, files: Sequence[Tuple[str, int, int]], of_this_host: bool) -> None:
-        """Raises ValueError if the files have changed since `files` was listed, since old and new rows would be mixed. `of_this_host`:
-        whether `files` was listed on this host; otherwise, modification times are not compared."""
+    def open_unchanged(self, categories: Mapping[str, Any], files: Sequence[Any], host: str) -> None:
+        """Opens the data set without the other workers, unless it is open. Raises ValueError if the files have changed since `files` was
+        listed on `host`, since old and new rows would be mixed. On another host, modification times are not compared."""
+        if self._converter is None:
+            self.open_alone(categories)
         now = self.files()
         different = {name for name, _, _ in now} ^ {name for name, _, _ in files}
         if different:
             raise ValueError(f"{_files.shown(min(different))} was added or removed since the training began, and a worker was to read the "
                              "rows anew: start the job again")
         for (name, size, changed), (_, other_size, other_changed) in zip(now, files):
-            if size != other_size or (of_this_host and changed != other_changed):
+            if size != other_size or (host == socket.gethostname() and changed != other_changed):
                 raise ValueError(f"{_files.shown(name)} has changed since the training began, and a worker was to read it anew: start the "
                                  "job again")
-
-    @property
-    def is_open(self) -> bool:
-        """Whether the files have been opened; always true for text."""
-        return self._wanted.is_text or self._converter is not None
 
     @property
     def categories(self) -> Dict[str, Any]:

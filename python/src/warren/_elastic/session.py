@@ -44,6 +44,14 @@ class Library(NamedTuple):
         return self.error, RuntimeError, OSError
 
 
+class Progress(NamedTuple):
+    """A worker's progress in a training run. The greatest value belongs to the newest state."""
+
+    rounds: int = 0  #: the number of complete rounds, including their evaluation
+    is_updated: bool = False  #: whether the model has the next round, which has not been evaluated yet
+    has_stopped: bool = False  #: whether a callback has ended the training
+
+
 class Change(Exception):
     """Raised on all members of a generation, which then leave it together, because another worker is waiting, or a member was lost or has
     been requested to end."""
@@ -163,15 +171,15 @@ class Session:
         """To be called at the end of each round."""
         self._broken_links = self._interruptions = 0
 
-    def _recovering(self, work: Callable[[], Any]) -> Any:
-        """Returns the result of `work`, which is called again in the next generation after a loss or a change. Other errors are raised. If
-        this process is requested to end, it ends at the next change."""
+    def _recovering(self, work: Callable[[], None]) -> None:
+        """Calls `work`, and again in the next generation after a loss or a change. Other errors are raised. If this process is requested to
+        end, it ends at the next change."""
         self._end.may_wait = True
         while True:
             try:
-                found = work()
+                work()
                 self._end.may_wait = False
-                return found
+                return
             except Change:
                 failed = False
             except self._library.of_collectives as error:

@@ -3,6 +3,8 @@
 A data set is divided into `count` shares of about equal size, in the order of its rows."""
 from typing import List, NamedTuple, Sequence, Set
 
+from warren.data._exchange.shares import even_cuts
+
 
 class Range(NamedTuple):
     """The shares from `first` up to, but not including, `last`."""
@@ -36,8 +38,8 @@ def dealt(held: Sequence[Sequence[int]], count: int) -> List[List[int]]:
         mine.append(kept)
     least, more = divmod(count, world)
     if not taken:
-        ends = [(worker + 1) * least + min(worker + 1, more) for worker in range(world)]
-        return [list(range(begin, end)) for begin, end in zip([0, *ends], ends)]
+        cuts = even_cuts(count, world)
+        return [list(range(begin, end)) for begin, end in zip(cuts, cuts[1:])]
     # `more` workers hold one share more than the others: first those that already have it, then those that have to read most in any case.
     first = sorted(range(world), key=lambda worker: (len(mine[worker]) <= least, len(mine[worker]), worker))
     target = {worker: least + (place < more) for place, worker in enumerate(first)}

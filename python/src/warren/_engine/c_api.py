@@ -131,6 +131,13 @@ def check(result: int) -> None:
         raise RuntimeError(LIB.WarrenGetLastError().decode(errors="replace"))
 
 
+def number_of(query: Callable[..., int], *arguments: Any) -> int:
+    """Calls `query`, and returns the int that it stores through its last argument. Raises RuntimeError if the call fails."""
+    out = ctypes.c_int()
+    check(query(*arguments, ctypes.byref(out)))
+    return out.value
+
+
 def handle(make: Callable[..., int], *arguments: Any) -> int:
     """Calls `make`, and returns the pointer that it stores through its last argument, such as a communicator or a handle. Raises
     RuntimeError if the call fails."""

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from warren._engine import c_api as _c
 from warren._engine import callback_threads as _callback_threads
-from warren._engine.device_arrays import array_of, stream_address
+from warren._engine.device_arrays import array_of, has_dlpack, stream_address
 
 Array = NDArray[Any]
 Combine = Callable[[Array, Array], Array]
@@ -55,6 +55,11 @@ def result_array(out: Optional[Array], shape: Tuple[int, ...], dtype: Any, what:
     return out
 
 
+def check_result(out: Any, what: str) -> None:
+    """Raises TypeError or ValueError unless `out` is an array that can hold a result."""
+    result_array(out, np.shape(out), getattr(out, "dtype", None), what)
+
+
 def type_code(array: Array, op: int, what: str) -> int:
     number = _c.TYPES.get(array.dtype.name)
     if number is None or not array.dtype.isnative:
@@ -88,10 +93,13 @@ class Custom:
         self._function = _c.FUNCTION(run)  # must live as long as the engine may call it
         self.op = _c.CustomOp(self._function, None, dtype.itemsize, None)
 
-    def check(self, result: int) -> None:
-        if self.failure is not None:
-            raise self.failure
-        _c.check(result)
+
+def _check(result: int, kept: Sequence[Any]) -> None:
+    """Raises the error of a call that failed, or the one raised in a user-defined operation among the objects kept for the call."""
+    for one in kept:
+        if isinstance(one, Custom) and one.failure is not None:
+            raise one.failure
+    _c.check(result)
 
 
 def c_int_of(value: Any, what: str) -> int:
@@ -110,8 +118,9 @@ def c_name(name: Any, what: str) -> bytes:
     return name.encode()
 
 
-def c_sizes(counts: Sequence[int]) -> Any:
-    return (ctypes.c_size_t * len(counts))(*counts)
+def c_sizes(counts: Iterable[int]) -> Any:
+    numbers = list(counts)
+    return (ctypes.c_size_t * len(numbers))(*numbers)
 
 
 #: Handles that the program dropped before it waited for them, with the objects that their operations use. `free_dropped` removes those that
@@ -156,9 +165,7 @@ _CALL_BACK = _c.WHEN_DONE(_call_back)
 
 
 def _has_ended(handle: int) -> bool:
-    value = ctypes.c_int(1)
-    _c.check(_c.LIB.WarrenTest(handle, ctypes.byref(value)))
-    return bool(value.value)
+    return bool(_c.number_of(_c.LIB.WarrenTest, handle))
 
 
 def free_dropped() -> None:
@@ -190,11 +197,7 @@ class Handle(Generic[T]):
             handle, self._handle = self._handle, None
             if handle is not None:
                 try:
-                    result = _c.LIB.WarrenWait(handle)
-                    for kept in self._kept:
-                        if isinstance(kept, Custom):
-                            kept.check(result)
-                    _c.check(result)
+                    _check(_c.LIB.WarrenWait(handle), self._kept)
                 except BaseException as error:
                     self._error = error
                 self._kept = ()
@@ -260,11 +263,7 @@ class Call(Generic[T]):
         self._name, self._arguments, self._result, self._kept = name, arguments, result, kept
 
     def run(self) -> T:
-        result = getattr(_c.LIB, self._name)(*self._arguments)
-        for kept in self._kept:
-            if isinstance(kept, Custom):
-                kept.check(result)
-        _c.check(result)
+        _check(getattr(_c.LIB, self._name)(*self._arguments), self._kept)
         return self._result
 
     def begin(self, name: Optional[str] = None, timeout: Optional[float] = None) -> Handle[T]:
@@ -308,8 +307,7 @@ _DEVICE_TYPES = (*range(6), _c.TYPES["float16"], _c.TYPES["float32"], _c.TYPES["
 
 
 def on_device(data: Any, stream: Any, what: str) -> bool:
-    kind = data.__dlpack_device__()[0] if hasattr(data, "__dlpack_device__") else None
-    if hasattr(data, "__cuda_array_interface__") or kind in (2, 13):  # DLPack's kDLCUDA and kDLCUDAManaged
+    if hasattr(data, "__cuda_array_interface__") or has_dlpack(data):
         return True
     if stream is not None:
         raise TypeError(f"{what}: a stream is for arrays on a GPU, not for {type(data).__name__}")

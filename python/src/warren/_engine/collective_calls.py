@@ -2,14 +2,16 @@
 name."""
 import ctypes
 import operator
-from typing import Any, List, Optional, Sequence, Tuple, Union
+from typing import Any, List, Optional, Sequence, Tuple, TypeVar, Union
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from warren._engine import c_api as _c
-from warren._engine.calls import (Array, Call, Combine, Custom, DeviceCall, Op, c_int_of, c_sizes, contiguous, device_arrays, on_device,
-                                  result_array, type_code)
+from warren._engine.calls import (Array, Call, Combine, Custom, DeviceCall, Op, c_int_of, c_sizes, check_result, contiguous,
+                                  device_arrays, on_device, result_array, type_code)
+
+T = TypeVar("T")
 
 
 class CollectiveCalls:
@@ -33,20 +35,14 @@ class CollectiveCalls:
         array = contiguous(data, "allreduce")
         result = result_array(out, array.shape, array.dtype, "allreduce")
         place = (self.comm, array.ctypes.data, result.ctypes.data, array.size)
-        if callable(op):
-            custom = Custom(op, array.dtype)
-            return Call("WarrenAllreduceCustom", (*place, ctypes.byref(custom.op)), result, array, custom)
-        return Call("WarrenAllreduce", (*place, type_code(array, op, "allreduce"), int(op)), result, array)
+        return self._reduction("WarrenAllreduce", "allreduce", op, place, result, array)
 
     def reduce(self, data: ArrayLike, root: int, op: Union[int, Combine]) -> Call[Optional[Array]]:
         root = c_int_of(root, "root")
         array = contiguous(data, "reduce")
         result = np.empty_like(array) if self.rank == root else None
         place = (self.comm, array.ctypes.data, None if result is None else result.ctypes.data, array.size)
-        if callable(op):
-            custom = Custom(op, array.dtype)
-            return Call("WarrenReduceCustom", (*place, ctypes.byref(custom.op), root), result, array, custom)
-        return Call("WarrenReduce", (*place, type_code(array, op, "reduce"), int(op), root), result, array)
+        return self._reduction("WarrenReduce", "reduce", op, place, result, array, root)
 
     def reduce_scatter(self, data: ArrayLike, op: Union[int, Combine], counts: Optional[Sequence[int]],
                         out: Optional[Array] = None, stream: Any = None) -> Call[Array]:
@@ -60,10 +56,7 @@ class CollectiveCalls:
         result = result_array(out, (rows[self.rank], *array.shape[1:]), array.dtype, "reduce_scatter")
         elements = c_sizes([row * self._row(array) for row in rows])
         place = (self.comm, array.ctypes.data, result.ctypes.data, elements)
-        if callable(op):
-            custom = Custom(op, array.dtype)
-            return Call("WarrenReduceScatterVCustom", (*place, ctypes.byref(custom.op)), result, array, custom)
-        return Call("WarrenReduceScatterV", (*place, type_code(array, op, "reduce_scatter"), int(op)), result, array)
+        return self._reduction("WarrenReduceScatterV", "reduce_scatter", op, place, result, array)
 
     def broadcast(self, data: Array, root: int, stream: Any = None) -> Call[Array]:
         root = c_int_of(root, "root")
@@ -72,7 +65,7 @@ class CollectiveCalls:
             return self._device_call("WarrenDeviceBroadcast", [one, one], one.size, (kind, root, on), data)
         array = data if self.rank != root else contiguous(data, "broadcast")
         if self.rank != root:
-            result_array(data, np.shape(data), getattr(data, "dtype", None), "broadcast")
+            check_result(data, "broadcast")
         return Call("WarrenBroadcast", (self.comm, array.ctypes.data, array.nbytes, _c.BYTES, root), data, array)
 
     def allgather(self, data: ArrayLike, counts: Optional[Sequence[int]], out: Optional[Array] = None,
@@ -82,10 +75,10 @@ class CollectiveCalls:
             if counts is not None or arrays[1].size != arrays[0].size * self.size:
                 raise ValueError("allgather on a GPU needs equal parts: `out` must have the size of `data` times the number of ranks")
             return self._device_call("WarrenDeviceAllgather", arrays, arrays[0].size, (kind, on), out)
-        if self.size == 0:
-            raise ValueError("allgather: this is not a communicator, or it was freed")
-        array = self._slice(data, "allgather", None if counts is None else self._checked(counts, "allgather")[self.rank])
-        rows = [len(array)] * self.size if counts is None else self._checked(counts, "allgather")
+        self._check_open("allgather")
+        rows = None if counts is None else self._checked(counts, "allgather")
+        array = self._slice(data, "allgather", None if rows is None else rows[self.rank])
+        rows = [len(array)] * self.size if rows is None else rows
         result = result_array(out, (sum(rows), *array.shape[1:]), array.dtype, "allgather")
         place = (self.comm, array.ctypes.data, result.ctypes.data, self._bytes(array, rows), _c.BYTES)
         return Call("WarrenAllgatherV", place, result, array)
@@ -102,7 +95,7 @@ class CollectiveCalls:
 
     def scatter(self, data: Optional[ArrayLike], root: int, out: Array, counts: Optional[Sequence[int]]) -> Call[Array]:
         root = c_int_of(root, "root")
-        result_array(out, np.shape(out), getattr(out, "dtype", None), "scatter")
+        check_result(out, "scatter")
         own = (out.ctypes.data, out.nbytes, _c.BYTES, root)
         if self.rank != root:
             return Call("WarrenScatterV", (self.comm, None, None, *own), out)
@@ -131,15 +124,24 @@ class CollectiveCalls:
 
     def recv(self, out: Array, source: int) -> Call[Array]:
         source = c_int_of(source, "rank")
-        result_array(out, np.shape(out), getattr(out, "dtype", None), "recv")
+        check_result(out, "recv")
         return Call("WarrenRecv", (self.comm, out.ctypes.data, out.nbytes, _c.BYTES, source), out)
 
     def sendrecv(self, data: ArrayLike, to: int, out: Array, source: int) -> Call[Array]:
         to, source = c_int_of(to, "rank"), c_int_of(source, "rank")
         array = contiguous(data, "sendrecv")
-        result_array(out, np.shape(out), getattr(out, "dtype", None), "sendrecv")
+        check_result(out, "sendrecv")
         place = (self.comm, array.ctypes.data, array.nbytes, to, out.ctypes.data, out.nbytes, source, _c.BYTES)
         return Call("WarrenSendRecv", place, out, array)
+
+    @staticmethod
+    def _reduction(name: str, what: str, op: Union[int, Combine], place: Tuple[Any, ...], result: T, array: Array, *rest: Any) -> Call[T]:
+        """The call of function `name`, or of its variant for user-defined operations. `place` and `rest`: the arguments before and after the
+        operation."""
+        if callable(op):
+            custom = Custom(op, array.dtype)
+            return Call(f"{name}Custom", (*place, ctypes.byref(custom.op), *rest), result, array, custom)
+        return Call(name, (*place, type_code(array, op, what), int(op), *rest), result, array)
 
     # --- arrays on a GPU ---
 
@@ -164,10 +166,13 @@ class CollectiveCalls:
     def _bytes(self, array: Array, rows: Sequence[int]) -> Any:
         return c_sizes([row * self._row(array) * array.itemsize for row in rows])
 
-    def _checked(self, counts: Sequence[int], what: str) -> List[int]:
-        rows = [operator.index(count) for count in counts]
+    def _check_open(self, what: str) -> None:
         if self.size == 0:
             raise ValueError(f"{what}: this is not a communicator, or it was freed")
+
+    def _checked(self, counts: Sequence[int], what: str) -> List[int]:
+        rows = [operator.index(count) for count in counts]
+        self._check_open(what)
         if len(rows) != self.size or any(row < 0 for row in rows):
             raise ValueError(f"{what} needs {self.size} counts of rows, one for each rank, not {rows}")
         return rows
@@ -176,8 +181,7 @@ class CollectiveCalls:
         """The number of rows of each rank's part."""
         if array.ndim == 0:
             raise ValueError(f"{what} needs an array with a row for each rank, not a single number")
-        if self.size == 0:
-            raise ValueError(f"{what}: this is not a communicator, or it was freed")
+        self._check_open(what)
         if counts is None:
             if len(array) % self.size:
                 raise ValueError(f"{what}: {len(array)} rows cannot be divided equally among {self.size} ranks; give counts")

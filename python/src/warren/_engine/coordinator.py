@@ -1,5 +1,4 @@
 """The coordinator of named operations, which each rank may submit in any order. `Communicator.coordinator` makes it."""
-import ctypes
 from typing import Any, Optional, Sequence, Tuple, TypeVar, Union
 
 from numpy.typing import ArrayLike
@@ -72,9 +71,7 @@ class Coordinator:
         ranks have joined. Returns the last rank to join, by its rank in the job."""
         if self._is_closed:
             raise ValueError("this coordinator was closed")
-        last = ctypes.c_int()
-        _c.check(_c.LIB.WarrenCoordinatorJoin(self._coordinator, ctypes.byref(last)))
-        return last.value
+        return _c.number_of(_c.LIB.WarrenCoordinatorJoin, self._coordinator)
 
     def close(self) -> None:
         """Ends the coordinator for all ranks: operations that are not yet ready on all ranks fail on all ranks. Waits for all ranks, and

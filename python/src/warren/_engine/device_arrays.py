@@ -77,10 +77,15 @@ def _from_interface(data: Any) -> DeviceArray:
     return DeviceArray(pointer or 0, count, kind, data)
 
 
+def has_dlpack(data: Any) -> bool:
+    """Whether the object is an array on a GPU that supports DLPack."""
+    return hasattr(data, "__dlpack_device__") and data.__dlpack_device__()[0] in _CUDA_DEVICES
+
+
 def array_of(data: Any, stream: Optional[int]) -> DeviceArray:
     """Returns the address, size and type of the array. Without a stream, the default stream will wait for pending work on an array that
     supports DLPack."""
-    if hasattr(data, "__dlpack_device__") and data.__dlpack_device__()[0] in _CUDA_DEVICES:
+    if has_dlpack(data):
         return _from_dlpack(data, stream)
     if hasattr(data, "__cuda_array_interface__"):
         return _from_interface(data)

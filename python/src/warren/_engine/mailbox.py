@@ -2,11 +2,10 @@
 import ctypes
 from typing import Any, Optional, TypeVar
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from warren._engine import c_api as _c
-from warren._engine.calls import Array, Handle, c_int_of, call_options, contiguous, free_dropped, result_array
+from warren._engine.calls import Array, Handle, c_int_of, call_options, check_result, contiguous, free_dropped
 
 T = TypeVar("T")
 
@@ -30,7 +29,7 @@ class Mailbox:
 
     def recv(self, out: Array, source: int = ANY_RANK, tag: int = 0, timeout: Optional[float] = None) -> Handle[Array]:
         """Receives a message from a rank, or from any rank. If the message does not have the length of `out`, only this receive fails."""
-        result_array(out, np.shape(out), getattr(out, "dtype", None), "recv")
+        check_result(out, "recv")
         return self.recv_bytes(out.ctypes.data, out.nbytes, source, tag, timeout, out)
 
     # Sending and receiving `count` bytes of memory at address `at`. Its `owner` is kept alive until the operation has ended.

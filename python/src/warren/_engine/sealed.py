@@ -116,8 +116,7 @@ def loads(message: Bytes, call: str, source: int, *, objects: bool = True, secre
                                "missing there")
         if not hmac.compare_digest(_code(secret, form, call, source, body), view[1:1 + _SEAL_BYTES]):
             raise RuntimeError(f"{refused}its seal does not match; that rank has another {_VARIABLE}, or was in another call, or the "
-                               "message "
-                               "was changed on its way")
+                               "message was changed on its way")
     else:
         body = view[1:]
         if form in (_SEALED_PICKLE, _SEALED_REFUSAL):

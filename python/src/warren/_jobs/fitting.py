@@ -5,6 +5,7 @@ from typing import Any, Callable, Dict, Mapping, Sequence
 
 import numpy as np
 
+from warren._jobs import options as _options
 from warren._jobs import rows as _rows
 from warren._jobs.job import Job
 from warren.data._peers import Peers
@@ -95,8 +96,7 @@ class Fitting:
         self._estimator = estimator
         given = {name: getattr(estimator, name) for name in ("cluster", "host_file") if getattr(estimator, name) is not None}
         self._options = {"jobname": type(estimator).__name__, "quiet": True, **(estimator.job_options or {}), **given}
-        cluster = str(self._options.get("cluster") or os.environ.get("DMLC_SUBMIT_CLUSTER") or "local")
-        self.rows = _rows.RowsForJob(cluster.lower() == "local")
+        self.rows = _rows.RowsForJob(_options.cluster_of(self._options) == "local")
 
     def run(self, function: Callable[..., Any], argument: Any) -> Any:
         """Calls the function on all workers, and returns the one result that is not None."""

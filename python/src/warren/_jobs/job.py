@@ -23,6 +23,7 @@ from warren._jobs import output as _output
 from warren._jobs import pickling as _pickling
 from warren._jobs import worker as _worker
 from warren._rounds import mlflow_runs as _mlflow_runs
+from warren._system import forks as _forks
 
 #: dmlc-submit's exit code for a command line that it does not accept.
 _USAGE = 2
@@ -98,7 +99,7 @@ class Job:
         self._num_workers = int(num_workers[-1] if self._is_elastic else num_workers)
         call: Dict[str, Any] = {"path": _driver.path_here(), "sources": _driver.sources_here(),
                                 "function": _pickling.dumps((function, tuple(arguments)), f"the function {name}")}
-        cluster = str(options.get("cluster") or os.environ.get("DMLC_SUBMIT_CLUSTER") or "local").lower()
+        cluster = _options.cluster_of(options)
         is_local = cluster == "local"
         call["mlflow"] = _mlflow_runs.of_driver(is_local, serve is not None, environment)
         if options.get("tls") and not is_local:
@@ -106,7 +107,7 @@ class Job:
                              "start a script with dmlc-submit --tls")
         secret = os.urandom(32)
         self._lock = threading.Lock()
-        self._logs = _logs.Folder(options.get("log_dir"), _closed_in_forks)
+        self._logs = _logs.Folder(options.get("log_dir"))
         self._folder = self._logs.path
         self._earlier = set((self._folder / "jobs").glob("*.json"))
         with contextlib.ExitStack() as undone:
@@ -154,7 +155,7 @@ class Job:
                 self._pump.started()
             if log is not None:
                 log.close()
-        _closed_in_forks.add(self._process.stdin)
+        _forks.closed.add(self._process.stdin)
         _running.add(self)
         self._finalizer = weakref.finalize(self, _end, self._process, self._driver, os.getpid())
 
@@ -338,10 +339,8 @@ def _exception_of(failed: _driver.Outcome) -> BaseException:
     where = f"rank {failed.rank}, on {failed.host}"
     error: Any = None
     if said["exception"] is not None:
-        try:
+        with contextlib.suppress(Exception):  # its class may not exist here
             error = pickle.loads(said["exception"])
-        except Exception:  # pylint: disable=broad-except  # its class may not exist here
-            error = None
     found = error if isinstance(error, BaseException) else RuntimeError(f"{said['type']} on {where}: {said['text']}")
     found.__cause__ = _Remote(f"\nTraceback of {where}:\n{said['traceback']}")
     return found
@@ -359,9 +358,6 @@ def _say_what_was_separate(outcomes: Sequence[_driver.Outcome]) -> None:
 
 #: The jobs that are not known to have ended. Because of this reference, a job continues even if the program drops its object.
 _running: Set[Job] = set()
-#: The objects that keep jobs alive and their folders locked; closed in forked processes.
-_closed_in_forks: "weakref.WeakSet[Any]" = weakref.WeakSet()
-os.register_at_fork(after_in_child=lambda: [held.close() for held in list(_closed_in_forks)])
 
 
 def _end(process: "subprocess.Popen[bytes]", driver: _driver.Driver, owner: int) -> None:

@@ -10,6 +10,8 @@ import time
 import weakref
 from typing import IO, Any, Callable, Iterator
 
+from warren._system import forks as _forks
+
 #: The prefixes of the names of temporary folders, once their locks are held, and before.
 _READY, _NEW = "warren-job-", "warren-new-"
 _LOCK = "lock"
@@ -19,8 +21,7 @@ _POLL_S = 0.1
 class Folder:
     """The folder `log_dir`, or, if this is None, a temporary folder, which is removed by `close` or with this object."""
 
-    def __init__(self, log_dir: Any, closed_in_forks: "weakref.WeakSet[Any]") -> None:
-        """`closed_in_forks`: the set to which objects are added that forked processes close."""
+    def __init__(self, log_dir: Any) -> None:
         if log_dir is not None:
             self.path = pathlib.Path(log_dir)
             self.path.mkdir(parents=True, exist_ok=True)
@@ -31,7 +32,7 @@ class Folder:
         with contextlib.suppress(OSError):  # a file system without locks
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         self.path = new.rename(new.with_name(new.name.replace(_NEW, _READY, 1)))
-        closed_in_forks.add(lock)
+        _forks.closed.add(lock)
         self._remove = weakref.finalize(self, _remove, self.path, lock, os.getpid())
 
     def close(self) -> None:

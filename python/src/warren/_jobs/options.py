@@ -41,6 +41,11 @@ def words_of(num_workers: Any, options: Mapping[str, Any]) -> Tuple[List[str], D
     return words, environment
 
 
+def cluster_of(options: Mapping[str, Any]) -> str:
+    """Returns the kind of cluster on which dmlc-submit starts a job with these options."""
+    return str(options.get("cluster") or os.environ.get("DMLC_SUBMIT_CLUSTER") or "local").lower()
+
+
 def passing(names: Iterable[str]) -> List[str]:
     """Returns the arguments with which dmlc-submit passes on these variables, with their values in its environment."""
     return [word for name in sorted(names) for word in ("--env", name)]

@@ -33,9 +33,18 @@ def _refused(name: str, instead: str) -> Callable[..., NoReturn]:
 class _Store:
     """The methods that all stores share."""
 
+    _has_optimizer = True
+
     def __init__(self, kind: str, communicator: Optional[Communicator]) -> None:
         """Without a communicator, this process is the only worker."""
         self._type, self._comm = kind, communicator
+
+    @classmethod
+    def is_capable(cls, capability: str) -> bool:
+        """Whether the store has a capability of MXNet's stores. The only known one is "optimizer"; raises ValueError for others."""
+        if capability.lower() != "optimizer":
+            raise ValueError(f"unknown capability '{capability}'; expected 'optimizer'")
+        return cls._has_optimizer
 
     @property
     def type(self) -> str:
@@ -77,24 +86,20 @@ class _Store:
 class AllreduceStore(_Store):
     """"dist_sync_mpi": sums over all workers; the workers keep the values themselves."""
 
+    _has_optimizer = False
+
     def __init__(self, kind: str, communicator: Optional[Communicator]) -> None:
         communicator = communicator_or_world(communicator, "a key-value store")
         super().__init__(kind, communicator)
         self._coordinator = communicator.coordinator()
         self._waiting = Waiting(communicator)
 
-    @staticmethod
-    def is_capable(capability: str) -> bool:
-        """Whether the store has a capability of MXNet's stores. The only known one is "optimizer"; raises ValueError for others."""
-        _check_capability(capability)
-        return False
-
     # Arguments may be named as in MXNet's design document or as in MXNet's code.
 
     def pushpull(self, key: Any, ins: Any, outs: Any = None, priority: int = 0, out: Any = None) -> None:
         """Stores the sum of `ins` over all workers and devices in `outs`, by default in `ins`. Raises RuntimeError if the workers are
         deadlocked in calls for different keys."""
-        outs = ins if outs is None and out is None else outs if outs is not None else out
+        outs = outs if outs is not None else out if out is not None else ins
         sums, handles = [], []
         for name, values in pairs(key, ins, "pushpull"):
             in_place = shared(values, "pushpull") if outs is ins else None
@@ -112,7 +117,7 @@ class AllreduceStore(_Store):
         1)`, as in MXNet's design document, or the result tensors, as in MXNet's code: an int is taken as the root."""
         if isinstance(outs, int):
             outs, root_rank = None, outs
-        outs = value if outs is None and out is None else outs if outs is not None else out
+        outs = outs if outs is not None else out if out is not None else value
         copies = [(name, np.array(read(values[0], "broadcast"), order="C")) for name, values in pairs(key, value, "broadcast")]
         handles = [self._coordinator.broadcast(f"broadcast of {name!r}", copy, root_rank, priority) for name, copy in copies]
         with self._waiting.call([f"broadcast of key {name!r}" for name, _ in copies], self._coordinator.close):
@@ -146,12 +151,6 @@ class _KeyedStore(_Store):
         super().__init__(kind, communicator)
         self._values: Dict[Key, Any] = {}  # objects with a shape and a dtype
         self._updater: Optional[Updater] = None
-
-    @staticmethod
-    def is_capable(capability: str) -> bool:
-        """Whether the store has a capability of MXNet's stores. The only known one is "optimizer"; raises ValueError for others."""
-        _check_capability(capability)
-        return True
 
     def init(self, key: Any, value: Any) -> None:
         """Adds keys to the store, with the values of worker 0. Collective, except for a store of one process. Raises ValueError for a key
@@ -349,11 +348,6 @@ class ServerStore(_KeyedStore):
         values, self._values = self._values, {}
         for value in values.values():
             value.array.free()
-
-
-def _check_capability(capability: str) -> None:
-    if capability.lower() != "optimizer":
-        raise ValueError(f"unknown capability '{capability}'; expected 'optimizer'")
 
 
 #: The store classes by the names that `create` takes.

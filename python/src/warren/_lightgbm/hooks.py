@@ -1,12 +1,10 @@
 """Replaces LightGBM functions whose results would otherwise differ between the workers of a job, and reports the rounds of training."""
 import contextlib
-import functools
 import hashlib
-import inspect
 import re
 import sys
 import warnings
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence
+from typing import Any, Callable, ContextManager, Dict, Iterator, List, Optional, Sequence
 
 import lightgbm
 import numpy as np
@@ -151,32 +149,14 @@ class ReportRounds:
             self._own.end(env.model)
 
 
-def _reporting_rounds(train: Callable[..., Any]) -> Callable[..., Any]:
-    """Wraps lightgbm.train to report its rounds."""
-    signature = inspect.signature(train)
-
-    @functools.wraps(train)
-    def reporting(*arguments: Any, **named: Any) -> Any:
-        try:
-            given = signature.bind(*arguments, **named)
-        except TypeError:
-            return train(*arguments, **named)  # raises the TypeError for wrong arguments
-        callbacks = list(given.arguments.get("callbacks") or ())
-        if not any(isinstance(one, ReportRounds) for one in callbacks):
-            given.arguments["callbacks"] = [*callbacks, ReportRounds()]
-        rounds = given.arguments.get("num_boost_round", signature.parameters["num_boost_round"].default)
-        return _rounds.reported("lightgbm", given.arguments["params"], rounds, PLACE, lambda: train(*given.args, **given.kwargs))
-    return reporting
+def modules_of_train() -> List[Any]:
+    """LightGBM's modules that have the function `train`; the estimators are only imported with scikit-learn."""
+    return [one for one in (lightgbm, lightgbm.engine, sys.modules.get("lightgbm.sklearn")) if hasattr(one, "train")]
 
 
-@contextlib.contextmanager
-def reporting_rounds() -> Iterator[None]:
+def reporting_rounds() -> ContextManager[None]:
     """Within the block, training in this thread reports its rounds, except by a lightgbm.train that the program imported by name earlier."""
-    with contextlib.ExitStack() as stack:
-        for place in (lightgbm, lightgbm.engine, sys.modules.get("lightgbm.sklearn")):
-            if hasattr(place, "train"):
-                stack.enter_context(replaced("train", _reporting_rounds, place))
-        yield
+    return _rounds.reporting("lightgbm", PLACE, modules_of_train(), ReportRounds, lambda _: ReportRounds())
 
 
 @contextlib.contextmanager

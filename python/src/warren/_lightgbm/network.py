@@ -3,7 +3,7 @@ import contextlib
 import ctypes
 from typing import Iterator
 
-import lightgbm
+from lightgbm.basic import _LIB, _safe_call
 
 from warren import rabit
 from warren._engine import native as _native
@@ -24,22 +24,15 @@ def over_the_job() -> Iterator[None]:
     if rabit.get_world_size() == 1:
         yield
         return
-    library = lightgbm.basic._LIB  # pylint: disable=protected-access
-    _check(library.LGBM_NetworkInitWithFunctions(
+    _safe_call(_LIB.LGBM_NetworkInitWithFunctions(
         ctypes.c_int(rabit.get_world_size()), ctypes.c_int(rabit.get_rank()), _function("WarrenLightGBMReduceScatter"),
         _function("WarrenLightGBMAllgather")))
     try:
         with for_all_workers():
             yield
     finally:
-        library.LGBM_NetworkFree()
+        _LIB.LGBM_NetworkFree()
 
 
 def _function(name: str) -> ctypes.c_void_p:
     return ctypes.cast(getattr(_native.library("librabit.so"), name), ctypes.c_void_p)
-
-
-def _check(code: int) -> None:
-    if code != 0:
-        library = lightgbm.basic._LIB  # pylint: disable=protected-access
-        raise lightgbm.basic.LightGBMError(library.LGBM_GetLastError().decode(errors="replace"))

@@ -1,11 +1,14 @@
 """The training run of this thread, and the recipients of its reports."""
 import contextlib
+import functools
+import inspect
 import itertools
 import os
 import threading
-from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Type
 
 from warren._engine import reporting as _reporting
+from warren._frameworks.replacing import replaced
 from warren._launch import rank as _rank
 from warren._rounds import mlflow_runs as _mlflow_runs
 from warren._rounds.sinks import About, Sink
@@ -134,6 +137,32 @@ def reported(library: str, params: Mapping[str, Any], rounds: Optional[int], pla
         raise
     training.end(model)
     return model
+
+
+@contextlib.contextmanager
+def reporting(library: str, place: Place, modules: Sequence[Any], reporter: Type[Any], make: Callable[[int], Any]) -> Iterator[None]:
+    """Within the block, the function `train` of the library's modules reports its rounds in this thread: with the callback of the class
+    `reporter` that it is given, or else with make(number of rounds)."""
+    def wrap(train: Callable[..., Any]) -> Callable[..., Any]:
+        signature = inspect.signature(train)
+
+        @functools.wraps(train)
+        def report(*arguments: Any, **named: Any) -> Any:
+            try:
+                given = signature.bind(*arguments, **named)
+            except TypeError:
+                return train(*arguments, **named)  # raises the TypeError for wrong arguments
+            callbacks = list(given.arguments.get("callbacks") or ())
+            rounds = int(given.arguments.get("num_boost_round", signature.parameters["num_boost_round"].default))
+            if not any(isinstance(one, reporter) for one in callbacks):
+                given.arguments["callbacks"] = [*callbacks, make(rounds)]
+            return reported(library, given.arguments["params"], rounds, place, lambda: train(*given.args, **given.kwargs))
+        return report
+
+    with contextlib.ExitStack() as stack:
+        for module in modules:
+            stack.enter_context(replaced("train", wrap, module))
+        yield
 
 
 def begun(library: str, params: Mapping[str, Any], rounds: Optional[int], place: Place, before: int = 0) -> Training:

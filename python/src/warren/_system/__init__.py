@@ -1,1 +1,1 @@
-"""The operating system: file locks, and text that is safe to print on terminals."""
+"""The operating system: file locks, forked processes, and text that is safe to print on terminals."""

@@ -2,7 +2,7 @@
 import argparse
 import dataclasses
 import importlib
-from typing import Callable, Optional, Sequence
+from typing import Any, Callable, Optional, Sequence
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,17 +26,16 @@ def _program(name: str) -> Callable[[Sequence[str]], int]:
     return run
 
 
-def _module(name: str) -> Callable[[Sequence[str]], int]:
-    return lambda words: int(importlib.import_module(name).run(words))
+def _tool(name: str, summary: str) -> Command:
+    """The command that the module of this name in this package implements with its functions `run` and `parser`."""
+    def module() -> Any:
+        return importlib.import_module(f"warren._tools.{name}")
 
-
-def _parser(name: str) -> Callable[[], argparse.ArgumentParser]:
-    def make() -> argparse.ArgumentParser:
-        made = importlib.import_module(name).parser()
-        assert isinstance(made, argparse.ArgumentParser)
+    def parser() -> argparse.ArgumentParser:
+        made: argparse.ArgumentParser = module().parser()
         return made
 
-    return make
+    return Command(name, summary, lambda words: int(module().run(words)), parser)
 
 
 def _data(words: Sequence[str]) -> int:
@@ -61,18 +60,13 @@ ELSEWHERE = {
 
 COMMANDS = (
     Command("submit", "start a job (dmlc-submit)", _program("dmlc-submit"), program="dmlc-submit"),
-    Command("jobs", "list past jobs and how each ended", _module("warren._tools.jobs"), _parser("warren._tools.jobs")),
-    Command("status", "show how a job is doing", _module("warren._tools.status"), _parser("warren._tools.status")),
-    Command("logs", "show a job's output", _module("warren._tools.logs"), _parser("warren._tools.logs")),
-    Command("wait", "wait for a job's end", _module("warren._tools.wait"), _parser("warren._tools.wait")),
-    Command("cancel", "end a running job", _module("warren._tools.cancel"), _parser("warren._tools.cancel")),
-    Command("doctor", "check this machine and the hosts of a host file", _module("warren._tools.doctor"),
-            _parser("warren._tools.doctor")),
-    Command("bench", "measure allreduce here or on a cluster, against memory and network limits", _module("warren._tools.bench"),
-            _parser("warren._tools.bench")),
-    Command("data",
-            "inspect, validate, convert and shard data sets (rabit-data)",
-            _data,
-            words=("inspect", "validate", "convert", "shard")),
+    _tool("jobs", "list past jobs and how each ended"),
+    _tool("status", "show how a job is doing"),
+    _tool("logs", "show a job's output"),
+    _tool("wait", "wait for a job's end"),
+    _tool("cancel", "end a running job"),
+    _tool("doctor", "check this machine and the hosts of a host file"),
+    _tool("bench", "measure allreduce here or on a cluster, against memory and network limits"),
+    Command("data", "inspect, validate, convert and shard data sets (rabit-data)", _data, words=("inspect", "validate", "convert", "shard")),
     Command("tracker", "run a tracker by itself (rabit-tracker)", _program("rabit-tracker"), program="rabit-tracker"),
 )

@@ -5,14 +5,14 @@ import os
 import pathlib
 import posixpath
 import socket
-import sys
 import time
 from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple
 
 import xgboost as xgb
 
-from warren._system import locks as _locks
 from warren._engine import sealed as _sealed
+from warren._rounds.sinks import say
+from warren._system import locks as _locks
 from warren._xgboost import digest as _digest
 from warren._xgboost.same_model.alone import alone
 from warren.data import _files
@@ -22,11 +22,6 @@ from warren.data._peers import Peers, together
 _RUN, _MORE = "warren_run", "warren_state"
 #: The time to wait for an earlier attempt of the same job, which is being stopped, to release the file.
 _PATIENCE_S = 60.0
-
-
-def say(words: str) -> None:
-    """Prints a message for the user."""
-    print(f"warren: {words}", file=sys.stderr, flush=True)
 
 
 def _job() -> str:

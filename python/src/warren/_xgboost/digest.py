@@ -5,12 +5,13 @@ import copyreg
 import functools
 import hashlib
 import types
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Set, Tuple
 
 import numpy as np
 import xgboost as xgb
 from numpy.typing import NDArray
 
+from warren._xgboost.versions import WITH_CUTS
 from warren.data._peers import Peers, together
 from warren.data._table import Table
 
@@ -26,8 +27,6 @@ _PER_ROW = ("label", "weight", "base_margin", "label_lower_bound", "label_upper_
 #: The limits for examining nested objects: depth and number.
 _DEEPEST = 24
 _MOST_OBJECTS = 100_000
-#: Matrices that have quantile cuts once they are made. Computing the cuts of other matrices is expensive, and is a collective call.
-_WITH_CUTS = tuple(getattr(xgb, name) for name in ("QuantileDMatrix", "ExtMemQuantileDMatrix") if hasattr(xgb, name))
 #: The maximum length of a value in a message, in characters.
 _SHORT = 60
 
@@ -126,7 +125,7 @@ def _seen(matrix: Any) -> int:
         return VALUES
     if hasattr(matrix, "get_data") and (_has_slices(matrix) or _is_in_bins(matrix) and matrix.num_nonmissing() <= _MOST_ENTRIES_OF_BINS):
         return VALUES
-    return CUTS if isinstance(matrix, _WITH_CUTS) and hasattr(matrix, "get_quantile_cut") else NOTHING
+    return CUTS if isinstance(matrix, WITH_CUTS) and hasattr(matrix, "get_quantile_cut") else NOTHING
 
 
 def _per_row(matrix: Any, name: str) -> Any:

@@ -120,9 +120,8 @@ def _agree_on_engine(objection: str, choice: str, rank: int, size: int) -> Tuple
     try:
         *greeting, objects, asks = xgb.collective.allreduce(np.array(said, np.int32), xgb.collective.Op.MAX).tolist()
     except xgb.core.XGBoostError as error:
-        raise RuntimeError(f"XGBoost's own communication failed while the workers agreed on the engine: another worker has ended, or was "
-                           "in another "
-                           f"call; {all_or_none}: {error}") from error
+        raise RuntimeError("XGBoost's own communication failed while the workers agreed on the engine: another worker has ended, or was "
+                           f"in another call; {all_or_none}: {error}") from error
     if tuple(greeting) != _GREETING or not 0 <= objects <= size or not 0 <= asks <= 2 * size:
         raise RuntimeError(f"another worker of this communicator was in another call; {all_or_none}")
     _peers.prove_over_xgboost(xgb.collective)

@@ -1,9 +1,7 @@
 """Additions to all training by a thread that is in a job, whichever XGBoost function starts the training."""
 import contextlib
-import functools
-import inspect
 import sys
-from typing import Any, Callable, Dict, Iterator, Mapping, Optional
+from typing import Any, Callable, ContextManager, Dict, Iterator, Mapping, Optional
 
 import numpy as np
 import xgboost as xgb
@@ -12,7 +10,7 @@ from warren._frameworks import same_rows as _same_rows
 from warren._frameworks.replacing import alone, replaced, warns_once
 from warren._rounds import training as _rounds
 from warren._xgboost import digest as _digest
-from warren._xgboost.versions import collective
+from warren._xgboost.versions import TrainingCallback, collective
 from warren.data import _peers
 
 _ADVICE = ("give each worker its own rows, with warren.xgboost.load_dmatrix for files, or with warren.data.scatter for a DataFrame "
@@ -66,14 +64,11 @@ def _name_features(matrix: Any, model: "xgb.Booster") -> None:
                 setattr(model, name, getattr(matrix, name))
 
 
-_HAS_CALLBACKS = hasattr(xgb.callback, "TrainingCallback")
-
-
 #: This process's rank and the world size.
 PLACE = _rounds.Place(lambda: int(collective().get_rank()), lambda: int(collective().get_world_size()))
 
 
-class Progress(xgb.callback.TrainingCallback if _HAS_CALLBACKS else object):  # type: ignore[misc]
+class Progress(TrainingCallback):  # type: ignore[misc]
     """See warren.xgboost.ReportRounds."""
 
     def __init__(self, rounds: int, begun: int = 0) -> None:
@@ -113,33 +108,10 @@ def _metrics(evals_log: Mapping[str, Mapping[str, Any]], back: int) -> Dict[str,
             if len(values) > back and isinstance(values[-1 - back], (int, float, np.number))}
 
 
-def _reporting_rounds(train: Callable[..., Any]) -> Callable[..., Any]:
-    """Wraps xgboost.train, whose arguments contain the number of rounds, to report the rounds."""
-    signature = inspect.signature(train)
-
-    @functools.wraps(train)
-    def reporting(*arguments: Any, **named: Any) -> Any:
-        try:
-            given = signature.bind(*arguments, **named)
-        except TypeError:
-            return train(*arguments, **named)  # raises the TypeError for wrong arguments
-        callbacks = list(given.arguments.get("callbacks") or ())
-        rounds = given.arguments.get("num_boost_round", signature.parameters["num_boost_round"].default)
-        if not any(isinstance(one, Progress) for one in callbacks):
-            given.arguments["callbacks"] = [*callbacks, Progress(int(rounds))]
-        return _rounds.reported("xgboost", given.arguments["params"], int(rounds), PLACE, lambda: train(*given.args, **given.kwargs))
-    return reporting
-
-
-@contextlib.contextmanager
-def reporting_rounds() -> Iterator[None]:
+def reporting_rounds() -> ContextManager[None]:
     """Within the block, training in this thread reports its rounds, except by an xgboost.train that the program imported by name earlier."""
-    with contextlib.ExitStack() as stack:
-        if _HAS_CALLBACKS:
-            for place in (xgb, xgb.training, sys.modules.get("xgboost.sklearn")):
-                if hasattr(place, "train"):
-                    stack.enter_context(replaced("train", _reporting_rounds, place))
-        yield
+    modules = [one for one in (xgb, xgb.training, sys.modules.get("xgboost.sklearn")) if TrainingCallback is not object and hasattr(one, "train")]
+    return _rounds.reporting("xgboost", PLACE, modules, Progress, Progress)
 
 
 @contextlib.contextmanager

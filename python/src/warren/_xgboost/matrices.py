@@ -56,12 +56,10 @@ def of_table(kind: Callable[..., Any], table: _table.Table, given: Dict[str, Any
 OPTIONS_OF_BATCHES = frozenset(("enable_categorical", "max_bin", "max_quantile_batches", "missing", "nthread", "ref"))
 
 
-def of_batches(tables: Callable[[], Iterator[_table.Table]], options: Dict[str, Any]) -> Any:
-    """Makes a QuantileDMatrix of tables that are not empty and do not divide queries, with some of OPTIONS_OF_BATCHES. `tables` begins a pass
-    over them, and is called several times. Raises the errors of `tables`."""
-    types = next(tables()).types
-    categorical = {"enable_categorical": True} if types and "c" in types else {}
-    return xgb.QuantileDMatrix(_iterator(tables), **{**categorical, **options})
+def of_batches(tables: Callable[[], Iterator[_table.Table]], types: Optional[Sequence[str]], options: Dict[str, Any]) -> Any:
+    """Makes a QuantileDMatrix of tables that do not divide queries, with some of OPTIONS_OF_BATCHES. `tables` begins a pass over them, and is
+    called several times. `types`: those of the features. Raises the errors of `tables`."""
+    return xgb.QuantileDMatrix(_iterator(tables), **{**_cuts.with_categories(types), **options})
 
 
 def require_known(kind: Any, options: Mapping[str, Any], more: Sequence[str] = ()) -> None:
@@ -330,10 +328,10 @@ def _from_pages(source: Source, converter: _converter.Converter, how: str, cache
                 options: Dict[str, Any]) -> Any:
     if _check.wanted(check):
         _show_of_pages(source, converter)
-    categorical = {"enable_categorical": True} if "c" in converter.layout.types() else {}
+    types = converter.layout.types()
     if how == "quantile":
         pages = Pages(source, converter, _batch_rows(source, _BATCH_BYTES))
-        return _made(pages, lambda: xgb.QuantileDMatrix(_iterator(pages.tables), **{**categorical, **options}))
+        return _made(pages, lambda: of_batches(pages.tables, types, options))
     if VERSION < (3, 0) and source.peers.world > 1:
         raise ValueError(f"XGBoost {xgb.__version__} supports external memory only outside of jobs: external_memory needs 3.0 or later in "
                          "a job")
@@ -342,7 +340,7 @@ def _from_pages(source: Source, converter: _converter.Converter, how: str, cache
     pages = Pages(source, converter, rows)
     batches = _iterator(pages.tables, cache_prefix=os.path.join(folder.path, f"rank-{source.peers.rank}"))
     kind = xgb.ExtMemQuantileDMatrix if hasattr(xgb, "ExtMemQuantileDMatrix") else xgb.DMatrix
-    matrix = _made(pages, lambda: kind(batches, **{**categorical, **options}))
+    matrix = _made(pages, lambda: kind(batches, **{**_cuts.with_categories(types), **options}))
     matrix.warren_folder = folder
     return matrix
 

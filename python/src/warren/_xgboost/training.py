@@ -7,28 +7,24 @@ from warren._rounds import training as _rounds
 from warren._xgboost import digest as _digest
 from warren._xgboost.checkpoint import Checkpoint
 from warren._xgboost.hooks import PLACE, Progress
-from warren._xgboost.versions import VERSION, collective, peers_of_job
+from warren._xgboost.same_model import generator as _generator
+from warren._xgboost.versions import TrainingCallback, collective, peers_of_job
 from warren.data._load import whole_number
 
-#: The first version that draws all random numbers from one generator, which a new seed restarts; pairs for ranking are drawn from it only
-#: from 3.4 on.
-_ONE_GENERATOR = (3, 3)
 
-
-class _Saver(xgb.callback.TrainingCallback if VERSION >= (1, 3) else object):  # type: ignore[misc]
+class _Saver(TrainingCallback):  # type: ignore[misc]
     """Calls `save` after every `every`-th round except the last one, and sets a separate seed for each round."""
 
     def __init__(self, save: Callable[["xgb.Booster"], None], every: int, last: int, seed: int) -> None:
-        if VERSION >= (1, 3):
-            super().__init__()
+        super().__init__()
         self._save, self._every, self._last, self._seed = save, every, last, seed
 
     def before_iteration(self, model: "xgb.Booster", epoch: int, evals_log: Any) -> bool:
         """Sets the round's seed. The random numbers of a round must not depend on the rounds that this process has run, because the
         generator's state is not part of the model. A changed seed takes effect immediately. Before 3.3 the column samplers had their own
-        generators, which a seed does not reach."""
+        generators, which a seed does not reach; pairs for ranking are drawn from the one generator only from 3.4 on."""
         del epoch, evals_log
-        if VERSION >= _ONE_GENERATOR:
+        if _generator.is_known():
             model.set_param({"seed": (self._seed * 1_000_003 + model.num_boosted_rounds() + 1) % 2**31})
         return False
 
@@ -63,7 +59,7 @@ def _train(params: Dict[str, Any], dtrain: "xgb.DMatrix", num_boost_round: int, 
 
         saved = checkpoint.load(_digest.of_training(params, dtrain, num_boost_round, options, callbacks, peers))
         begun = None if saved is None else saved.model
-        if begun is not None and VERSION >= _ONE_GENERATOR and "subsample" in params:
+        if begun is not None and _generator.is_known() and "subsample" in params:
             # With constant Hessians, `approx` computes the cuts in its first round, from the rows sampled for it, and keeps them in the
             # matrix: a resumed run must compute them from the same sample.
             first = {name: options[name] for name in ("obj",) if name in options}

@@ -1,4 +1,4 @@
-"""The version of XGBoost, and the module of its communicator, whose name depends on the version."""
+"""The version of XGBoost, and what depends on it: classes, and the module of its communicator."""
 import warnings
 from typing import Any, Optional
 
@@ -11,6 +11,11 @@ from warren.data import _peers
 LIBRARY = "XGBoost"
 #: The installed XGBoost's version: (3, 0) for 3.0.5.
 VERSION = tuple(int(part) for part in xgb.__version__.split(".")[:2])
+#: The matrices of bins, which have quantile cuts once they are made. Computing the cuts of other matrices is expensive, and is a collective
+#: call.
+WITH_CUTS = tuple(getattr(xgb, name) for name in ("QuantileDMatrix", "ExtMemQuantileDMatrix") if hasattr(xgb, name))
+#: The base class of callbacks; `object` before 1.3, which has none.
+TrainingCallback: Any = getattr(xgb.callback, "TrainingCallback", object)
 
 
 def collective() -> Any:

@@ -80,19 +80,11 @@ class _RabitContext:
 
 def _rabit() -> types.ModuleType:
     module = types.ModuleType("xgboost.rabit", "XGBoost's rabit module as it was in 1.x, from warren.compat.")
-    module.init = _init  # type: ignore[attr-defined]
-    module.finalize = wxgb.finalize  # type: ignore[attr-defined]
-    module.get_rank = wxgb.get_rank  # type: ignore[attr-defined]
-    module.get_world_size = wxgb.get_world_size  # type: ignore[attr-defined]
-    module.is_distributed = xgb.collective.is_distributed  # type: ignore[attr-defined]
-    module.tracker_print = wxgb.tracker_print  # type: ignore[attr-defined]
-    module.get_processor_name = (  # type: ignore[attr-defined]
-        lambda: xgb.collective.get_processor_name().encode())
-    module.broadcast = xgb.collective.broadcast  # type: ignore[attr-defined]
-    module.allreduce = _allreduce  # type: ignore[attr-defined]
-    module.version_number = lambda: 0  # type: ignore[attr-defined]
-    module.Op = _Op  # type: ignore[attr-defined]
-    module.RabitContext = _RabitContext  # type: ignore[attr-defined]
+    vars(module).update(
+        init=_init, finalize=wxgb.finalize, get_rank=wxgb.get_rank, get_world_size=wxgb.get_world_size,
+        is_distributed=xgb.collective.is_distributed, tracker_print=wxgb.tracker_print,
+        get_processor_name=lambda: xgb.collective.get_processor_name().encode(), broadcast=xgb.collective.broadcast, allreduce=_allreduce,
+        version_number=lambda: 0, Op=_Op, RabitContext=_RabitContext)
     return module
 
 

@@ -1,4 +1,5 @@
 """Summarizes each worker's share of a data set in a printed table, before training starts."""
+import functools
 import os
 import sys
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
@@ -93,9 +94,7 @@ def report(uri: str, width: int, workers: List[Summary], categories: Dict[str, L
                       "-" if one.label is None else one.label.shown(), "-" if one.weight is None else one.weight.shown(),
                       "-" if one.queries is None else f"{one.queries:,}"])
     lines += _aligned(cells)
-    joined: List[Tuple[str, str, Range]] = list(workers[0].columns)
-    for one in workers[1:]:
-        joined = [(name, kind, before.joined(found[2])) for (name, kind, before), found in zip(joined, one.columns)]
+    joined = functools.reduce(added, workers).columns
     cells = [["feature", "type", "missing", "range"]]
     kinds = {"q": "number", "int": "whole", "i": "yes/no", "c": "category"}
     for name, kind, found in joined[:_MOST_COLUMNS]:

@@ -4,8 +4,6 @@ import contextlib
 import dataclasses
 import itertools
 import os
-import posixpath
-import re
 import sys
 import time
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
@@ -28,7 +26,6 @@ _TEXT_ENDINGS = (".svm", ".libsvm", ".txt")
 #: The maximum number of columns of a text data set that can be converted to a table, in which every row has all columns.
 _MOST_COLUMNS = 20000
 _ROW_GROUP = 1 << 17
-_PART = re.compile(r"part-\d+-of-\d+\.\w+")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -96,7 +93,7 @@ def run(words: Sequence[str]) -> int:
         return _validate(given, wanted)
     if given.command == "convert":
         kind = _kind_of_output(given.words[1], given.to)
-        if not given.overwrite and _exists(given.words[1]):
+        if not given.overwrite and _files.existing(given.words[1], whole=True):
             raise FileExistsError(f"{_files.shown(given.words[1])}: already exists: --overwrite replaces it")
         _written(given.words[1], kind, _rows(wanted, _peers.Alone(), kind))
         return 0
@@ -264,8 +261,6 @@ def _rows(wanted: _load.Wanted, peers: _peers.Peers, kind: str, numbering: Optio
         for table in itertools.chain([empty() if first is None else first], tables):
             yield table if kind == "libsvm" else _arrow(table)
         return
-    import pyarrow as pa  # pylint: disable=import-outside-toplevel
-
     with contextlib.closing(wanted.source(peers, as_stored=True)) as source, contextlib.closing(_load.bar(source, True)) as shown:
         # An Arrow file has one dictionary for each dictionary column, which must be known before the first row is written.
         names = source.layout.read()
@@ -315,39 +310,27 @@ def _shard(given: argparse.Namespace, wanted: _load.Wanted, parts: int, output: 
     if place is not None:
         output = place
         os.makedirs(output, exist_ok=True)
-    before = [name for name in (os.listdir(output) if local else _names_in(output)) if _PART.fullmatch(name)]
+    before = _files.existing(output, whole=False)
     if before and not given.overwrite:
-        raise FileExistsError(f"{_files.shown(output)}: holds parts of another run, such as {min(before)}: --overwrite replaces them")
-    stale = [name for name in before if not name.endswith(f"-of-{parts:05d}.{ending}")]
+        raise FileExistsError(f"{_files.shown(output)}: holds parts of another run, such as {before[0]}: --overwrite replaces them")
+    names = [_files.part_name(part, parts, ending) for part in range(parts)]
+    stale = [name for name in before if name not in names]
     if stale and not local:
-        raise FileExistsError(f"{_files.shown(output)}: holds parts of another run that this one would not replace, such as {min(stale)}: "
+        raise FileExistsError(f"{_files.shown(output)}: holds parts of another run that this one would not replace, such as {stale[0]}: "
                               "remove them first")
     numbering = _Numbering()
     try:
-        for part in range(parts):
-            written.append(f"part-{part:05d}-of-{parts:05d}.{ending}")
-            _written(f"{output.rstrip('/')}/{written[-1]}", kind, _rows(wanted, _peers.of(part, parts), kind, numbering))
+        for part, name in enumerate(names):
+            written.append(name)
+            _written(f"{output.rstrip('/')}/{name}", kind, _rows(wanted, _peers.of(part, parts), kind, numbering))
     except BaseException:
-        for name in set(written) - set(before) if local else ():
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(os.path.join(output, name))
+        for name in set(written) - set(before):
+            with contextlib.suppress(OSError):  # the first error is the one to show
+                _files.remove(f"{output.rstrip('/')}/{name}")
         raise
     for name in set(before) - set(written) if local else ():
         os.unlink(os.path.join(output, name))
     return 0
-
-
-def _exists(path: str) -> bool:
-    place = _files.on_disk(path)
-    return bool(_names_in(path)) if place is None else os.path.lexists(place)
-
-
-def _names_in(path: str) -> List[str]:
-    """The names of the files at `path`, a file or a folder; empty if there is neither."""
-    try:
-        return [posixpath.basename(file.uri) for file in _files.find([path])]
-    except FileNotFoundError:
-        return []
 
 
 def _kind_of_output(path: str, given: Optional[str]) -> str:

@@ -1,5 +1,6 @@
 """The public functions `load` and `batches`, which read data sets of any format, from any store, as tables."""
 import contextlib
+import dataclasses
 import operator
 import os
 import re
@@ -55,8 +56,6 @@ class Wanted:
                  shuffle: Optional[int] = None, format: Optional[str] = None,  # pylint: disable=redefined-builtin
                  delimiter: Optional[str] = None, storage_options: Optional[Mapping[str, Any]] = None, nthread: int = 0) -> None:
         self.uri, self.categories, self.nthread = _paths(uri), categories, nthread
-        #: All arguments except `uri`.
-        self.given = {name: value for name, value in locals().items() if name not in ("self", "uri")}
         for what, name in (("weight", weight), ("qid", qid)):
             if name is not None and not (isinstance(name, str) and name):
                 raise TypeError(f"{what}={name!r}: expected the name of a column")
@@ -109,13 +108,8 @@ class Wanted:
             files = _files.find(self.uri, storage_options=self.options.storage_options)
         except (OSError, ValueError):
             return False  # the text reader will report the error
-        for file in files:
-            if file.size:
-                if _formats.by_name(file.uri) is not None:
-                    return True
-                with contextlib.closing(_files.Ranges(file, storage_options=self.options.storage_options)) as ranges:
-                    return _formats.by_content(ranges.read_at(0, min(8, file.size))) is not None
-        return False
+        first = next((file for file in files if file.size), None)
+        return first is not None and _formats.of_file(first, self.options.storage_options) is not None
 
     def text(self, peers: Peers) -> Table:
         """Returns this worker's share of a text data set. A collective call if `peers` are connected. Raises ValueError with the file, line
@@ -296,8 +290,6 @@ def _converted(tables: Iterator[Table], kind: str) -> Iterator[Table]:
         return torch.from_numpy(array.toarray() if hasattr(array, "toarray") else array)
 
     def converted(table: Table) -> Table:
-        import dataclasses  # pylint: disable=import-outside-toplevel
-
         return dataclasses.replace(table, features=tensor(table.features), **{
             name: tensor(getattr(table, name)) for name in _table.OF_ROWS})
     return map(converted, tables)

@@ -214,30 +214,12 @@ class _Given:
     def __init__(self, rank: int, world: int) -> None:
         self.rank, self.world = rank, world
 
-    def _refuse(self) -> NoReturn:
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
         raise RuntimeError(
             f"rank {self.rank} of {self.world} was given explicitly, but this needs the ranks to communicate: join the job "
             "instead, as in `with warren.xgboost.communicator(): ...`, and leave rank and number of ranks out")
 
-    def allgather(self, value: Any, *, objects: bool = False) -> List[Any]:
-        """Raises RuntimeError, like the other calls."""
-        del value, objects
-        self._refuse()
-
-    def broadcast(self, value: Any, root: int, *, objects: bool = False) -> Any:
-        """Raises RuntimeError."""
-        del value, root, objects
-        self._refuse()
-
-    def broadcast_bytes(self, array: NDArray[np.uint8], root: int) -> None:
-        """Raises RuntimeError."""
-        del array, root
-        self._refuse()
-
-    def greatest(self, values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """Raises RuntimeError."""
-        del values
-        self._refuse()
+    allgather = broadcast = broadcast_bytes = greatest = _refuse
 
 
 def of(rank: int, world: int) -> Peers:
@@ -263,16 +245,15 @@ def prove_over_xgboost(module: Any) -> None:
     """Makes all ranks of XGBoost's communicator prove to each other that they know the job's token (warren._engine.sealed). A collective
     call. Does nothing in a communicator of one rank, or if no rank has a token. Raises RuntimeError if a rank fails to prove this, or if
     XGBoost's own communication fails."""
-    peers = over_xgboost(module)
-    if not isinstance(peers, _XGBoost):
+    if module.get_world_size() <= 1:
         return
+    peers = _XGBoost(module)
     try:
         _sealed.prove_to_each_other(peers.rank, peers.world, peers._maximum)  # pylint: disable=protected-access
     except sys.modules["xgboost.core"].XGBoostError as error:
         raise RuntimeError("XGBoost's own communication failed while the workers proved the job's token to each other: another worker has "
                            "ended or was in another call, or a process that does not belong to this job has taken a rank. The tracker's "
-                           "log has the "
-                           f"address of each rank. XGBoost: {error}") from error
+                           f"log has the address of each rank. XGBoost: {error}") from error
 
 
 def _of_xgboost() -> Optional[Peers]:

@@ -1,4 +1,4 @@
-"""Detects queries whose rows are not contiguous, on this worker or across workers."""
+"""The queries of rows: where they begin, and whether the rows of each are contiguous, on this worker or across workers."""
 from typing import Any, Callable, List, Mapping, Optional, Sequence, Tuple, TypeVar
 
 import numpy as np
@@ -7,6 +7,11 @@ from numpy.typing import NDArray
 from warren.data._peers import Peers
 
 Key = TypeVar("Key", int, str)
+
+
+def starts(queries: NDArray[Any]) -> NDArray[np.int64]:
+    """The first row of each run of consecutive rows with the same query. `queries`: the query of each row."""
+    return np.flatnonzero(np.append(len(queries) > 0, queries[1:] != queries[:-1]))
 
 
 def repeated(queries: NDArray[Any]) -> Optional[Any]:

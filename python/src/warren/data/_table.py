@@ -5,8 +5,7 @@ from typing import Any, Dict, Iterator, List, Optional, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from warren.data import _text
-from warren.data._columnar.pieces import group_sizes
+from warren.data import _queries, _text
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,7 +24,7 @@ class Table:
     @property
     def group_sizes(self) -> Optional[NDArray[Any]]:
         """The number of rows of each query, uint32, or None without queries."""
-        return None if self.qid is None else group_sizes(self.qid)[0]
+        return None if self.qid is None else np.diff(_queries.starts(self.qid), append=len(self.qid)).astype("uint32")
 
     @property
     def query_weight(self) -> Optional[NDArray[Any]]:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from warren._engine import native as _native
 from warren.data import _files, _peers
+from warren.data._peers import Greatest
 
 _REDUCE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(ctypes.c_uint64), ctypes.c_size_t)
 _ADD_FILE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64)
@@ -28,11 +29,9 @@ _READ_AT = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p, ctyp
 
 T = TypeVar("T")
 Uri = Union[str, "os.PathLike[str]", Sequence[Union[str, "os.PathLike[str]"]]]
-_AllreduceMax = Callable[[NDArray[Any]], NDArray[Any]]
 
-#: Matches a path with a scheme among the paths of a data set, except file://, which the reader handles itself.
-_REMOTE = re.compile(rb"(?:^|;)(?!file://)[A-Za-z0-9+.-]*://")
-_REMOTE_PATH = re.compile(rb"(?!file://)[A-Za-z0-9+.-]*://")
+#: Matches a path with a scheme, except file://, which the reader handles itself.
+_REMOTE = re.compile(rb"(?!file://)[A-Za-z0-9+.-]*://")
 #: Matches the start of a data set's options. Any other '?' is a wildcard in a path.
 _OPTIONS = re.compile(rb"\?[a-z_]+=")
 #: Matches a password in a URI, which must not appear in messages.
@@ -228,7 +227,7 @@ class _Named:
         if any(b"\0" in one for one in self.names):
             raise ValueError(f"{uri!r}: a path cannot contain a null character")
         self.options, self.threads, self.storage_options = options.encode(), threads, storage_options
-        self.is_remote = any(_REMOTE_PATH.match(one) if self.exact else _REMOTE.search(one) for one in self.names)
+        self.is_remote = any(_REMOTE.match(path) for one in self.names for path in ([one] if self.exact else one.split(b";")))
         if storage_options and not self.is_remote:
             raise ValueError(f"{self.shown()}: storage_options are given, but no path has a scheme, such as s3://, that would use them; "
                              "omit them")
@@ -259,7 +258,7 @@ class _Named:
 
 
 def read(uri: Uri, part: Optional[int] = None, parts: Optional[int] = None, *, options: str = "", threads: int = 0,
-         allreduce_max: Optional[_AllreduceMax] = None, storage_options: Optional[Mapping[str, Any]] = None) -> Rows:
+         allreduce_max: Optional[Greatest] = None, storage_options: Optional[Mapping[str, Any]] = None) -> Rows:
     """Reads part `part` of `parts`, or the part that `uri` names. Without these, reads this worker's share in a job, where all workers call
     it together, and everything outside a job.
 
@@ -273,7 +272,7 @@ def read(uri: Uri, part: Optional[int] = None, parts: Optional[int] = None, *, o
     unchanged (OSError: FileNotFoundError, ...), and RuntimeError if `part` and `parts` are left out in one of several processes of a job or
     launcher that has not joined it. KeyboardInterrupt ends the read of remote files; pending requests continue until they are answered or
     time out."""
-    def read_part(number: int, of: int, greatest: Optional[_AllreduceMax]) -> Rows:
+    def read_part(number: int, of: int, greatest: Optional[Greatest]) -> Rows:
         return read_share(uri, number, of, options=options, threads=threads, allreduce_max=greatest, storage_options=storage_options)[0]
 
     if part is None and parts is None and allreduce_max is None:
@@ -283,7 +282,7 @@ def read(uri: Uri, part: Optional[int] = None, parts: Optional[int] = None, *, o
     return read_part(0 if part is None else part, 1 if parts is None else parts, allreduce_max)
 
 
-def read_share(uri: Uri, part: int, parts: int, *, options: str, threads: int, allreduce_max: Optional[_AllreduceMax],
+def read_share(uri: Uri, part: int, parts: int, *, options: str, threads: int, allreduce_max: Optional[Greatest],
                storage_options: Optional[Mapping[str, Any]]) -> Tuple[Rows, Dict[str, NDArray[Any]]]:
     """Like `read` for one part. Also returns the distinct queries of its rows, uint64, by file name."""
     for name, number in (("part", part), ("parts", parts)):
@@ -298,7 +297,7 @@ def shape(uri: Uri, *, options: str = "", threads: int = 0, storage_options: Opt
     that read several parts without a job. The arguments and errors are those of `read`."""
     named = _Named(uri, options, threads, storage_options)
 
-    def find(files: Optional[_Files], _: Optional[_AllreduceMax]) -> NDArray[Any]:
+    def find(files: Optional[_Files], _: Optional[Greatest]) -> NDArray[Any]:
         words = np.zeros(_SHAPE_WORDS, "uint64")
         named.call(lambda data_set: int(_library().warren_data_shape(data_set, words.ctypes.data_as(ctypes.POINTER(ctypes.c_uint64)))),
                    files)
@@ -306,15 +305,15 @@ def shape(uri: Uri, *, options: str = "", threads: int = 0, storage_options: Opt
     return _with_files(named, None, find)
 
 
-def _with_files(named: _Named, allreduce_max: Optional[_AllreduceMax],
-                work: Callable[[Optional[_Files], Optional[_AllreduceMax]], T]) -> T:
+def _with_files(named: _Named, allreduce_max: Optional[Greatest],
+                work: Callable[[Optional[_Files], Optional[Greatest]], T]) -> T:
     """Returns the result of `work`, which is called with the callbacks that read remote files (None if all files are local) and with
     `allreduce_max`."""
     if not named.is_remote:
         return work(None, allreduce_max)
     remote = _RemoteFiles(named.storage_options, named.exact)
 
-    def with_remote_files(allreduce: Optional[_AllreduceMax]) -> T:
+    def with_remote_files(allreduce: Optional[Greatest]) -> T:
         try:
             return work(remote.callbacks, allreduce)
         except ValueError:
@@ -326,7 +325,7 @@ def _with_files(named: _Named, allreduce_max: Optional[_AllreduceMax],
     return _in_another_thread(with_remote_files, allreduce_max, remote.stop)
 
 
-def _read(named: _Named, part: int, parts: int, allreduce_max: Optional[_AllreduceMax],
+def _read(named: _Named, part: int, parts: int, allreduce_max: Optional[Greatest],
           files: Optional[_Files]) -> Tuple[Rows, Dict[str, NDArray[Any]]]:
     failure = []
 
@@ -384,7 +383,7 @@ def _rows(library: ctypes.CDLL, handle: ctypes.c_void_p, named: _Named) -> Rows:
         _shown(arrays.first_bad_row) if arrays.first_bad_row else None)
 
 
-def _in_another_thread(work: Callable[[Optional[_AllreduceMax]], T], allreduce_max: Optional[_AllreduceMax],
+def _in_another_thread(work: Callable[[Optional[Greatest]], T], allreduce_max: Optional[Greatest],
                        stop: Callable[[], None]) -> T:
     """Runs `work` in another thread and returns its result. The function that `work` receives calls `allreduce_max` in this thread, since
     communicators belong to threads. A signal's exception (KeyboardInterrupt) is raised immediately: `stop` makes `work` end soon, and the

@@ -5,7 +5,6 @@ directly on that memory, and returns a handle. If the ranks may pass different n
 first exchanges the sizes. The thread that completes the small operation then submits the one for the data, so no caller waits between the
 two."""
 import collections
-import ctypes
 import functools
 import itertools
 import threading
@@ -15,6 +14,7 @@ from typing import Any, Callable, Dict, Generic, Iterator, List, NamedTuple, Opt
 import numpy as np
 
 from warren._engine import c_api as _c
+from warren._engine.calls import c_sizes
 from warren.collectives import Array, Call, Communicator, Coordinator, Handle, Op
 from warren.horovod import _adasum
 from warren.horovod._errors import HorovodInternalError
@@ -235,7 +235,7 @@ class Named:
         if name in self._negotiated:
             raise _is_under_way(name)
         try:
-            return self._coordinator._begin(call, name, 0, (alike, size))  # pylint: disable=protected-access
+            return self._begin(call, name, (alike, size))
         except RuntimeError as error:
             if "is under way already" in str(error):
                 raise _is_under_way(name) from error
@@ -244,6 +244,9 @@ class Named:
             if "was closed" in str(error):
                 raise HorovodInternalError("Horovod has been shut down on this rank") from error
             raise
+
+    def _begin(self, call: "Call[T]", name: str, group: Optional[Tuple[str, int]] = None) -> "Handle[T]":
+        return self._coordinator._begin(call, name, 0, group)  # pylint: disable=protected-access
 
     # --- operations with the same size on all ranks ---
 
@@ -266,7 +269,7 @@ class Named:
         calls = []
         for source, target in zip(sources, targets):
             kind, operation = reduction(op, source.dtype, name)
-            counts = _sizes([rows * source.elements_in_row for rows in shares_of(source.shape[0], self.size)])
+            counts = c_sizes([rows * source.elements_in_row for rows in shares_of(source.shape[0], self.size)])
             calls.append(Call("WarrenReduceScatterV", (None, source.at, target.at, counts, kind, operation), target.owner,
                               source.owner))
         return self._give_all(calls, name, sources)
@@ -293,7 +296,7 @@ class Named:
         """Concatenates the rows of all ranks."""
         mine = np.array([source.shape[0] for source in sources], np.int64)
         rows = np.empty((self.size, len(sources)), np.int64)
-        bytes_of_all = _sizes([mine.nbytes] * self.size)
+        bytes_of_all = c_sizes([mine.nbytes] * self.size)
         first = Call("WarrenAllgatherV", (None, mine.ctypes.data, rows.ctypes.data, bytes_of_all, _c.BYTES), rows, mine)
         names = _names(name, len(sources))
 
@@ -302,65 +305,61 @@ class Named:
             for index, source in enumerate(sources):
                 target = allocate((int(rows[:, index].sum()), *source.shape[1:]), index)
                 row_bytes = source.elements_in_row * source.element_bytes
-                sizes = _sizes([int(count) * row_bytes for count in rows[:, index]])
+                sizes = c_sizes([int(count) * row_bytes for count in rows[:, index]])
                 call = Call("WarrenAllgatherV", (None, source.at, target.at, sizes, _c.BYTES), target.owner, source.owner)
-                handles.append(self._coordinator._begin(  # pylint: disable=protected-access
-                    call, names[index], 0, (name, len(sources)) if len(sources) > 1 else None))
+                handles.append(self._begin(call, names[index], (name, len(sources)) if len(sources) > 1 else None))
             return handles
 
-        return self._negotiate(first, name, sources, begin)
+        return self._in_steps(name, "sizes", _rows_of(sources), first, [begin])
 
     def all_to_all(self, name: str, source: Memory, splits: Sequence[int], allocate: Allocate) -> Waitable[List[Any]]:
         """Sends splits[r] rows to rank r. The result has two parts: the rows from all ranks, and the number of rows from each rank."""
         send = np.array(splits, np.int64)
         rows = np.empty(self.size, np.int64)
-        each = _sizes([send.itemsize] * self.size)
+        each = c_sizes([send.itemsize] * self.size)
         first = Call("WarrenAllToAllV", (None, send.ctypes.data, each, rows.ctypes.data, each, _c.BYTES), rows, send)
 
         def begin() -> List["Handle[Any]"]:
             target = allocate((int(rows.sum()), *source.shape[1:]), 0)
             row_bytes = source.elements_in_row * source.element_bytes
-            sent, got = (_sizes([int(count) * row_bytes for count in counts]) for counts in (send, rows))
+            sent, got = (c_sizes([int(count) * row_bytes for count in counts]) for counts in (send, rows))
             call = Call("WarrenAllToAllV", (None, source.at, sent, target.at, got, _c.BYTES), (target.owner, rows), source.owner)
-            return [self._coordinator._begin(call, name, 0, None)]  # pylint: disable=protected-access
+            return [self._begin(call, name)]
 
-        return self._negotiate(first, name, [source], begin)
+        return self._in_steps(name, "sizes", _rows_of([source]), first, [begin])
 
-    def _negotiate(self, first: "Call[Array]", name: str, sources: Sequence[Memory],
-                   begin: Callable[[], List["Handle[Any]"]]) -> Waitable[List[Any]]:
+    def _in_steps(self, name: str, what: str, alike: str, first: "Call[Array]",
+                  begins: Sequence[Callable[[], List["Handle[Any]"]]]) -> Waitable[Any]:
+        """Submits `first`, whose name ends with `what`, and starts further steps after it. The name of the whole is taken until all have
+        ended."""
         if name in self._negotiated:
             raise _is_under_way(name)
-        alike = ", ".join(f"{source.dtype} rows of {list(source.shape[1:])}" for source in sources)
-        handle = self._give(first, f"{name}.sizes", f"{name}: {alike}")
+        handle = self._give(first, f"{name}.{what}", f"{name}: {alike}")
         self._negotiated.add(name)
-        return _Steps(handle, [begin], lambda: self._negotiated.discard(name))
+        return _Steps(handle, begins, lambda: self._negotiated.discard(name))
 
     def _adasum(self, name: str, source: Memory, target: Memory) -> Waitable[Any]:
         """Computes Adasum, as described in _adasum.py. All ranks have the same number of elements."""
-        if name in self._negotiated:
-            raise _is_under_way(name)
         counts = shares_of(source.num_elements, self.size)
         mine = counts[self.rank]
         parts = np.empty((self.size, mine), source.dtype)
         products = np.empty((self.size, self.size))
-        sent = _sizes([count * source.element_bytes for count in counts])
-        got = _sizes([mine * source.element_bytes] * self.size)
+        sent = c_sizes([count * source.element_bytes for count in counts])
+        got = c_sizes([mine * source.element_bytes] * self.size)
         first = Call("WarrenAllToAllV", (None, source.at, sent, parts.ctypes.data, got, _c.BYTES), parts, source.owner)
 
         def multiply() -> List["Handle[Any]"]:
             products[:] = _adasum.inner_products(parts)
             call = Call("WarrenAllreduce", (None, products.ctypes.data, products.ctypes.data, products.size, _c.TYPES["float64"],
                                             int(Op.SUM)), products)
-            return [self._coordinator._begin(call, f"{name}.products", 0, None)]  # pylint: disable=protected-access
+            return [self._begin(call, f"{name}.products")]
 
         def combine() -> List["Handle[Any]"]:
             share = _adasum.combination(_adasum.coefficients(products), parts)
             call = Call("WarrenAllgatherV", (None, share.ctypes.data, target.at, sent, _c.BYTES), target.owner, share)
-            return [self._coordinator._begin(call, f"{name}.shares", 0, None)]  # pylint: disable=protected-access
+            return [self._begin(call, f"{name}.shares")]
 
-        handle = self._give(first, f"{name}.parts", f"{name}: Adasum of {source.dtype} {list(source.shape)}")
-        self._negotiated.add(name)
-        return _Steps(handle, [multiply, combine], lambda: self._negotiated.discard(name))
+        return self._in_steps(name, "parts", f"Adasum of {source.dtype} {list(source.shape)}", first, [multiply, combine])
 
     # --- the whole set ---
 
@@ -385,9 +384,9 @@ def _is_under_way(name: str) -> ValueError:
         f"'{name}' is already under way: wait for it (hvd.synchronize) before using the name again, or use another name")
 
 
+def _rows_of(sources: Sequence[Memory]) -> str:
+    return ", ".join(f"{source.dtype} rows of {list(source.shape[1:])}" for source in sources)
+
+
 def _names(name: str, count: int) -> List[str]:
     return [name] if count == 1 else [f"{name}_{index + 1}of{count}" for index in range(count)]
-
-
-def _sizes(counts: Sequence[int]) -> Any:
-    return (ctypes.c_size_t * len(counts))(*counts)

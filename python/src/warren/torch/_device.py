@@ -14,18 +14,17 @@ from torch.futures import Future
 from warren._engine import c_api as _c
 from warren._engine.calls import DeviceCall, Handle
 from warren.torch._tensors import Staging, num_bytes, op_of, reduction, root_of
-from warren.torch._work import keep, let_go
+from warren.torch._work import BaseWork, let_go
 
 
-class DeviceWork(C10dWork):  # type: ignore[misc]
+class DeviceWork(BaseWork):
     """c10d's work for a call enqueued on a stream."""
 
     def __init__(self, handle: "Handle[Any]", result: List[Tensor]) -> None:
-        super().__init__()
-        self._handle, self._result, self._device = handle, result, result[0].device
+        super().__init__(result)
+        self._handle, self._device = handle, result[0].device
         self._behind = torch.cuda.Event()
         self._behind.record(torch.cuda.current_stream(self._device))
-        keep(self)
 
     def wait(self, timeout: Any = None) -> bool:  # pylint: disable=unused-argument
         """Makes the current stream wait, but not the caller. Raises RuntimeError if the call is known to have failed."""
@@ -35,14 +34,8 @@ class DeviceWork(C10dWork):  # type: ignore[misc]
         torch.cuda.current_stream(self._device).wait_event(self._behind)
         return True
 
-    def synchronize(self) -> None:
-        self.wait()
-
     def is_completed(self) -> bool:
         return self._handle.done()
-
-    def is_success(self) -> bool:
-        return self._handle.done() and self.exception() is None
 
     def exception(self) -> Any:
         try:
@@ -51,9 +44,6 @@ class DeviceWork(C10dWork):  # type: ignore[misc]
         except RuntimeError as error:
             return error
         return None
-
-    def result(self) -> List[Tensor]:
-        return self._result
 
     def get_future(self) -> "Future[List[Tensor]]":
         future: "Future[List[Tensor]]" = Future(devices=[self._device])

@@ -17,10 +17,11 @@ from torch.distributed import Work as C10dWork
 
 from warren import collectives
 from warren._engine import c_api as _c
+from warren._engine.calls import c_sizes
 from warren.collectives import Communicator
 from warren.torch import _device
 from warren.torch._tensors import (Staging, check, is_async, kind_of, materialized, num_bytes, one, op_of, reduction, root_of,
-                                   row_bytes, seconds_of, sizes)
+                                   row_bytes, seconds_of)
 from warren.torch._work import Callbacks, Done, Receive, Several, Work
 
 #: PyTorch 2.0 and later warn unless the caller chooses whether the indices of a sparse tensor are checked. Ours were checked when the ranks'
@@ -57,10 +58,12 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
 
     # --- c10d's queries of a group ---
 
-    def getBackendName(self) -> str:  # pylint: disable=invalid-name
+    def name(self) -> str:
         return "warren"
 
     # pylint: disable=invalid-name
+    getBackendName = name
+
     def setGroupName(self, name: str) -> None:
         self._name = name
 
@@ -75,25 +78,8 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
     # pylint: enable=invalid-name
 
     # Up to PyTorch 2.6, c10d uses these instead of the methods above.
-    @property
-    def group_name(self) -> str:
-        return self._name
-
-    @property
-    def group_desc(self) -> str:
-        return self._description
-
-    def _set_group_name(self, name: str) -> None:
-        self._name = name
-
-    def _set_group_desc(self, description: str) -> None:
-        self._description = description
-
-    def _get_backend_name(self) -> str:
-        return "warren"
-
-    def name(self) -> str:
-        return "warren"
+    group_name, group_desc = property(getGroupName), property(getGroupDesc)
+    _set_group_name, _set_group_desc, _get_backend_name = setGroupName, setGroupDesc, name
 
     @property
     def _device_types(self) -> List[torch.device]:
@@ -207,7 +193,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         gathered = torch.empty((sum(counts), *own.shape[1:]), dtype=own.dtype)
         width = num_bytes(gathered) // max(1, sum(counts))
         collectives.Call("WarrenAllgatherV", (self._comm, source.data_ptr(), gathered.data_ptr(),
-                                              sizes(count * width for count in counts), _c.BYTES), gathered, source).run()
+                                              c_sizes(count * width for count in counts), _c.BYTES), gathered, source).run()
         return gathered
 
     def reduce(self, tensors: Any, opts: Any = None, op: Any = None, timeout: Any = None) -> C10dWork:
@@ -239,8 +225,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
 
     def reduce_scatter(self, outputs: Any, sources: Any, opts: Any = None) -> C10dWork:
         output = one(outputs, "reduce_scatter")
-        parts = sources[0] if sources and not isinstance(sources[0], Tensor) else sources
-        self._check_list(parts, output, "reduce_scatter")
+        parts = self._parts(sources, output, "reduce_scatter")
         if parts[self._rank].numel() != output.numel():
             raise ValueError(f"reduce_scatter: this rank's part has {parts[self._rank].numel()} elements, but its tensor has "
                              f"{output.numel()}")
@@ -250,7 +235,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         staging = Staging()
         at, kept = staging.sources(parts)
         made = staging.target(output)
-        counts = sizes(width * part.numel() for part in parts)
+        counts = c_sizes(width * part.numel() for part in parts)
         return self._run("WarrenReduceScatterV", (at, made.data_ptr(), counts, kind, op), [output], opts, staging, (kept, made))
 
     # --- collectives that only move data ---
@@ -282,8 +267,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
 
     def allgather(self, outputs: Any, sources: Any, opts: Any = None) -> C10dWork:
         source = one(sources, "allgather")
-        parts = outputs[0] if outputs and not isinstance(outputs[0], Tensor) else outputs
-        self._check_list(parts, source, "allgather")
+        parts = self._parts(outputs, source, "allgather")
         if parts[self._rank].numel() != source.numel():
             raise ValueError(f"allgather: this rank has {source.numel()} elements, but its output has {parts[self._rank].numel()}")
         if _device.alike([*parts, source]):
@@ -291,7 +275,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         staging = Staging()
         data = staging.source(source)
         at, kept = staging.targets(parts)
-        return self._run("WarrenAllgatherV", (data.data_ptr(), at, sizes(num_bytes(part) for part in parts), _c.BYTES),
+        return self._run("WarrenAllgatherV", (data.data_ptr(), at, c_sizes(num_bytes(part) for part in parts), _c.BYTES),
                          list(parts), opts, staging, (data, kept))
 
     def gather(self, outputs: Any, sources: Any, opts: Any = None) -> C10dWork:
@@ -303,10 +287,9 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
             if outputs and outputs != [[]]:
                 raise ValueError("gather: only the root gives tensors for the result")
             return self._run("WarrenGatherV", (*own, None, None, _c.BYTES, root), [], opts, staging, data)
-        parts = outputs[0] if outputs and not isinstance(outputs[0], Tensor) else outputs
-        self._check_list(parts, source, "gather")
+        parts = self._parts(outputs, source, "gather")
         at, kept = staging.targets(parts)
-        return self._run("WarrenGatherV", (*own, at, sizes(num_bytes(part) for part in parts), _c.BYTES, root), list(parts), opts,
+        return self._run("WarrenGatherV", (*own, at, c_sizes(num_bytes(part) for part in parts), _c.BYTES, root), list(parts), opts,
                          staging, (data, kept))
 
     def scatter(self, outputs: Any, sources: Any, opts: Any = None) -> C10dWork:
@@ -318,10 +301,9 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
             if sources and sources != [[]]:
                 raise ValueError("scatter: only the root gives tensors to scatter")
             return self._run("WarrenScatterV", (None, None, *own), [output], opts, staging, made)
-        parts = sources[0] if sources and not isinstance(sources[0], Tensor) else sources
-        self._check_list(parts, output, "scatter")
+        parts = self._parts(sources, output, "scatter")
         at, kept = staging.sources(parts)
-        return self._run("WarrenScatterV", (at, sizes(num_bytes(part) for part in parts), *own), [output], opts, staging,
+        return self._run("WarrenScatterV", (at, c_sizes(num_bytes(part) for part in parts), *own), [output], opts, staging,
                          (kept, made))
 
     def alltoall_base(self, output: Tensor, source: Tensor, output_sizes: Sequence[int], source_sizes: Sequence[int],
@@ -347,7 +329,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         staging = Staging()
         source, kept_source = staging.sources(sources)
         target, kept_target = staging.targets(outputs)
-        arguments = (source, sizes(num_bytes(part) for part in sources), target, sizes(num_bytes(part) for part in outputs))
+        arguments = (source, c_sizes(num_bytes(part) for part in sources), target, c_sizes(num_bytes(part) for part in outputs))
         return self._run("WarrenAllToAllV", (*arguments, _c.BYTES), list(outputs), opts, staging, (kept_source, kept_target))
 
     def barrier(self, opts: Any = None, timeout: Any = None) -> C10dWork:
@@ -449,6 +431,12 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
 
     # --- checks ---
 
+    def _parts(self, given: Any, like: Tensor, what: str) -> Sequence[Tensor]:
+        """Returns the tensors for all ranks, which are `given`, or the list in it. Raises the errors of `_check_list`."""
+        parts: Sequence[Tensor] = given[0] if given and not isinstance(given[0], Tensor) else given
+        self._check_list(parts, like, what)
+        return parts
+
     def _check_list(self, tensors: Sequence[Tensor], like: Optional[Tensor], what: str) -> None:
         if len(tensors) != self._size:
             raise ValueError(f"{what}: {len(tensors)} tensors in the list, but there are {self._size} ranks")
@@ -467,4 +455,4 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         if len(counts) != self._size or sum(counts) != rows:
             raise ValueError(f"all_to_all: the sizes {list(counts)} are for {len(counts)} ranks and {sum(counts)} rows; there are "
                              f"{self._size} ranks, and {rows} rows")
-        return sizes(count * row_bytes(tensor) for count in counts)
+        return c_sizes(count * row_bytes(tensor) for count in counts)

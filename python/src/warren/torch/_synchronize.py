@@ -1,10 +1,11 @@
 """Makes the parameters or gradients of modules the same on all ranks: all at once, or each gradient as soon as it is ready."""
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 import torch
 from torch import Tensor
 from torch.nn import Module
 
+from warren._frameworks.gradient_hooks import when_accumulated
 from warren._frameworks.world import communicator_or_world
 from warren.collectives import Communicator, Handle, Op
 from warren.torch._packing import allreduce_call, broadcast, by_type, pack, parts_of, unpack
@@ -46,16 +47,6 @@ def _presence(parameters: List[Tensor]) -> Tensor:
     return torch.tensor([parameter.grad is not None for parameter in parameters], dtype=parameters[0].dtype)
 
 
-def _when_accumulated(parameter: Tensor, function: Callable[[], None]) -> Tuple[Any, Any]:
-    """Makes autograd call `function` each time it has finished the parameter's gradient. Returns an object that must be kept alive for this, or
-    None, and the hook's handle."""
-    if hasattr(parameter, "register_post_accumulate_grad_hook"):  # from PyTorch 2.1 on
-        return None, parameter.register_post_accumulate_grad_hook(lambda _: function())
-    # The node that accumulates the gradient must be kept alive.
-    node = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
-    return node, node.register_hook(lambda *_: function())
-
-
 class GradientsInFlight:
     """Starts the allreduce of each gradient as soon as the backward pass has computed it. All ranks create and close it together, for modules of
     the same structure. One backward pass runs between `begin` and `finish`. The gradients may become ready in a different order on each rank."""
@@ -67,7 +58,7 @@ class GradientsInFlight:
         self._coordinator = communicator.coordinator()
         self._under_way: Dict[str, Tuple[Handle[Any], Staging]] = {}
         self._is_begun = False
-        self._hooks = [_when_accumulated(parameter, lambda name=name: self._ready(name))  # type: ignore[misc]
+        self._hooks = [when_accumulated(parameter, lambda name=name: self._ready(name))  # type: ignore[misc]
                        for name, parameter in self._parameters.items()]
 
     def begin(self) -> None:
@@ -98,7 +89,7 @@ class GradientsInFlight:
     def detach(self) -> None:
         """Removes the hooks from the module. The other ranks need not do the same; if they still wait for this rank's gradients, they get
         an error once this object is freed."""
-        for _, hook in self._hooks:
+        for hook in self._hooks:
             hook.remove()
         self._hooks = []
 

@@ -1,7 +1,6 @@
 """Tensors in the engine's terms: its numbers for types and operations, and contiguous memory."""
-import ctypes
 import datetime
-from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import torch
 import torch.distributed as dist
@@ -101,11 +100,6 @@ def op_of(opts: Any) -> Any:
 
 def root_of(opts: Any) -> int:
     return int(getattr(opts, "rootRank", opts))
-
-
-def sizes(counts: Iterable[int]) -> Any:
-    numbers = list(counts)
-    return (ctypes.c_size_t * len(numbers))(*numbers)
 
 
 def row_bytes(tensor: Tensor) -> int:

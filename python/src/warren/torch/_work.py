@@ -63,21 +63,37 @@ class Callbacks:
                       "or wait for each operation before the next one begins.", RuntimeWarning, stacklevel=4)
 
 
-class Work(C10dWork):  # type: ignore[misc]
+class BaseWork(C10dWork):  # type: ignore[misc]
+    """The common part of c10d's works. Subclasses implement `wait`, `is_completed`, `exception` and `get_future`."""
+
+    def __init__(self, result: List[Tensor]) -> None:
+        super().__init__()
+        self._result = result
+        keep(self)
+
+    def synchronize(self) -> None:
+        self.wait()
+
+    def is_success(self) -> bool:
+        return self.is_completed() and self.exception() is None
+
+    def result(self) -> List[Tensor]:
+        return self._result
+
+
+class Work(BaseWork):
     """A pending operation. Thread-safe."""
 
     def __init__(self, handle: "Handle[Any]", result: List[Tensor], staging: Staging, callbacks: Optional[Callbacks] = None) -> None:
         """`callbacks`: the Callbacks of the group, for operations that all ranks start in the same order."""
-        super().__init__()
-        self._handle, self._result, self._staging = handle, result, staging
-        self._callbacks = callbacks
+        super().__init__(result)
+        self._handle, self._staging, self._callbacks = handle, staging, callbacks
         self._error: Optional[BaseException] = None
         self._ended: Optional["Future[None]"] = None
         self._future: Optional["Future[List[Tensor]]"] = None
         # Reentrant: the waiting thread may run the operation itself, and is then notified of its end.
         self._lock = threading.RLock()
         self._is_finished = self._is_told = False
-        keep(self)
 
     def _finish(self, wait: Callable[[], Any]) -> None:
         """Calls `wait`, and then copies the results back; records an error. Does nothing when called again."""
@@ -104,22 +120,13 @@ class Work(C10dWork):  # type: ignore[misc]
             raise self._error
         return True
 
-    def synchronize(self) -> None:
-        self.wait()
-
     def is_completed(self) -> bool:
         return self._is_finished or self._handle.done()
-
-    def is_success(self) -> bool:
-        return self.is_completed() and self.exception() is None
 
     def exception(self) -> Optional[BaseException]:
         if self.is_completed():
             self._finish(self._handle.wait)
         return self._error
-
-    def result(self) -> List[Tensor]:
-        return self._result
 
     def get_future(self) -> "Future[List[Tensor]]":
         with self._lock:
@@ -180,32 +187,18 @@ class Receive(Work):
     _source_rank = source_rank
 
 
-class Done(C10dWork):  # type: ignore[misc]
+class Done(BaseWork):
     """An operation that ended before the caller received this work."""
-
-    def __init__(self, result: List[Tensor]) -> None:
-        super().__init__()
-        self._result = result
-        keep(self)
 
     def wait(self, timeout: Any = None) -> bool:  # pylint: disable=unused-argument
         let_go(self)
         return True
 
-    def synchronize(self) -> None:
-        pass
-
     def is_completed(self) -> bool:
-        return True
-
-    def is_success(self) -> bool:
         return True
 
     def exception(self) -> None:
         return None
-
-    def result(self) -> List[Tensor]:
-        return self._result
 
     def get_future(self) -> "Future[List[Tensor]]":
         future: "Future[List[Tensor]]" = Future()
@@ -214,13 +207,12 @@ class Done(C10dWork):  # type: ignore[misc]
         return future
 
 
-class Several(C10dWork):  # type: ignore[misc]
+class Several(BaseWork):
     """Several operations that are waited for together."""
 
     def __init__(self, works: List[C10dWork], result: List[Tensor]) -> None:
-        super().__init__()
-        self._works, self._result = works, result
-        keep(self)
+        super().__init__(result)
+        self._works = works
 
     def wait(self, timeout: Any = None) -> bool:
         let_go(self)
@@ -228,20 +220,11 @@ class Several(C10dWork):  # type: ignore[misc]
             work.wait(timeout)
         return True
 
-    def synchronize(self) -> None:
-        self.wait()
-
     def is_completed(self) -> bool:
         return all(work.is_completed() for work in self._works)
 
-    def is_success(self) -> bool:
-        return all(work.is_success() for work in self._works)
-
     def exception(self) -> Optional[BaseException]:
         return next((error for error in (work.exception() for work in self._works) if error is not None), None)
-
-    def result(self) -> List[Tensor]:
-        return self._result
 
     def get_future(self) -> "Future[List[Tensor]]":
         def end(_: Any) -> List[Tensor]:

@@ -160,7 +160,7 @@ class AllReduceSGDEngine(SGDEngine):
 
     def train(self, network: Module, criterion: Any, batches: Batches, lr: Optional[float] = None, max_epochs: int = 1,
               optimizer: Any = None) -> State:
-        modules = [network] + ([criterion] if _has_parameters(criterion) else [])
+        modules = _trained(network, criterion)
         for module in modules:
             synchronize_parameters(module, communicator=self._communicator)
         if self._asynchronous:
@@ -183,9 +183,10 @@ class AllReduceSGDEngine(SGDEngine):
             for gradients in self._in_flight:
                 gradients.finish()
             return
-        for module in [state.network] + ([state.criterion] if _has_parameters(state.criterion) else []):
+        for module in _trained(state.network, state.criterion):
             synchronize_gradients(module, self._average, self._communicator)
 
 
-def _has_parameters(criterion: Any) -> bool:
-    return isinstance(criterion, Module) and any(True for _ in criterion.parameters())
+def _trained(network: Module, criterion: Any) -> List[Module]:
+    """The network and, if it has parameters, the criterion."""
+    return [network, criterion] if isinstance(criterion, Module) and any(True for _ in criterion.parameters()) else [network]

@@ -19,52 +19,31 @@ namespace engine {
 namespace mpi {
 inline namespace warren_v1 {
 
+/// The engine's code for a type; -1 if the engine does not know the type.
+template <typename DType>
+struct CodeOf_ : std::integral_constant<int, half::IsFloat16<DType>::value    ? static_cast<int>(kFloat16)
+                                             : half::IsBFloat16<DType>::value ? static_cast<int>(kBFloat16)
+                                                                              : -1> {};
+#define RABIT_CODE_OF_(type, code) \
+  template <>                      \
+  struct CodeOf_<type> : std::integral_constant<int, code> {}
+RABIT_CODE_OF_(char, kChar);
+RABIT_CODE_OF_(unsigned char, kUChar);
+RABIT_CODE_OF_(int, kInt);
+RABIT_CODE_OF_(unsigned int, kUInt);
+RABIT_CODE_OF_(long, kLong);            // NOLINT(runtime/int): rabit's types are C's
+RABIT_CODE_OF_(unsigned long, kULong);  // NOLINT(runtime/int)
+RABIT_CODE_OF_(float, kFloat);
+RABIT_CODE_OF_(double, kDouble);
+RABIT_CODE_OF_(long long, kLongLong);            // NOLINT(runtime/int)
+RABIT_CODE_OF_(unsigned long long, kULongLong);  // NOLINT(runtime/int)
+#undef RABIT_CODE_OF_
+
 /// The engine's code for a type. Fails to compile if the type has no code.
 template <typename DType>
 inline DataType GetType() {
-  static_assert(half::IsFloat16<DType>::value || half::IsBFloat16<DType>::value,
-                "the engine does not know this type");
-  return half::IsFloat16<DType>::value ? kFloat16 : kBFloat16;
-}
-template <>
-inline DataType GetType<char>() {
-  return kChar;
-}
-template <>
-inline DataType GetType<unsigned char>() {
-  return kUChar;
-}
-template <>
-inline DataType GetType<int>() {
-  return kInt;
-}
-template <>
-inline DataType GetType<unsigned int>() {
-  return kUInt;
-}
-template <>
-inline DataType GetType<long>() {  // NOLINT(runtime/int): rabit's types are C's
-  return kLong;
-}
-template <>
-inline DataType GetType<unsigned long>() {  // NOLINT(runtime/int)
-  return kULong;
-}
-template <>
-inline DataType GetType<float>() {
-  return kFloat;
-}
-template <>
-inline DataType GetType<double>() {
-  return kDouble;
-}
-template <>
-inline DataType GetType<long long>() {  // NOLINT(runtime/int)
-  return kLongLong;
-}
-template <>
-inline DataType GetType<unsigned long long>() {  // NOLINT(runtime/int)
-  return kULongLong;
+  static_assert(CodeOf_<DType>::value >= 0, "the engine does not know this type");
+  return static_cast<DataType>(CodeOf_<DType>::value);
 }
 
 }  // namespace warren_v1
@@ -129,17 +108,9 @@ inline engine::IEngine::ReduceFunction* FunctionOf(std::true_type /*half*/) {
 /// Whether the engine has a kernel for this operation on this type.
 template <typename OP, typename DType>
 struct IsTyped
-    : std::integral_constant<
-          bool,
-          (std::is_same<OP, Max>::value || std::is_same<OP, Min>::value || std::is_same<OP, Sum>::value ||
-           std::is_same<OP, BitOR>::value) &&
-              (std::is_same<DType, char>::value || std::is_same<DType, unsigned char>::value ||
-               std::is_same<DType, int>::value || std::is_same<DType, unsigned int>::value ||
-               std::is_same<DType, long>::value || std::is_same<DType, unsigned long>::value ||  // NOLINT
-               std::is_same<DType, float>::value || std::is_same<DType, double>::value ||
-               std::is_same<DType, long long>::value ||           // NOLINT
-               std::is_same<DType, unsigned long long>::value ||  // NOLINT
-               IsHalf<DType>::value)> {};
+    : std::integral_constant<bool, (std::is_same<OP, Max>::value || std::is_same<OP, Min>::value ||
+                                    std::is_same<OP, Sum>::value || std::is_same<OP, BitOR>::value) &&
+                                       engine::mpi::CodeOf_<DType>::value >= 0> {};
 
 }  // namespace warren_v1
 }  // namespace op

@@ -2,7 +2,6 @@
 #include <rabit/half.h>
 #include <rabit/rabit.h>
 
-#include <cstdint>
 #include <cstdio>
 #include <vector>
 

@@ -18,7 +18,7 @@ class Cluster:
         self.directory, self.work = pathlib.Path(directory).resolve(), pathlib.Path(work)
         self.images_missing, self.namespaces = set(), {"default"}
         self.image_path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-        self.start_delay_s, self.end_delay_s, self.backoff_s, self.cpus = 0.05, 0.0, 0.3, None
+        self.start_delay_s, self.backoff_s, self.cpus = 0.05, 0.3, None
         self.changed = threading.Condition(threading.RLock())
         self.store, self.pods, self.jobs = {}, {}, {}  # keys: (namespace, kind, name); uid; uid
         self.managers = {}  # key: uid; value: the paths of the fields that each manager has applied
@@ -127,13 +127,8 @@ class Cluster:
                 self.dirty = False
                 delays = [delay for job in list(self.jobs.values()) if (delay := job.sync()) is not None]
                 uids = {thing["metadata"]["uid"] for thing in self.store.values()}
-                for thing in list(self.store.values()):
-                    owners = thing["metadata"].get("ownerReferences")
-                    if owners and not any(owner.get("uid") in uids for owner in owners):
-                        pod = self.pods.get(thing["metadata"]["uid"])
-                        if not pod:
-                            self.forget(thing)
-                        elif pod.kill_at is None:
-                            pod.delete()
+                for pod in list(self.pods.values()):
+                    if pod.object["metadata"]["ownerReferences"][0]["uid"] not in uids:
+                        pod.delete()
                 self.write_hosts()
                 self.changed.wait_for(lambda: self.dirty or self.closing, max(0, min(delays)) if delays else None)

@@ -9,13 +9,12 @@ TEXT, FLAG = "text", "flag"
 GLOBAL_FLAGS = {"--namespace": TEXT, "-n": "--namespace"}
 FILE = {"--filename": TEXT, "-f": "--filename"}
 SELECT = {"--selector": TEXT, "-l": "--selector", "--ignore-not-found": FLAG}
-OUTPUT = {"--output": TEXT, "-o": "--output"}
 FLAGS = {
-    "apply": {**FILE, **OUTPUT, "--server-side": FLAG, "--field-manager": TEXT, "--dry-run": TEXT},
-    "get": {**SELECT, **OUTPUT},
+    "apply": {**FILE, "--server-side": FLAG, "--field-manager": TEXT},
+    "get": {**SELECT, "--output": TEXT, "-o": "--output"},
     "logs": {"--follow": FLAG, "-f": "--follow", "--timestamps": FLAG, "--since-time": TEXT, "--container": TEXT,
              "-c": "--container"},
-    "delete": {**FILE, **SELECT, "--wait": FLAG, "--grace-period": TEXT},
+    "delete": {**FILE, **SELECT, "--wait": FLAG},
 }
 
 
@@ -57,9 +56,9 @@ def parse(words):
         elif kind == FLAG:
             given[full] = True
         elif not equals and not value:
-            if not left and full != "--dry-run":
+            if not left:
                 raise Refused(f"error: flag needs an argument: {name}")
-            given[full] = "unchanged" if full == "--dry-run" else left.pop(0)
+            given[full] = left.pop(0)
         else:
             given[full] = value
     if verb is None:

@@ -76,18 +76,16 @@ def begin(setting, place):
     os.umask(0o022)
     mount("none", "/", None, REC | PRIVATE)
     own.append(setting["work"])
-    for source, target, read_only in setting["mounts"]:
+    for source, target in setting["mounts"]:
         target = make(target, f"{place}/stage")
         mount(source, target, None, BIND)
-        if read_only:
-            mount("none", target, None, REMOUNT | BIND | RDONLY)
+        mount("none", target, None, REMOUNT | BIND | RDONLY)
         own.append(target)
-    directory = make(setting["directory"], f"{place}/stage")
     for source, target in ((setting["hosts"], "/etc/hosts"), (f"{place}/nsswitch.conf", "/etc/nsswitch.conf")):
         mount(source, os.path.realpath(target), None, BIND)
     mount("proc", "/proc", "proc")
     check(libc.sethostname(setting["hostname"].encode(), len(setting["hostname"])))
-    os.chdir(directory)
+    os.chdir(setting["work"])
     os.dup2(os.open("/dev/null", os.O_RDONLY), 0)
     for one in (signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(one, signal.SIG_DFL)

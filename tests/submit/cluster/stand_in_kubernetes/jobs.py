@@ -54,7 +54,7 @@ class Job:
         else:
             self.failed += 1
             before = self.failures.get(index, 0)
-            if per_index and (action == "FailIndex" or before >= self.spec["backoffLimitPerIndex"]):
+            if per_index and before >= self.spec["backoffLimitPerIndex"]:
                 self.failed_indexes.add(index)
             self.failures[index] = before + 1
         if action == "FailJob" and not self.verdict:
@@ -81,9 +81,7 @@ class Job:
 
     def _judge(self, running):
         spec, done, completions = self.spec, len(self.succeeded), self.spec.get("completions")
-        restarts = sum(container.restarts for pod in running for container in pod.containers)
-        on_failure = spec["template"]["spec"]["restartPolicy"] == "OnFailure"
-        if self.failed > spec["backoffLimit"] or on_failure and restarts >= max(spec["backoffLimit"], 1):
+        if self.failed > spec["backoffLimit"]:
             return "Failed", "BackoffLimitExceeded", "Job has reached the specified backoff limit"
         if "activeDeadlineSeconds" in spec and time.monotonic() >= self.began + spec["activeDeadlineSeconds"]:
             return "Failed", "DeadlineExceeded", "Job was active longer than specified deadline"

@@ -80,29 +80,18 @@ class Kubectl:
             raise Refused("error: must specify one of -f and -k")
         if not self.flags.get("--server-side"):
             raise Refused("error: the stand-in applies with --server-side only")
-        dry, output = self.flags.get("--dry-run", "none"), self.flags.get("--output")
-        if dry == "client":
-            raise Refused("error: --dry-run=client doesn't work with --server-side (did you mean --dry-run=server instead?)")
-        if dry not in ("none", "server"):
-            raise Refused(f'error: Invalid dry-run value ({dry}). Must be "none", "server", or "client".')
-        if output not in (None, "name", "json"):
-            raise Refused("error: the stand-in has no such output format")
-        count, applied = 0, []
+        count = 0
         for source, thing in self._files():
             count += 1
             try:
-                applied.append(self._apply(source, thing, dry == "none"))
+                self._apply(source, thing)
+                self.out(f"{_name(thing)} serverside-applied\n")
             except Refused as refused:
                 self.complain(refused)
         if not count:
             raise Refused("error: no objects passed to apply")
-        if output == "json" and applied:
-            self.out(_json(applied[0] if len(applied) == 1 else _list(applied)))
-        elif output != "json":
-            note = "" if output else f" serverside-applied{'' if dry == 'none' else ' (server dry run)'}"
-            self.out("".join(f"{_name(thing)}{note}\n" for thing in applied))
 
-    def _apply(self, source, thing, really):
+    def _apply(self, source, thing):
         kind, version, cluster = thing["kind"], thing["apiVersion"], self.cluster
         meta = thing.get("metadata") if isinstance(thing.get("metadata"), dict) else {}
         if kind not in KINDS or KINDS[kind][0] != version:
@@ -134,12 +123,9 @@ class Kubectl:
                 self._check_nothing_changes(fields, there, manager)
             else:
                 self._check(kind, thing)
-                if really:
-                    cluster.add(thing)
+                cluster.add(thing)
                 there = thing
-            if really:
-                cluster.managers.setdefault(there["metadata"]["uid"], {})[manager] = set(fields)
-            return copy.deepcopy(there)
+            cluster.managers.setdefault(there["metadata"]["uid"], {})[manager] = set(fields)
 
     def _check_nothing_changes(self, fields, there, manager):
         owners, now = self.cluster.managers[there["metadata"]["uid"]], fields_of(there)
@@ -219,16 +205,12 @@ class Kubectl:
 
     def delete(self):
         cluster, flags = self.cluster, self.flags
-        try:
-            grace = int(flags.get("--grace-period", -1)) or 1  # kubectl replaces 0 with 1 unless --force is given
-        except ValueError:
-            raise Refused("error: invalid argument for --grace-period") from None
         with cluster.changed:
             found, _ = self._selected("delete")
             for thing in found:
                 pod = cluster.pods.get(thing["metadata"]["uid"])
                 if pod:
-                    pod.delete(None if grace < 0 else grace)
+                    pod.delete()
                 else:
                     cluster.forget(thing)
         for thing in found:
@@ -271,7 +253,7 @@ class Kubectl:
                 return  # the pod has no node yet, and the API server returns nothing
             container = pod.containers[names.index(wanted or names[0])]
             waiting = container.state.get("waiting")
-            if waiting and not container.last_state or container.log is None:
+            if waiting or container.log is None:
                 why = {"ErrImagePull": "image can't be pulled", "ImagePullBackOff": "trying and failing to pull image"}
                 state = f"waiting to start: {why.get(waiting['reason'], waiting['reason'])}" if waiting else "terminated"
                 raise Refused(f'Error from server (BadRequest): container "{container.name}" in pod "{name}" is {state}')

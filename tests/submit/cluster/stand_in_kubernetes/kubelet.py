@@ -42,11 +42,8 @@ class Pod:
         return "cpu" if self.cluster.cpus is not None and taken + self.requested("cpu") > self.cluster.cpus else None
 
     def field(self, path):
-        _, part, key, address, spec = FIELD.fullmatch(path).groups()
-        if part:
-            return self.object["metadata"].get(part, {}).get(key, "")
-        return ADDRESS if address else {"nodeName": "stand-in", "serviceAccountName": "default"}[spec] if spec else (
-            self.object["metadata"][path.partition(".")[2]])
+        part, key = FIELD.fullmatch(path).groups()
+        return self.object["metadata"].get(part, {}).get(key, "")
 
     def update(self):
         """Updates the status in the pod's object in the API server."""
@@ -55,8 +52,7 @@ class Pod:
         if all(container.final for container in self.containers):
             phase = "Failed" if any(codes) or self.failed or len(codes) < len(states) else "Succeeded"
         else:
-            begun = [container.state.get("waiting") is None or container.last_state for container in self.containers]
-            phase = "Running" if all(begun) else "Pending"
+            phase = "Pending" if any("waiting" in state for state in states) else "Running"
         ready = phase == "Running" and all("running" in state for state in states)
         conditions = {"PodScheduled": {"status": "True"}} if self.scheduled else {
             "PodScheduled": {"status": "False", "reason": "Unschedulable",
@@ -89,19 +85,17 @@ class Pod:
         self.update()
         self.cluster.thread(self._terminate, time.monotonic() + 1)  # the kubelet's grace period is 1 s, too
 
-    def delete(self, grace=None):
-        """Sends SIGTERM, and SIGKILL after the grace period, which a later call may shorten."""
-        meta, first = self.object["metadata"], self.kill_at is None
-        grace = self.object["spec"]["terminationGracePeriodSeconds"] if grace is None else grace
-        kill_at = time.monotonic() + grace
-        if not first and kill_at >= self.kill_at:
+    def delete(self):
+        """Sends SIGTERM, and SIGKILL after the grace period."""
+        if self.kill_at is not None:
             return
-        self.kill_at = kill_at
-        meta.update(deletionTimestamp=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + grace)),
-                    deletionGracePeriodSeconds=grace)
+        grace = self.object["spec"]["terminationGracePeriodSeconds"]
+        self.kill_at = time.monotonic() + grace
+        self.object["metadata"].update(deletionTimestamp=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + grace)),
+                                       deletionGracePeriodSeconds=grace)
         if self.over or not self.scheduled:
             self.cluster.forget_pod(self)
-        if first and not self.over:
+        if not self.over:
             self.cluster.thread(self._terminate)
         self.cluster.touch()
 
@@ -146,31 +140,22 @@ class Pod:
                     cluster.forget_pod(self)
 
     def _make_volumes(self):
-        """Creates the volumes. Returns False while a secret, or a key of one, is missing: the pod then stays in ContainerCreating."""
+        """Creates the volumes. Returns False while a secret is missing: the pod then stays in ContainerCreating."""
         cluster = self.cluster
         with cluster.changed:
             self.directory.mkdir(parents=True, exist_ok=True)
             self.hosts.touch()
-            for volume in self.object["spec"].get("volumes", []):
+            volumes = self.object["spec"].get("volumes", [])
+            secrets = [cluster.find("Secret", self.namespace, volume["secret"]["secretName"]) for volume in volumes]
+            if None in secrets:
+                return False
+            for volume, secret in zip(volumes, secrets):
                 place = self.directory / "volumes" / volume["name"]
-                place.mkdir(parents=True, exist_ok=True)
-                place.chmod(0o777 if "emptyDir" in volume else 0o755)
-                if "emptyDir" in volume:
-                    continue
-                source = volume["secret"]
-                thing = cluster.find("Secret", self.namespace, source["secretName"])
-                data = contents(thing) if thing else {}
-                items = source.get("items", [{"key": key, "path": key} for key in data])
-                if thing is None or any(item["key"] not in data for item in items):
-                    return False
                 real = place / "..2000_01_01_00_00_00.0"
-                for item in items:
-                    path, first = real / item["path"], item["path"].split("/")[0]
-                    path.parent.mkdir(parents=True, exist_ok=True)
-                    path.write_bytes(data[item["key"]])
-                    path.chmod(item.get("mode", source["defaultMode"]))
-                    if not (place / first).is_symlink():
-                        (place / first).symlink_to(f"..data/{first}")
-                if not (place / "..data").is_symlink():
-                    (place / "..data").symlink_to(real.name)
+                real.mkdir(parents=True)
+                for key, data in contents(secret).items():
+                    (real / key).write_bytes(data)
+                    (real / key).chmod(0o644)
+                    (place / key).symlink_to(f"..data/{key}")
+                (place / "..data").symlink_to(real.name)
         return True

@@ -20,69 +20,37 @@ class Map:
         self.of = of
 
 
-QUANTITY, BASE64, NOT_HERE = "quantity", "base64", "a field that Kubernetes has and the stand-in has not"
-
-
-def _not_here(*names):
-    return dict.fromkeys(names, NOT_HERE)
-
-
+QUANTITY, BASE64 = "quantity", "base64"
 LABELS = Map(str)
-META = {"name": str, "namespace": str, "labels": LABELS, "annotations": LABELS, "creationTimestamp": str,
-        "ownerReferences": [{"apiVersion": str, "kind": str, "name": str, "uid": str, "controller": bool,
-                             "blockOwnerDeletion": bool}],
-        **_not_here("generateName", "finalizers", "uid", "resourceVersion", "generation", "managedFields", "selfLink")}
+META = {"name": str, "namespace": str, "labels": LABELS, "annotations": LABELS}
 TOP = {"apiVersion": str, "kind": str, "metadata": META}
 CONTAINER_FIELDS = {
-    "name": str, "image": str, "imagePullPolicy": str, "command": [str], "args": [str], "workingDir": str,
+    "name": str, "image": str, "command": [str],
     "env": [{"name": str, "value": str,
-             "valueFrom": {"fieldRef": {"apiVersion": str, "fieldPath": str},
-                           "secretKeyRef": {"name": str, "key": str, "optional": NOT_HERE},
-                           "resourceFieldRef": {"resource": str, **_not_here("containerName", "divisor")},
-                           **_not_here("configMapKeyRef", "fileKeyRef")}}],
-    "envFrom": [{"secretRef": {"name": str, "optional": NOT_HERE}, **_not_here("prefix", "configMapRef")}],
-    "resources": {"limits": Map(QUANTITY), "requests": Map(QUANTITY), "claims": NOT_HERE},
-    "volumeMounts": [{"name": str, "mountPath": str, "readOnly": bool,
-                      **_not_here("subPath", "subPathExpr", "mountPropagation", "recursiveReadOnly")}],
-    "terminationMessagePolicy": str,
-    **_not_here("ports", "terminationMessagePath", "stdin", "stdinOnce", "tty", "livenessProbe", "readinessProbe",
-                "startupProbe", "lifecycle", "securityContext", "resizePolicy", "restartPolicy", "volumeDevices")}
+             "valueFrom": {"fieldRef": {"apiVersion": str, "fieldPath": str}, "secretKeyRef": {"name": str, "key": str},
+                           "resourceFieldRef": {"resource": str}}}],
+    "resources": {"limits": Map(QUANTITY), "requests": Map(QUANTITY)},
+    "volumeMounts": [{"name": str, "mountPath": str, "readOnly": bool}]}
 POD_FIELDS = {
     "containers": [CONTAINER_FIELDS], "restartPolicy": str, "hostname": str, "subdomain": str,
-    "terminationGracePeriodSeconds": int, "hostNetwork": bool, "dnsPolicy": str, "nodeSelector": LABELS,
-    "tolerations": [{"key": str, "operator": str, "value": str, "effect": str, "tolerationSeconds": int}],
-    "serviceAccountName": str, "automountServiceAccountToken": bool, "enableServiceLinks": bool,
-    "imagePullSecrets": [{"name": str}], "priorityClassName": str, "schedulerName": str,
-    "volumes": [{"name": str, "emptyDir": {"medium": str, "sizeLimit": QUANTITY},
-                 "secret": {"secretName": str, "items": [{"key": str, "path": str, "mode": int}], "defaultMode": int,
-                            "optional": NOT_HERE},
-                 **_not_here("configMap", "hostPath", "persistentVolumeClaim", "projected", "downwardAPI", "nfs", "csi",
-                             "ephemeral", "image", "iscsi")}],
-    **_not_here("initContainers", "ephemeralContainers", "affinity", "topologySpreadConstraints", "hostPID", "hostIPC",
-                "hostUsers", "shareProcessNamespace", "hostAliases", "dnsConfig", "runtimeClassName", "securityContext",
-                "activeDeadlineSeconds", "nodeName", "priority", "preemptionPolicy", "readinessGates", "setHostnameAsFQDN",
-                "overhead", "os", "schedulingGates", "resourceClaims", "resources", "serviceAccount")}
+    "terminationGracePeriodSeconds": int, "enableServiceLinks": bool, "volumes": [{"name": str, "secret": {"secretName": str}}]}
 JOB_FIELDS = {
     "parallelism": int, "completions": int, "completionMode": str, "backoffLimit": int, "backoffLimitPerIndex": int,
     "maxFailedIndexes": int, "activeDeadlineSeconds": int, "ttlSecondsAfterFinished": int, "podReplacementPolicy": str,
-    "suspend": bool, "template": {"metadata": META, "spec": POD_FIELDS},
+    "template": {"metadata": META, "spec": POD_FIELDS},
     "podFailurePolicy": {"rules": [{"action": str,
                                     "onExitCodes": {"containerName": str, "operator": str, "values": [int]},
-                                    "onPodConditions": [{"type": str, "status": str}]}]},
-    **_not_here("selector", "manualSelector", "successPolicy", "managedBy")}
-SERVICE_FIELDS = {"clusterIP": str, "selector": LABELS, "publishNotReadyAddresses": bool,
-                  **_not_here("ports", "type", "clusterIPs", "externalIPs", "externalName", "ipFamilies", "ipFamilyPolicy",
-                              "sessionAffinity", "loadBalancerIP", "internalTrafficPolicy", "externalTrafficPolicy")}
+                                    "onPodConditions": [{"type": str, "status": str}]}]}}
+SERVICE_FIELDS = {"clusterIP": str, "selector": LABELS, "publishNotReadyAddresses": bool}
 # By kind: version, name in kubectl's output, name in errors, other names, and fields.
 KINDS = {
     "Pod": ("v1", "pod", "pods", ("po",), None),
-    "Job": ("batch/v1", "job.batch", "jobs.batch", ("job", "jobs"), {**TOP, "spec": JOB_FIELDS, "status": {}}),
-    "Service": ("v1", "service", "services", ("svc",), {**TOP, "spec": SERVICE_FIELDS, "status": {}}),
-    "Secret": ("v1", "secret", "secrets", (), {**TOP, "data": Map(BASE64), "stringData": LABELS, "type": str,
-                                          "immutable": bool}),
+    "Job": ("batch/v1", "job.batch", "jobs.batch", ("job", "jobs"), {**TOP, "spec": JOB_FIELDS}),
+    "Service": ("v1", "service", "services", ("svc",), {**TOP, "spec": SERVICE_FIELDS}),
+    "Secret": ("v1", "secret", "secrets", (), {**TOP, "data": Map(BASE64), "stringData": LABELS}),
 }
 # For each list whose elements are identified by a key: the list's name and that key. The API server treats other lists as a whole.
-NAMED = {"containers": "name", "env": "name", "imagePullSecrets": "name", "volumes": "name", "volumeMounts": "mountPath"}
+NAMED = {"containers": "name", "env": "name", "volumes": "name", "volumeMounts": "mountPath"}
 TYPES = {str: (str, "string"), BASE64: (str, "string"), bool: (bool, "boolean"), int: ((int, float), "numeric (int or float)"),
          QUANTITY: ((int, float, str), "string"), Map: (dict, "map"), dict: (dict, "map"), list: (list, "list")}
 
@@ -97,9 +65,7 @@ def elements(things, path):
 
 def decode(value, fields, path, errors):
     """Returns the value as the API server decodes it, without nulls. Adds unknown fields, wrong types, and missing or duplicate keys to
-    `errors`. Raises ValueError for fields that the stand-in does not support and for malformed values."""
-    if fields == NOT_HERE:
-        raise ValueError(f'the stand-in does not have the field "{path[1:]}"')
+    `errors`. Raises ValueError for malformed values."""
     types, name = TYPES[type(fields) if isinstance(fields, (Map, dict, list)) else fields]
     if not isinstance(value, types) or isinstance(value, bool) and fields is not bool:
         errors.append(f"{path}: expected {name}, got &value.valueUnstructured{{Value:{value}}}")
@@ -127,7 +93,7 @@ def decode(value, fields, path, errors):
                        for part in dict.fromkeys(names) if names.count(part) > 1]
         value = [decode({} if one is None else one, fields[0], part, errors) for one, part in parts]
     elif isinstance(fields, dict):
-        errors += [f"{path}.{name}: field not declared in schema" for name in value if name not in fields]
+        errors += [f"{path}.{name}: field not declared in schema (or the stand-in has not)" for name in value if name not in fields]
         value = {name: decode(one, fields[name], f"{path}.{name}", errors)
                  for name, one in value.items() if name in fields and one is not None}
     return value

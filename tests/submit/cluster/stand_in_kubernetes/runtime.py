@@ -13,7 +13,7 @@ import threading
 import time
 
 from .objects import contents, now
-from .syntax import ENV_NAME, quantity
+from .syntax import quantity
 
 PROGRAM = pathlib.Path(__file__).with_name("container.py")
 LOG_PIECE = 16 * 1024  # bytes; container runtimes split longer lines
@@ -52,9 +52,6 @@ class Log:
             self.ended = True
             self.changed.notify_all()
 
-    def tail(self):
-        return b"".join(b"".join(data for _, data in self.pieces).splitlines(True)[-80:])[-2048:].decode("utf-8", "replace")
-
 
 class Waiting(Exception):
     """Raised if the container cannot be started yet. Has a reason and a message."""
@@ -66,22 +63,20 @@ def expand(text, values):
 
 
 class Container:
-    """One container of a pod. live(), which runs in a thread, starts it, reads its output and restarts it."""
+    """One container of a pod. live(), which runs in a thread, starts it and reads its output."""
 
     def __init__(self, pod, spec):
         self.pod, self.spec, self.name = pod, spec, spec["name"]
         self.log = None
         self.pidfd = None
         self.state = {"waiting": {"reason": "ContainerCreating"}}
-        self.last_state = {}
-        self.restarts = 0
         self.oom = False
         self.final = False
 
     def status(self):
         running = "running" in self.state
         return {"name": self.name, "image": self.spec["image"], "imageID": "", "state": self.state, "started": running,
-                "lastState": self.last_state, "restartCount": self.restarts, "ready": running}
+                "lastState": {}, "restartCount": 0, "ready": running}
 
     def signal(self, number):
         if self.pidfd is not None:
@@ -108,22 +103,13 @@ class Container:
                 self._become({"waiting": {"reason": waiting.args[0], "message": waiting.args[1]}})
                 cluster.sleep(0.2, pod.ending)
                 continue
-            cluster.sleep(cluster.end_delay_s, lambda: False)
-            again = ended["exitCode"] != 0 and pod.object["spec"]["restartPolicy"] == "OnFailure" and not pod.ending()
             with cluster.changed:
-                self.final = not again
-                self._become({"terminated": ended})
-            if not again:
-                return
-            with cluster.changed:
-                self.last_state = self.state
-                self._become({"waiting": {"reason": "CrashLoopBackOff", "message": "back-off restarting failed container"}})
-            cluster.sleep(cluster.backoff_s * 2 ** min(self.restarts, 5), pod.ending)
-            self.restarts += 1
+                self.final = True
+                return self._become({"terminated": ended})
         with cluster.changed:
             self.final = True
             if "waiting" in self.state and pod.scheduled:
-                self._become(self.last_state or {"terminated": {
+                self._become({"terminated": {
                     "exitCode": 137, "reason": "ContainerStatusUnknown", "startedAt": None, "finishedAt": None,
                     "message": "The container could not be located when the pod was terminated"}})
 
@@ -140,10 +126,6 @@ class Container:
 
     def _environment(self):
         values = {}
-        for source in self.spec.get("envFrom", []):
-            found = self._secret(source["secretRef"].get("name", ""))
-            values.update((key, value.decode("utf-8", "surrogateescape")) for key, value in found.items()
-                          if ENV_NAME.fullmatch(key))
         service = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": "443",
                    "KUBERNETES_SERVICE_PORT_HTTPS": "443", "KUBERNETES_PORT": "tcp://10.96.0.1:443"}
         for one in self.spec.get("env", []):
@@ -151,10 +133,8 @@ class Container:
             if "fieldRef" in source:
                 value = self.pod.field(source["fieldRef"]["fieldPath"])
             if "resourceFieldRef" in source:
-                kind, resource = source["resourceFieldRef"]["resource"].split(".")
-                given = self.spec.get("resources", {}).get(kind, {}).get(resource)
-                # A limit defaults to the node's number of CPUs, a request to 0.
-                value = str(math.ceil(quantity(given)) if given else os.cpu_count() if kind == "limits" else 0)
+                limit = self.spec.get("resources", {}).get("limits", {}).get("cpu")
+                value = str(math.ceil(quantity(limit)) if limit else os.cpu_count())
             if "secretKeyRef" in source:
                 name, key = source["secretKeyRef"]["name"], source["secretKeyRef"]["key"]
                 found = self._secret(name)
@@ -170,23 +150,20 @@ class Container:
         values = self._environment()
         if not self.spec.get("command"):
             raise Waiting("CreateContainerError", "failed to generate container spec: no command specified")
-        command = [expand(word, values) for word in [*self.spec["command"], *self.spec.get("args", [])]]
+        command = [expand(word, values) for word in self.spec["command"]]
         try:
             for text in [*command, *values, *values.values()]:
                 text.encode()
         except UnicodeEncodeError:
             raise Waiting("CreateContainerError", "rpc error: code = Internal desc = grpc: error while marshaling: "
                                                   "string field contains invalid UTF-8") from None
-        read_only = {volume["name"] for volume in pod.object["spec"].get("volumes", []) if "emptyDir" not in volume}
-        mounts = [[str(pod.directory / "volumes" / one["name"]), os.path.join("/", one["mountPath"]),
-                   one["name"] in read_only or one.get("readOnly", False)] for one in self.spec.get("volumeMounts", [])]
-        directory = self.spec.get("workingDir") or str(cluster.work)
-        for path in [target for _, target, _ in mounts] + [directory]:
-            cluster.note_directory(path)
+        mounts = [[str(pod.directory / "volumes" / one["name"]), os.path.join("/", one["mountPath"])]
+                  for one in self.spec.get("volumeMounts", [])]
+        for _, target in mounts:
+            cluster.note_directory(target)
         values = {"PATH": cluster.image_path, "HOSTNAME": pod.hostname, "HOME": "/root", **values}
         return {"command": command, "environment": values, "mounts": sorted(mounts, key=lambda one: len(one[1])),
-                "directory": directory, "work": os.path.realpath(cluster.work), "hostname": pod.hostname,
-                "hosts": str(pod.hosts)}
+                "work": os.path.realpath(cluster.work), "hostname": pod.hostname, "hosts": str(pod.hosts)}
 
     def _run(self, setting):
         """Runs the container until it ends. Returns its state `terminated`. Raises Waiting if it cannot be created yet."""
@@ -240,8 +217,5 @@ class Container:
                        f"failed: unable to start container process: error during container init: {error[2]}")
             return {"exitCode": 128, "reason": error[0], "message": message, "startedAt": "1970-01-01T00:00:00Z",
                     "finishedAt": now()}
-        ended = {"exitCode": code, "reason": "OOMKilled" if self.oom else "Error" if code else "Completed",
-                 "startedAt": started, "finishedAt": now()}
-        if code and self.spec["terminationMessagePolicy"] == "FallbackToLogsOnError":
-            ended["message"] = self.log.tail()
-        return ended
+        return {"exitCode": code, "reason": "OOMKilled" if self.oom else "Error" if code else "Completed",
+                "startedAt": started, "finishedAt": now()}

@@ -21,8 +21,8 @@ from .kubectl import Kubectl
 class StandInKubernetes(Cluster):
     """`directory` is for the stand-in's files. Tests may change: `work`, the working directory of every image; `image_path`, the PATH of
     every image; `images_missing`, images that cannot be pulled; `start_delay_s`, how long a pod stays in ContainerCreating;
-    `end_delay_s`, the delay until `get` shows a container's end; `backoff_s`, the delay of the first retry (10 s in a real cluster);
-    `cpus`, the number of CPUs that all pods together can request (None: unlimited); and `namespaces`, the namespaces that exist."""
+    `backoff_s`, the delay of the first retry (10 s in a real cluster); `cpus`, the number of CPUs that all pods together can request
+    (None: unlimited); and `namespaces`, the namespaces that exist."""
 
     def __init__(self, directory, work):
         super().__init__(directory, work)

@@ -9,8 +9,7 @@ SUBDOMAIN = re.compile(r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9](
 LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 DATA_KEY = re.compile(r"(?!\.{1,2}\Z)(?!\.\.)[-._a-zA-Z0-9]{1,253}")
 ENV_NAME = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
-FIELD = re.compile(r"metadata\.(name|namespace|uid)|metadata\.(labels|annotations)\['([^']*)'\]|"
-                   r"status\.(podIPs?|hostIPs?)|spec\.(nodeName|serviceAccountName)")
+FIELD = re.compile(r"metadata\.(labels|annotations)\['([^']*)'\]")
 NUMBER = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(?:([KMGTPE]i)|([numkMGTPE])|[eE]([+-]?\d+))?", re.ASCII)
 
 

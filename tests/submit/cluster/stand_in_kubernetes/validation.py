@@ -45,18 +45,12 @@ class Validation:
                        "name part must consist of alphanumeric characters, '-', '_' or '.'")
             self.check(LABEL_VALUE.fullmatch(value), f"{path}.labels", value,
                        "must be empty or consist of at most 63 alphanumeric characters, '-', '_' or '.'")
-        annotations = meta.get("annotations", {})
-        for key in annotations:
-            self.check(label_key(key.lower()), f"{path}.annotations", key,
-                       "name part must consist of alphanumeric characters, '-', '_' or '.'")
-        if sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items()) > 256 * 1024:
-            self.bad(f"{path}.annotations", "Too long: may not be more than 262144 bytes")
 
     def secret(self, thing):
         texts = thing.pop("stringData", {})
         thing["data"] = {**thing.get("data", {}), **{key: base64.b64encode(value.encode()).decode()
                                                      for key, value in texts.items()}}
-        self.one_of(["Opaque"], thing.setdefault("type", "Opaque"), "type")
+        thing["type"] = "Opaque"
         for key in thing["data"]:
             self.matches(DATA_KEY, key, f"data[{key}]", "a valid config key")
         if sum(map(len, contents(thing).values())) > 1 << 20:
@@ -73,8 +67,6 @@ class Validation:
         for field in ("parallelism", "completions", "backoffLimit", "backoffLimitPerIndex", "maxFailedIndexes",
                       "activeDeadlineSeconds", "ttlSecondsAfterFinished"):
             self.check(spec.get(field, 0) >= 0, f"spec.{field}", spec.get(field), "must be greater than or equal to 0")
-        if spec.get("suspend"):
-            self.bad("spec.suspend", "the stand-in does not suspend jobs")
         if "parallelism" not in spec and "completions" not in spec:
             spec["completions"] = 1
         spec.setdefault("parallelism", 1)
@@ -107,27 +99,18 @@ class Validation:
         self.meta(template["metadata"], "spec.template.metadata")
         pod = template.setdefault("spec", {})
         self.pod(pod, "spec.template.spec")
-        policy = pod.get("restartPolicy", "Always")
-        if policy == "Always":
-            self.bad("spec.template.spec.restartPolicy", 'Required value: valid values: "OnFailure", "Never"')
-        if policy == "OnFailure" and (per_index or "podFailurePolicy" in spec):
-            field = "podFailurePolicy" if "podFailurePolicy" in spec else "backoffLimitPerIndex"
-            self.check(False, "spec.template.spec.restartPolicy", policy,
-                       f'only "Never" is supported when {field} is specified')
         if "podFailurePolicy" in spec:
-            self.failure_policy(spec, [one.get("name") for one in pod.get("containers", [])], per_index)
+            self.failure_policy(spec, [one.get("name") for one in pod.get("containers", [])])
         default = "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed"
         self.one_of([default] if default == "Failed" else ["Failed", "TerminatingOrFailed"],
                     spec.setdefault("podReplacementPolicy", default), "spec.podReplacementPolicy")
 
-    def failure_policy(self, spec, containers, per_index):
+    def failure_policy(self, spec, containers):
         rules = spec["podFailurePolicy"].setdefault("rules", [])
         self.check(len(rules) <= 20, "spec.podFailurePolicy.rules", len(rules), "must have at most 20 items")
         for i, rule in enumerate(rules):
             path = f"spec.podFailurePolicy.rules[{i}]"
-            self.one_of(["Count", "FailIndex", "FailJob", "Ignore"], rule.get("action", ""), f"{path}.action")
-            if rule.get("action") == "FailIndex":
-                self.check(per_index, f"{path}.action", "FailIndex", "requires the backoffLimitPerIndex to be set")
+            self.one_of(["Count", "FailJob", "Ignore"], rule.get("action", ""), f"{path}.action")
             codes, conditions = rule.get("onExitCodes"), rule.get("onPodConditions")
             self.check(bool(codes is not None) != bool(conditions), path, rule,
                        "exactly one of onExitCodes and onPodConditions is required")
@@ -154,7 +137,7 @@ class Validation:
         return [thing["name"] for thing in things]
 
     def pod(self, spec, path):
-        self.one_of(["Always", "Never", "OnFailure"], spec.get("restartPolicy", "Always"), f"{path}.restartPolicy")
+        self.one_of(["Never"], spec.get("restartPolicy", "Always"), f"{path}.restartPolicy")  # the stand-in restarts no containers
         for field in ("hostname", "subdomain"):
             if spec.get(field):
                 self.matches(LABEL, spec[field], f"{path}.{field}", "a lowercase RFC 1123 label")
@@ -162,21 +145,8 @@ class Validation:
         self.check(grace >= 0, f"{path}.terminationGracePeriodSeconds", grace, "must be greater than or equal to 0")
         volumes = self.names(spec.get("volumes", []), f"{path}.volumes")
         for i, volume in enumerate(spec.get("volumes", [])):
-            where, source = f"{path}.volumes[{i}]", volume.get("secret")
-            if ("emptyDir" in volume) == ("secret" in volume):
-                self.bad(where, "Forbidden: may not specify more than 1 volume type" if source is not None else
-                         "Required value: must specify a volume type")
-            elif source is not None:
-                where += ".secret"
-                if not source.get("secretName"):
-                    self.bad(f"{where}.secretName", "Required value")
-                modes = [source.setdefault("defaultMode", 0o644), *(item.get("mode", 0) for item in source.get("items", []))]
-                self.check(all(0 <= mode <= 0o777 for mode in modes), f"{where}.defaultMode", modes,
-                           "must be a number between 0 and 0777 (octal), both inclusive")
-                for item in source.get("items", []):
-                    inside = item.get("path", "")
-                    self.check(item.get("key") and inside and inside[0] != "/" and ".." not in inside.split("/"),
-                               f"{where}.items", item, "must have a key and a relative path without '..'")
+            if not volume.get("secret", {}).get("secretName"):
+                self.bad(f"{path}.volumes[{i}].secret.secretName", "Required value")
         if not self.names(spec.get("containers", []), f"{path}.containers"):
             self.bad(f"{path}.containers", "Required value")
         for i, container in enumerate(spec.get("containers", [])):
@@ -185,9 +155,6 @@ class Validation:
     def container(self, container, path, volumes):
         if not container.get("image"):
             self.bad(f"{path}.image", "Required value")
-        self.one_of(["Always", "IfNotPresent", "Never"], container.get("imagePullPolicy", "Always"), f"{path}.imagePullPolicy")
-        self.one_of(["File", "FallbackToLogsOnError"], container.setdefault("terminationMessagePolicy", "File"),
-                    f"{path}.terminationMessagePolicy")
         for i, mount in enumerate(container.get("volumeMounts", [])):
             where = f"{path}.volumeMounts[{i}]"
             if mount.get("name") not in volumes:
@@ -206,28 +173,25 @@ class Validation:
                            "must specify one of: `fieldRef`, `resourceFieldRef` or `secretKeyRef`")
                 if "resourceFieldRef" in source:
                     resource = source["resourceFieldRef"].get("resource", "")
-                    self.check(resource in ("limits.cpu", "requests.cpu"), f"{where}.valueFrom.resourceFieldRef.resource", resource,
-                               "the stand-in knows limits.cpu and requests.cpu")
+                    self.check(resource == "limits.cpu", f"{where}.valueFrom.resourceFieldRef.resource", resource,
+                               "the stand-in knows limits.cpu only")
                 if "fieldRef" in source:
                     field = source["fieldRef"].get("fieldPath", "")
                     self.check(FIELD.fullmatch(field), f"{where}.valueFrom.fieldRef.fieldPath", field,
                                "error converting fieldPath: field label not supported")
                 elif secret is not None and not (secret.get("name") and secret.get("key")):
                     self.bad(f"{where}.valueFrom.secretKeyRef", "Required value: name and key")
-        for i, one in enumerate(container.get("envFrom", [])):
-            self.check("secretRef" in one, f"{path}.envFrom[{i}]", "", "must specify one of: `configMapRef` or `secretRef`")
         limits, requests = (container.get("resources", {}).get(name, {}) for name in ("limits", "requests"))
         for where, amounts in ((f"{path}.resources.limits", limits), (f"{path}.resources.requests", requests)):
             for name, amount in amounts.items():
                 value = quantity(amount)
-                if not (name in ("cpu", "memory", "ephemeral-storage") or name.startswith("hugepages-")
-                        or "/" in name and label_key(name)):
+                if not (name in ("cpu", "memory") or "/" in name and label_key(name)):
                     self.bad(f"{where}[{name}]", f'Invalid value: "{name}": must be a standard resource for containers')
                 self.check(value >= 0, f"{where}[{name}]", amount, "must be greater than or equal to 0")
                 if "/" in name:
                     self.check(value.denominator == 1, f"{where}[{name}]", amount, "must be an integer")
         for name, amount in requests.items():
-            if "/" in name or name.startswith("hugepages-"):
+            if "/" in name:
                 if name not in limits:
                     self.bad(f"{path}.resources.limits",
                              f"Required value: Limit must be set for non overcommitable resources ({name})")

@@ -1,8 +1,7 @@
 """Joins and leaves the generations of an elastic job, for warren.lightgbm."""
 import contextlib
 import os
-import sys
-from typing import Any, Callable, Iterator, NoReturn, Optional
+from typing import ContextManager, Iterator, NoReturn, Optional
 
 import lightgbm
 
@@ -11,12 +10,12 @@ from warren._elastic import session as _session
 from warren._frameworks.replacing import replaced
 from warren._launch.membership import Generation, is_elastic, set_environment
 from warren._launch.shared_tracker import entered_again
+from warren._lightgbm.hooks import modules_of_train
 from warren._lightgbm.network import over_the_job
 from warren.data import _peers
 
 #: LightGBM's network, while this process is in a generation.
 _network = contextlib.ExitStack()
-
 
 _NAME = "LightGBM"
 
@@ -57,17 +56,9 @@ def refuse(what: str) -> NoReturn:
                        "without them: use it, or start this program with a fixed number, --num-workers N")
 
 
-@contextlib.contextmanager
-def refusing() -> Iterator[None]:
+def refusing() -> ContextManager[None]:
     """Within the block, this thread cannot train with lightgbm.train, nor with the estimators, which call it."""
-    def refused(_: Callable[..., Any]) -> Callable[..., Any]:
-        return lambda *_, **__: refuse("lightgbm.train")
-
-    with contextlib.ExitStack() as stack:
-        for place in (lightgbm, lightgbm.engine, sys.modules.get("lightgbm.sklearn")):
-            if hasattr(place, "train"):
-                stack.enter_context(replaced("train", refused, place))
-        yield
+    return replaced("train", lambda _: lambda *_, **__: refuse("lightgbm.train"), *modules_of_train())
 
 
 def _join(generation: Generation) -> None:

@@ -4,7 +4,6 @@ import functools
 import inspect
 import operator
 import socket
-import sys
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import lightgbm
@@ -15,16 +14,16 @@ from lightgbm.callback import CallbackEnv, EarlyStopException
 
 from warren import rabit
 from warren._elastic import callbacks as _callbacks
-from warren._elastic import session as _session
 from warren._elastic import shares as _shares
 from warren._elastic.callbacks import State
 from warren._elastic.rows import number_of_shares
-from warren._elastic.session import Session
+from warren._elastic.session import Progress, Session
 from warren._frameworks.replacing import replaced
 from warren._lightgbm import hooks as _hooks
 from warren._lightgbm.elastic import bins as _bins
 from warren._lightgbm.elastic import parameters as _parameters
 from warren._lightgbm.elastic.rows import Asked, Rows
+from warren._rounds import sinks as _sinks
 from warren._rounds import training as _rounds
 from warren.data import _peers
 from warren.data._peers import Peers, together
@@ -71,18 +70,10 @@ class _Common(NamedTuple):
     places: List[List[int]]  #: the shares of each rank when the bins were made
 
 
-class _Progress(NamedTuple):
-    """A worker's progress. The greatest value belongs to the newest state."""
-
-    rounds: int = 0  #: the number of complete rounds, including their evaluation
-    is_updated: bool = False  #: whether the model has the next round, which has not been evaluated yet
-    has_stopped: bool = False  #: whether a callback has ended the training
-
-
 def say(words: str) -> None:
     """Prints a message for the user, on rank 0 only."""
     if rabit.get_rank() == 0:
-        print(f"warren: elastic=True: {words}", file=sys.stderr, flush=True)
+        _sinks.say(f"elastic=True: {words}")
 
 
 def check(options: Mapping[str, Any]) -> None:
@@ -135,7 +126,7 @@ class _Training:
         self._model: Optional["lightgbm.Booster"] = None
         self._begin = 0 if self._trees is None else lightgbm.Booster(model_str=self._trees).current_iteration()
         self._iterations = self._begin  # the number of iterations of the trees: LightGBM makes none in a round without a split
-        self._progress = _Progress()
+        self._progress = Progress()
         self._history: List[_Evaluations] = []
         self._stop: Optional[Tuple[int, _Evaluations]] = None  # the best iteration and its evaluations, from the callback that stopped training
         # The callbacks' state at _progress: a callback may fail in the middle of a round, which other callbacks have already counted.
@@ -179,7 +170,7 @@ class _Training:
     def _know_what_is_common(self, peers: Peers) -> None:
         """Determines the categories, or receives them and the bins from a worker that has them. If no worker has updated its model yet, the
         bins are computed again, so that they are those of a training run that begins with these workers."""
-        if max(_Progress(*one) for one in peers.allgather(tuple(self._progress))) == _Progress():
+        if max(Progress(*one) for one in peers.allgather(tuple(self._progress))) == Progress():
             self._bins = None
             for rows in self._all_rows:
                 rows.dataset = None
@@ -208,9 +199,7 @@ class _Training:
             for rows, files in zip(self._all_rows, common.files):
                 mine = list(range(self._count)) if rows.is_whole else places[peers.rank]
                 if rows.held != mine:
-                    if not rows.is_open:
-                        rows.open_alone(common.categories)
-                    rows.require_unchanged([(one[0], one[1], one[2]) for one in files], common.host == socket.gethostname())
+                    rows.open_unchanged(common.categories, files, common.host)
                     rows.read(mine, check)
 
         session.read_rows(peers, read)
@@ -243,7 +232,7 @@ class _Training:
 
     def _take_newest_state(self, peers: Peers) -> None:
         """Makes all workers continue from the newest state that any of them has."""
-        told = [_Progress(*one) for one in peers.allgather(tuple(self._progress))]
+        told = [Progress(*one) for one in peers.allgather(tuple(self._progress))]
         newest = max(told)
         root = told.index(newest)
         ours: Any = None
@@ -334,10 +323,10 @@ class _Training:
                 stop = error.best_iteration, list(error.best_score)
             self._history.append(found)
             self._stop = stop
-            self._note(_Progress(number + 1, False, stop is not None), model)
+            self._note(Progress(number + 1, False, stop is not None), model)
             session.has_progressed()
 
-    def _note(self, progress: _Progress, model: "lightgbm.Booster") -> None:
+    def _note(self, progress: Progress, model: "lightgbm.Booster") -> None:
         """Records this worker's progress, with the state of the callbacks."""
         self._progress, self._iterations = progress, model.current_iteration()
         self._state = self._callbacks.state()

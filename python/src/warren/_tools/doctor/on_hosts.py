@@ -2,7 +2,7 @@
 import os
 from typing import Dict, List, Optional, Sequence
 
-from warren._tools.doctor.model import OK, PROBLEM, WARNING, Asked, Finding, Survey, by_value, differing, grouped, size
+from warren._tools.doctor.model import OK, PROBLEM, WARNING, Asked, Finding, Survey, by_value, differing, size
 
 #: Docker's default size of /dev/shm, which is too small for many programs.
 _SMALL_SHARED_MEMORY = 64 << 20
@@ -157,7 +157,7 @@ def kernel(survey: Survey) -> List[Finding]:
                     Finding(level, "kernel", f"{feature}: {features.get(feature)}{yama}; {consequence}", advice, [host.name]))
     if survey.answered and not found:
         found.append(Finding(OK, "kernel", "has pidfd_open, memfd_create, process_vm_readv and futex"))
-    return grouped(found)
+    return found
 
 
 def _kind_of_gpus(host: Asked) -> str:

@@ -111,4 +111,4 @@ def _matrix_of(table: _table.Table, options: Dict[str, Any], check: Callable[[],
             check()
             yield batch
 
-    return _matrices.of_batches(batches, options)
+    return _matrices.of_batches(batches, table.types, options)

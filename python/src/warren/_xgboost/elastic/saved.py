@@ -8,6 +8,7 @@ from typing import Any, Dict, Iterator, Mapping, NamedTuple, Optional, Union
 
 from warren._elastic.callbacks import State
 from warren._engine import sealed as _sealed
+from warren._rounds.sinks import say
 from warren._xgboost import checkpoint as _checkpoint
 from warren._xgboost.checkpoint import Checkpoint
 from warren.data import _files
@@ -91,6 +92,6 @@ def tell_of_others(where: Checkpoints, run: Dict[str, Any]) -> None:
 
 def _tell_of(folder: str, name: str, content: Optional[bytes], run: Dict[str, Any]) -> None:
     why = _checkpoint.difference(content, run) if content else ""
-    _checkpoint.say(f"{folder} has no checkpoint of this training, which starts from the beginning; {posixpath.basename(name)} there "
-                    f"{why[len('it '):] if why else 'cannot be read'}")
+    say(f"{folder} has no checkpoint of this training, which starts from the beginning; {posixpath.basename(name)} there "
+        f"{why[len('it '):] if why else 'cannot be read'}")
 

@@ -4,7 +4,6 @@ import inspect
 import os
 import pathlib
 import socket
-import sys
 from typing import Any, Callable, ContextManager, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
@@ -14,9 +13,10 @@ from warren._elastic import session as _session
 from warren._elastic import shares as _shares
 from warren._elastic.callbacks import State
 from warren._elastic.rows import number_of_shares
-from warren._elastic.session import Session
+from warren._elastic.session import Progress, Session
 from warren._frameworks.replacing import replaced
 from warren._launch.membership import is_elastic
+from warren._rounds import sinks as _sinks
 from warren._rounds import training as _rounds
 from warren._xgboost import digest as _digest
 from warren._xgboost import hooks as _hooks
@@ -83,14 +83,6 @@ class _Common(NamedTuple):
     params: Optional[Dict[str, Any]]  #: the result of Task.params_of
 
 
-class _Progress(NamedTuple):
-    """A worker's progress. The greatest value belongs to the newest state."""
-
-    rounds: int = 0  #: the number of complete rounds, including their evaluation
-    is_updated: bool = False  #: whether the model has the next round, which has not been evaluated yet
-    has_stopped: bool = False  #: whether a callback has ended the training
-
-
 def is_in_job() -> bool:
     """Whether this process has joined an elastic job."""
     return _session.current(LIBRARY) is not None
@@ -105,7 +97,7 @@ def _draws_of(params: Mapping[str, Any]) -> List[str]:
 def say(words: str) -> None:
     """Prints a message for the user, on rank 0 only."""
     if collective().get_rank() == 0:
-        print(f"warren: {words}", file=sys.stderr, flush=True)
+        _sinks.say(words)
 
 
 def train(task: Task, communicator: Callable[[], ContextManager[Any]]) -> "xgb.Booster":
@@ -158,7 +150,7 @@ class _Training:
         self._draws = False  # whether random numbers are drawn and XGBoost exposes the generator's state
         self._how = _cuts.How(int(params.get("max_bin") or _matrices.DEFAULT_BINS), int(params.get("nthread") or 0))
         self._common: Optional[_Common] = None
-        self._progress = _Progress()
+        self._progress = Progress()
         self._has_begun = False
         self._model: Any = None
         self._callbacks = Callbacks(task.options)
@@ -233,9 +225,7 @@ class _Training:
         def load(check: Callable[[], None]) -> None:
             for rows, files in zip(self._all_rows, common.files):
                 if rows.matrix is None or rows.held != mine:
-                    if not rows.is_open:
-                        rows.open_alone(common.categories)
-                    rows.require_unchanged([(one[0], one[1], one[2]) for one in files], common.host == socket.gethostname())
+                    rows.open_unchanged(common.categories, files, common.host)
                     rows.hold(mine, cuts, self._how, self._task.checkpoints is not None and common.run is None, check)
 
         if session is None:
@@ -274,14 +264,14 @@ class _Training:
     def _take_newest_state(self, found: _same_model.Prepared, evals: Sequence[Tuple[Any, str]], peers: Peers,
                            checkpoint: Optional[Checkpoint]) -> None:
         """Makes all workers continue from the newest state that any of them has, or else from the checkpoint, or else from the beginning."""
-        all_progress = [_Progress(*one) for one in peers.allgather(tuple(self._progress))]
+        all_progress = [Progress(*one) for one in peers.allgather(tuple(self._progress))]
         newest = max(all_progress)
         matrices = [self._rows.matrix, *(matrix for matrix, _ in evals)]
-        if newest == _Progress():
+        if newest == Progress():
             saved = self._saved_before(checkpoint, peers)
             if saved is not None:
                 more = _saved.More(*saved.more)
-                self._go_on(_bytes_of(saved.model), found, matrices, more.history, more.state, more.random, _Progress(more.rounds))
+                self._go_on(_bytes_of(saved.model), found, matrices, more.history, more.state, more.random, Progress(more.rounds))
             else:
                 self._begin(xgb.Booster(found.params, matrices, model_file=found.options.get("xgb_model")), found, self._state)
             return
@@ -304,7 +294,7 @@ class _Training:
         return found
 
     def _go_on(self, raw: bytes, found: _same_model.Prepared, matrices: Sequence[Any], history: Mapping[str, Mapping[str, Any]], state: State,
-               random: str, progress: _Progress) -> None:
+               random: str, progress: Progress) -> None:
         """Continues from this state."""
         self._begin(xgb.Booster(found.params, matrices, model_file=bytearray(raw)), found, state)
         if random:
@@ -327,7 +317,7 @@ class _Training:
             self._callbacks.apply_to(self._model)
         self._note(self._progress)
 
-    def _note(self, progress: _Progress) -> None:
+    def _note(self, progress: Progress) -> None:
         """Records this worker's progress, with the states of the callbacks and of the random number generator."""
         self._progress = progress
         if self._callbacks.any_of_caller:
@@ -353,7 +343,7 @@ class _Training:
             except BaseException:
                 shorten(container.history, lengths)
                 raise
-            self._note(_Progress(done + 1, False, has_stopped))
+            self._note(Progress(done + 1, False, has_stopped))
             self._save(checkpoint, peers)
             if session is not None:
                 session.has_progressed()

@@ -5,7 +5,7 @@ divided among the workers: each worker passes all rows of its columns to XGBoost
 (Parquet, Arrow) a worker reads its columns of all files; other rows are in the workers' memory, and each block is gathered from there. All
 workers then exchange the results, and each makes a small matrix whose cuts are those of one process, as `ref` for its own rows: a column of
 the small matrix has so few values that XGBoost makes a cut at each."""
-from typing import Any, Callable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 import xgboost as xgb
@@ -61,6 +61,11 @@ class Values(NamedTuple):
         sizes = np.concatenate([np.empty(0, np.int64), *(np.diff(part.ends) for part in parts)])
         return Values(np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)]),
                       np.concatenate([np.empty(0, np.float32), *(part.values for part in parts)]))
+
+
+def with_categories(types: Optional[Sequence[str]]) -> Dict[str, Any]:
+    """The option that a matrix needs if there are categories among its columns, which have these types."""
+    return {"enable_categorical": True} if types and "c" in types else {}
 
 
 def owned(sizes: Sequence[int], rank: int, world: int) -> Tuple[int, int]:
@@ -179,9 +184,8 @@ class _Rows(xgb.DataIter):  # type: ignore[misc]
 
 def _cuts(block: Block, extremes: _Extremes, how: How, has_bins: bool = False) -> Tuple[Any, Any]:
     """Returns XGBoost's cuts: the index at which each column begins, and the values."""
-    categorical = {"enable_categorical": True} if block.types and "c" in block.types else {}
     rows = _Rows(block, extremes, has_bins)
-    found = xgb.QuantileDMatrix(rows, max_bin=how.max_bin, nthread=how.nthread or None, **categorical).get_quantile_cut()
+    found = xgb.QuantileDMatrix(rows, max_bin=how.max_bin, nthread=how.nthread or None, **with_categories(block.types)).get_quantile_cut()
     if rows.passes != _PASSES and not has_bins:  # in an unknown version, which may compute the cuts in another pass
         return _cuts(block, extremes, how, True)
     return found  # type: ignore[no-any-return]
@@ -286,6 +290,6 @@ def matrix_of(values: Values, types: Optional[List[str]], how: How) -> Any:
     sizes = np.diff(values.ends)
     rows = np.arange(values.ends[-1]) - np.repeat(values.ends[:-1], sizes)
     whole = scipy.sparse.csc_matrix((values.values, rows, values.ends), shape=(max(1, int(sizes.max(initial=0))), len(sizes)))
-    categorical = {"enable_categorical": True} if types and "c" in types else {}
     named = {} if types is None else {"feature_types": types}
-    return alone(lambda: xgb.QuantileDMatrix(whole.tocsr(), max_bin=how.max_bin, nthread=how.nthread or None, **named, **categorical))
+    return alone(lambda: xgb.QuantileDMatrix(whole.tocsr(), max_bin=how.max_bin, nthread=how.nthread or None, **named,
+                                             **with_categories(types)))

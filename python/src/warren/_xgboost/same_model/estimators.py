@@ -56,9 +56,9 @@ def _require_same_classes(labels: Any) -> None:
     """Raises ValueError unless all workers have the same classes: XGBClassifier derives them from the labels of one worker. A collective
     call."""
     peers = _peers.current()
-    classes = np.unique(np.asarray(labels)).tolist()
-    for rank, theirs in enumerate(peers.allgather([repr(one) for one in classes])):
-        if theirs != [repr(one) for one in classes]:
-            here, there = (", ".join(one[:5]) + (", ..." if len(one) > 5 else "") or "no class" for one in ([repr(one) for one in classes], theirs))
+    ours = [repr(one) for one in np.unique(np.asarray(labels)).tolist()]
+    for rank, theirs in enumerate(peers.allgather(ours)):
+        if theirs != ours:
+            here, there = (", ".join(one[:5]) + (", ..." if len(one) > 5 else "") or "no class" for one in (ours, theirs))
             raise ValueError(f"rank {peers.rank} has rows of {here}, and rank {rank} of {there}: XGBClassifier takes the classes that a worker "
                              "has, so all workers need rows of each; or number them yourself, and use warren.xgboost.train")

@@ -8,14 +8,12 @@ import xgboost as xgb
 
 from warren._xgboost.versions import VERSION
 
-#: The first version whose boosters have one generator of their own for all random draws.
-FIRST = (3, 3)
 _NUMBERS = 624
 
 
 def is_known() -> bool:
-    """Whether this version of XGBoost exposes the state."""
-    return VERSION >= FIRST
+    """Whether this version of XGBoost exposes the state: boosters have one generator of their own for all random draws."""
+    return VERSION >= (3, 3)
 
 
 def state_of(model: "xgb.Booster") -> str:

@@ -48,13 +48,13 @@ def check_training(params: Mapping[str, Any], matrix: Any, options: Mapping[str,
     several = any(peers.allgather(matrix.get_label().size > matrix.num_row())) and params.get("multi_strategy") != "multi_output_tree"
     has_queries = any(peers.allgather(len(matrix.get_uint_info("group_ptr")) > 1))
     is_unknown = options.get("xgb_model") is not None and not _generator.is_known()
-    what, why = (("xgb_model", "how many random numbers its training has drawn is not known") if is_unknown else
-                 ("queries", "XGBoost has weights of queries, not of rows, then") if has_queries else
-                 ("several labels", "each tree of a round would have other rows, and multi_strategy='multi_output_tree' has one")
-                 if several else ("", ""))
-    if what:
-        raise ValueError(f"reproducible=True: subsample={params['subsample']!r} with {what} would make a model that depends on the number of "
-                         f"workers: {why}; leave one of them out")
+    for is_there, what, why in (
+            (is_unknown, "xgb_model", "how many random numbers its training has drawn is not known"),
+            (has_queries, "queries", "XGBoost has weights of queries, not of rows, then"),
+            (several, "several labels", "each tree of a round would have other rows, and multi_strategy='multi_output_tree' has one")):
+        if is_there:
+            raise ValueError(f"reproducible=True: subsample={params['subsample']!r} with {what} would make a model that depends on the number of "
+                             f"workers: {why}; leave one of them out")
 
 
 def _obstacles(params: Mapping[str, Any]) -> Iterator[Tuple[str, Any, bool, str]]:
@@ -145,7 +145,8 @@ class Rows:
                              "depends on the number of workers: leave one of them out")
         self._seed_before = seed
 
-    def _update(self, inner: Callable[..., None]) -> Callable[..., None]:
+    def updating(self, inner: Callable[..., None]) -> Callable[..., None]:
+        """For replaced("update", ...): an update with the matrix uses only the rows drawn for the round."""
         def update(model: Any, dtrain: Any, iteration: int, fobj: Optional[Callable[..., Any]] = None) -> None:
             if dtrain is not self._matrix:
                 return inner(model, dtrain, iteration, fobj)
@@ -159,14 +160,10 @@ class Rows:
                 dtrain.set_weight(self._weights)
         return update
 
-    def drawn(self) -> ContextManager[None]:
-        """Within the block, when this thread updates a model with the matrix, only the rows drawn for the round are used."""
-        return replaced("update", self._update, xgb.Booster)
-
 
 def of(params: Mapping[str, Any], matrix: Any, peers: Peers) -> ContextManager[None]:
-    """Returns the context for the block that trains; see Rows.drawn. The context does nothing if all rows are used. A collective call."""
-    return Rows(params, matrix, peers).drawn() if rate_of(params) < 1 else contextlib.nullcontext()
+    """Within the block, when this thread updates a model with the matrix, only the rows drawn for the round are used. A collective call."""
+    return replaced("update", Rows(params, matrix, peers).updating, xgb.Booster) if rate_of(params) < 1 else contextlib.nullcontext()
 
 
 def _of_rows(values: Any, kept: NDArray[np.float32]) -> Any:

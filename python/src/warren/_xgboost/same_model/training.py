@@ -2,12 +2,12 @@
 import contextlib
 import json
 import os
-import sys
 from typing import Any, Callable, Dict, Iterator, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import xgboost as xgb
 
 from warren._frameworks.replacing import replaced
+from warren._rounds.sinks import say
 from warren._xgboost.same_model import evaluation as _evaluation
 from warren._xgboost.same_model import exact as _exact
 from warren._xgboost.same_model import generator as _generator
@@ -15,14 +15,12 @@ from warren._xgboost.same_model import intercept as _intercept
 from warren._xgboost.same_model import refusals as _refusals
 from warren._xgboost.same_model import sampling as _sampling
 from warren._xgboost.same_model.alone import alone
-from warren._xgboost.versions import VERSION, peers_of_job
+from warren._xgboost.versions import VERSION, WITH_CUTS, peers_of_job
 from warren.data._peers import Peers, same_on_all
 
 #: The reason why weights are refused for ranking.
 WEIGHTS_OF_QUERIES = ("reproducible=True: XGBoost divides the weights of queries by their mean on each worker, so that the model would depend "
                       "on the number of workers: leave the weights out, or repeat queries instead")
-#: Matrices that consist of bins.
-_WITH_CUTS = tuple(getattr(xgb, name) for name in ("QuantileDMatrix", "ExtMemQuantileDMatrix") if hasattr(xgb, name))
 #: The first version whose models have been compared with those of one process.
 _FIRST = (2, 1)
 
@@ -92,7 +90,7 @@ def prepared(params: Mapping[str, Any], matrix: Any, num_boost_round: int, evals
         raise ValueError(f"rank {rows.index(0)} of {peers.world} has no rows, as it needs with {'exact sums' if is_exact else 'obj'} over XGBoost "
                          f"{xgb.__version__}: start fewer workers")
     if _wants_check():
-        check = _exact.Check(effective, options.get("obj"), matrix, peers, _say)
+        check = _exact.Check(effective, options.get("obj"), matrix, peers, say)
         options = {**options, "callbacks": [*(options.get("callbacks") or ()), check]}
     return Prepared(given, options, effective, has_function, intercept if is_estimated else None, matrix)
 
@@ -132,7 +130,7 @@ def _check_matrices(params: Mapping[str, Any], matrix: Any, evals: Sequence[Tupl
         raise ValueError("reproducible=True: the cuts of this matrix may be those of one worker's rows: make it with "
                          "warren.xgboost.load_dmatrix(..., reproducible=True), or pass a warren.xgboost.Data")
     for one, name in evals:
-        if isinstance(one, _WITH_CUTS) and not getattr(one, "warren_is_reproducible", False):
+        if isinstance(one, WITH_CUTS) and not getattr(one, "warren_is_reproducible", False):
             raise ValueError(f"reproducible=True: the cuts of the evaluation matrix {name!r} may be those of one worker's rows: make it "
                              "with warren.xgboost.load_dmatrix(..., reproducible=True, ref=...), or make a DMatrix")
     is_weighted = any(peers.allgather(len(matrix.get_weight()) > 0))
@@ -170,7 +168,3 @@ def _wants_check() -> bool:
     if value not in ("0", "1", "false", "true"):
         raise ValueError(f"WARREN_CHECK_SUMS is {value!r}, expected 0, 1, true or false")
     return value in ("1", "true")
-
-
-def _say(words: str) -> None:
-    print(f"warren: {words}", file=sys.stderr, flush=True)

@@ -32,9 +32,14 @@ class Request(NamedTuple):
     without: Tuple[str, ...] = ()  #: columns that are no features; unlike those of `exclude`, they may be missing
     as_stored: bool = False  #: whether columns of any type are accepted, for callers that take them unchanged
 
+    def roles(self) -> List[Tuple[str, str]]:
+        """The roles other than feature, each with a column that has it."""
+        named = (("label", self.label), ("weight", (self.weight,)), ("qid", (self.qid,)), ("base_margin", self.base_margin))
+        return [(role, name) for role, names_of_role in named for name in names_of_role if name is not None]
+
     def others(self) -> List[str]:
         """The columns with a role other than feature."""
-        return [*self.label, *([self.weight] if self.weight else []), *([self.qid] if self.qid else []), *self.base_margin]
+        return [name for _, name in self.roles()]
 
 
 class Column(NamedTuple):
@@ -165,11 +170,9 @@ def _chosen(fields: Mapping[str, Any], request: Request, index: Sequence[str]) -
             found.update(dict.fromkeys(fitting))
         return list(found)
 
-    for what in ("label", "weight", "qid", "base_margin"):
-        named = getattr(request, what) or ()
-        for name in [named] if isinstance(named, str) else named:
-            if name not in fields:
-                raise absent(what, name, list(fields))
+    for role, name in request.roles():
+        if name not in fields:
+            raise absent(role, name, list(fields))
     matching(request.categorical, "categorical")
     excluded = {*matching(request.exclude, "exclude"), *request.without}
     wanted = [name for name in fields if name not in index] if request.features is None else matching(request.features, "features")
@@ -191,7 +194,7 @@ def near(name: str, columns: Sequence[str]) -> List[str]:
 def absent(what: str, name: str, columns: Sequence[str]) -> ValueError:
     """Returns the error for an argument `what` that names a missing column. The message lists similar names first."""
     nearest = near(name, columns)
-    meant = " or ".join([*([", ".join(map(repr, nearest[:-1]))] if nearest[:-1] else []), *map(repr, nearest[-1:])])
+    meant = " or ".join(filter(None, [", ".join(map(repr, nearest[:-1])), *map(repr, nearest[-1:])]))
     others = [column for column in columns if column not in nearest]
     return ValueError(f"{what}={name!r}: no such column" + (f"; did you mean {meant}?" if meant else "; its columns are") +
                       (" Its columns are " if meant else " ") + shown([*nearest, *others]))
@@ -216,17 +219,15 @@ def layout(schema: Any, partition: Sequence[Tuple[str, Any]], request: Request) 
         raise ValueError("; ".join(wrong[:_MOST_WRONG]) + (f"; and {len(wrong) - _MOST_WRONG} more" if len(wrong) > _MOST_WRONG else ""))
     if not columns:
         raise ValueError(f"has no feature columns; its columns are {shown(list(fields))}")
-    for name in request.others() if not request.as_stored else []:
+    for role, name in request.roles() if not request.as_stored else []:
         kind, width = kind_of(fields[name], False)
         if kind == "category" and values_of(fields[name]) == "numbers" and name != request.qid:
             kind = "number"  # pandas' categories of numbers are accepted as numbers
         allowed = ("integer", "category", "bool") if name == request.qid else ("integer", "number", "bool")
         text = width == 0 and "string" in str(fields[name])
         if kind not in allowed and not (name == request.qid and text):
-            what = "label" if name in request.label else "weight" if name == request.weight else "qid" if name == request.qid \
-                else "base_margin"
             expected = "whole numbers or words" if name == request.qid else "numbers"
-            raise ValueError(f"column {name!r}, the {what}, is {fields[name]}, expected {expected}")
+            raise ValueError(f"column {name!r}, the {role}, is {fields[name]}, expected {expected}")
     text_queries = request.qid is not None and _is_text(fields[request.qid])
     return Layout(columns, request, text_queries)
 
@@ -260,8 +261,7 @@ def agreed(first: Layout, other: Layout) -> Layout:
             column = Column(column.name, "number")
         if column.values and other_one.values and column.values != other_one.values:
             raise ValueError(f"column {column.name!r} has {other_one.values} as categories, and {column.values} in the files before: "
-                             "convert "
-                             "one, or leave it out with exclude=[...]")
+                             "convert one, or leave it out with exclude=[...]")
         columns.append(column._replace(values=column.values or other_one.values))
     return Layout(columns, first.request, first.text_queries)
 
@@ -475,8 +475,7 @@ def _values(name: str, array: Any) -> List[Optional[_Value]]:
         moments = array.to_pylist()
     except (OverflowError, ValueError, KeyError) as error:
         raise ValueError(f"column {name!r} has a time that Python cannot show ({error}): convert it to words or numbers, or leave it out "
-                         "with "
-                         "exclude=[...]") from None
+                         "with exclude=[...]") from None
     if kind.unit == "ns":
         words = [str(moment) if not count or count % 1000 == 0 else _with_nanoseconds(moment, count % 1000) for moment, count in zip(moments, counts)]
         return [None if count is None else (word, word if count % 1000 else moment, count) for word, moment, count in zip(words, moments, counts)]

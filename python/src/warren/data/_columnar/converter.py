@@ -151,7 +151,7 @@ class Converter:
         if column.null_count:
             raise ValueError(f"{where}: {column.null_count} rows have no value in the qid column {name!r}")
         queries = np.concatenate([_columns.identifiers(chunk) for chunk in column.chunks])
-        starts = np.concatenate([[0], np.flatnonzero(queries[1:] != queries[:-1]) + 1]).astype("int64")
+        starts = _queries.starts(queries)
         runs: NDArray[Any] = np.zeros(len(queries), "int64")
         runs[starts] = 1
         goes_on = self._goes_on(batch.slice.piece.file, queries[0])

@@ -434,9 +434,14 @@ def by_name(uri: str) -> Optional[str]:
     return next((name for name, one in FORMATS.items() if _ends_with(uri, one.suffixes)), None)
 
 
-def by_content(first: bytes) -> Optional[str]:
-    """The format of a file that begins with these bytes, or None."""
-    return next((name for name, one in FORMATS.items() if one.magic and first.startswith(one.magic)), None)
+def of_file(file: _files.File, storage_options: Optional[Mapping[str, Any]]) -> Optional[str]:
+    """The format indicated by a file's extension, or else by its first bytes; None if neither shows it."""
+    found = by_name(file.uri)
+    if found is None and file.size:
+        with _files.Ranges(file, storage_options=storage_options) as ranges:
+            first = ranges.read_at(0, min(8, file.size))
+        found = next((name for name, one in FORMATS.items() if one.magic and first.startswith(one.magic)), None)
+    return found
 
 
 class Opened:

@@ -5,7 +5,7 @@ pieces contain all rows, in an order that depends only on the files and the seed
 so the concatenated shares of any number of workers are the same rows in the same order, each row once."""
 import bisect
 import itertools
-from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, List, NamedTuple, Optional, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,14 +111,3 @@ def share(pieces: Sequence[Piece], begin: Cut, end: Cut) -> List[Slice]:
         if last is None or first < last:
             found.append(Slice(pieces[number], number, first, last))
     return found
-
-
-def group_sizes(queries: NDArray[Any]) -> Tuple[NDArray[Any], Optional[int]]:
-    """Returns the number of rows of each query, uint32, in order; and the first row where an earlier query occurs again, or None."""
-    if len(queries) == 0:
-        return np.empty(0, "uint32"), None
-    starts = np.concatenate([[0], np.flatnonzero(queries[1:] != queries[:-1]) + 1])
-    sizes = np.diff(np.concatenate([starts, [len(queries)]])).astype("uint32")
-    _, first = np.unique(queries[starts], return_index=True)
-    again = np.setdiff1d(np.arange(len(starts)), first)
-    return sizes, int(starts[again[0]]) if again.size else None

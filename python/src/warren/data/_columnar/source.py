@@ -14,7 +14,7 @@ from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Seq
 import numpy as np
 from numpy.typing import NDArray
 
-from warren.data import _files
+from warren.data import _files, _queries
 from warren.data._columnar import columns as _columns
 from warren.data._columnar import formats as _formats
 from warren.data._columnar import pieces as _pieces
@@ -125,7 +125,7 @@ class Source:
         whole_files = request.qid is not None
         self.pieces = _pieces.ordered([piece for number in sorted(contents) for piece in contents[number].pieces], options.shuffle,
                                       whole_files)
-        self.slices = together(peers, self._share)
+        self.slices = together(peers, lambda: self.between(peers.rank, peers.rank + 1, peers.world))
 
     def _listed(self, files: Optional[Sequence[_files.File]]) -> List[_files.File]:
         return _files.find(self.uri, storage_options=self.options.storage_options) if files is None else list(files)
@@ -133,13 +133,7 @@ class Source:
     def _chosen_format(self) -> Any:
         name = self.options.format
         if name is None:
-            for file in self.files:
-                name = _formats.by_name(file.uri)
-                if name is None and file.size >= 8:
-                    with contextlib.closing(_files.Ranges(file, storage_options=self.options.storage_options)) as ranges:
-                        name = _formats.by_content(ranges.read_at(0, 8))
-                if name is not None:
-                    break
+            name = next(filter(None, (_formats.of_file(file, self.options.storage_options) for file in self.files)), None)
         if name not in _formats.FORMATS:
             raise ValueError(f"{shown_uri(self.uri)}: format is {name!r}, expected one of {', '.join(_formats.FORMATS)}" if name else
                              f"{_files.shown(self.files[0].uri)}: neither its name nor its first bytes show its format: give format=")
@@ -177,8 +171,7 @@ class Source:
             if name not in known:
                 raise _columns.absent("filters", name, sorted(known))
         self._try_filters(found.schema, file, keep)
-        told = {key: pa.array([self._partition_value(key, value)], pa.string() if pa.types.is_dictionary(self._folders[key]) else
-                              self._folders[key]) for key, value in file.partition if key in self._filter_columns}
+        told = {key: self._folder_value(key, value) for key, value in file.partition if key in self._filter_columns}
         of_folders = [[one for one in group if one[0] in told] for group in _groups(self.options.filters)]
         if told and all(of_folders) and not len(pa.table(told).filter(self._expression(of_folders))):
             return []
@@ -229,10 +222,13 @@ class Source:
         return {key: pa.int64() if key not in declared and all(_WHOLE.fullmatch(value) for value in of_one if value != _MISSING) else
                 pa.dictionary(pa.int32(), pa.string()) for key, of_one in values.items()}
 
-    def _partition_value(self, key: str, value: str) -> Any:
-        if value == _MISSING:
-            return None
-        return value if "dictionary" in str(self._folders[key]) else int(value)
+    def _folder_value(self, key: str, value: str) -> Any:
+        """Returns the value in a folder's name as a pyarrow array of one element."""
+        import pyarrow as pa  # pylint: disable=import-outside-toplevel
+
+        is_word = pa.types.is_dictionary(self._folders[key])
+        found = None if value == _MISSING else value if is_word else int(value)
+        return pa.array([found], pa.string() if is_word else self._folders[key])
 
     def _common_layout(self, contents: Mapping[int, _formats.Contents]) -> Tuple[_columns.Layout, Any]:
         """Returns the columns of all files, and the first file's schema; with `as_stored`, the schema's types are widened to fit the values
@@ -294,22 +290,14 @@ class Source:
                 types[field.name] = field.type
         return types
 
-    def _share(self) -> List[Slice]:
-        return self.between(self.peers.rank, self.peers.rank + 1, self.peers.world)
-
     def between(self, first: int, last: int, count: int) -> List[Slice]:
         """The rows of the shares from `first` up to, but not including, `last`, if there are `count` shares. With queries, reads the queries
         at both ends."""
-        request = self._request
         begin, end = (_pieces.cut(self.pieces, count, number) for number in (first, last))
-        if request.qid is not None:
-            qid = request.qid
-
+        if self._request.qid is not None:
             @functools.lru_cache(maxsize=4)
             def queries_of(number: int) -> NDArray[Any]:
-                piece = self.pieces[number]
-                parts = [_queries(batch.table, qid) for batch in self._batches(Slice(piece, number, 0, None), [qid], filtered=False)]
-                return np.concatenate(parts) if parts else np.empty(0)
+                return self._queries_of([Slice(self.pieces[number], number, 0, None)], filtered=False)
 
             def may_go_on(number: int) -> bool:
                 return self.options.shuffle is None or self.pieces[number - 1].file == self.pieces[number].file
@@ -344,8 +332,10 @@ class Source:
 
     def batches_of_all(self, columns: Sequence[str]) -> Iterator[Batch]:
         """Like `batches`, for the rows of all workers, in the order of the data set."""
-        slices = [Slice(piece, number, 0, None) for number, piece in enumerate(self.pieces)]
-        return ahead(functools.partial(self._batches_of, slices, columns), _AHEAD)
+        return ahead(functools.partial(self._batches_of, self._all_pieces(), columns), _AHEAD)
+
+    def _all_pieces(self) -> List[Slice]:
+        return [Slice(piece, number, 0, None) for number, piece in enumerate(self.pieces)]
 
     def _batches_of(self, slices: Sequence[Slice], columns: Sequence[str]) -> Iterator[Batch]:
         last = {one.piece.file: number for number, one in enumerate(slices)}
@@ -360,16 +350,25 @@ class Source:
     def queries_of_file(self, file: int) -> Optional[NDArray[Any]]:
         """The query of each run of consecutive rows with the same query in a file; None if this share contains all rows of the file, or if
         there are no queries."""
-        qid = self._request.qid
-        pieces = [Slice(piece, number, 0, None) for number, piece in enumerate(self.pieces) if piece.file == file]
-        if qid is None or not set(pieces) - set(self.slices):
+        pieces = [one for one in self._all_pieces() if one.piece.file == file]
+        if self._request.qid is None or not set(pieces) - set(self.slices):
             return None
-        parts = [_queries(batch.table, qid) for one in pieces for batch in self._batches(one, [qid], filtered=True)]
-        queries: NDArray[Any] = np.concatenate(parts) if parts else np.empty(0)
-        begins = np.ones(len(queries), bool)
-        begins[1:] = queries[1:] != queries[:-1]
-        found: NDArray[Any] = queries[begins]
+        queries = self._queries_of(pieces, filtered=True)
+        found: NDArray[Any] = queries[_queries.starts(queries)]
         return found
+
+    def _queries_of(self, slices: Sequence[Slice], filtered: bool) -> NDArray[Any]:
+        """The query of each row of these slices, as numbers or words. Raises ValueError if a row has none."""
+        qid = self._request.qid
+        assert qid is not None
+        parts = []
+        for one in slices:
+            for batch in self._batches(one, [qid], filtered):
+                column = batch.table.column(qid)
+                if column.null_count:
+                    raise ValueError(f"column {qid!r}, the qid, has no value in {column.null_count} rows")
+                parts += [_columns.identifiers(chunk) for chunk in column.chunks]
+        return np.concatenate(parts) if parts else np.empty(0)
 
     def batches_of(self, one: Slice, columns: Sequence[str]) -> Iterator[Batch]:
         """Like `batches`, for one slice, without reading ahead."""
@@ -422,7 +421,8 @@ class Source:
 
         file = self.files[piece.file]
         folders = {key for key, _ in file.partition}
-        stored = [name for name in needed if name not in folders] or self._any_column()
+        # If all needed columns are given by folders, another one is read in order to count the rows.
+        stored = [name for name in needed if name not in folders] or [next(name for name in self.schema.names if name not in self._folders)]
         with _about(file):
             opened = self._opened(piece.file)
         row = 0
@@ -461,17 +461,11 @@ class Source:
         for key, text in file.partition:
             if key not in needed:
                 continue
-            kind = self._folders[key]
-            values = pa.array([self._partition_value(key, text)], pa.string() if pa.types.is_dictionary(kind) else kind).take(
-                pa.array(np.zeros(len(table), "int64")))
-            column = values.dictionary_encode() if pa.types.is_dictionary(kind) else values
+            values = self._folder_value(key, text).take(pa.array(np.zeros(len(table), "int64")))
+            column = values.dictionary_encode() if pa.types.is_dictionary(self._folders[key]) else values
             at = table.schema.get_field_index(key)
             table = table.append_column(key, column) if at < 0 else table.set_column(at, key, column)
         return table
-
-    def _any_column(self) -> List[str]:
-        """Returns a column to be read in order to count rows, if all needed columns are given by folders."""
-        return [next(name for name in self.schema.names if name not in self._folders)]
 
     def close(self) -> None:
         """Closes the files."""
@@ -549,12 +543,3 @@ def _groups(filters: Optional[Sequence[Any]]) -> List[List[Any]]:
     if not isinstance(filters[0], list):
         return [list(filters)]
     return [list(group) if isinstance(group, (list, tuple)) else [group] for group in filters]
-
-
-def _queries(table: Any, name: str) -> NDArray[Any]:
-    """The query of each row, as numbers or words. Raises ValueError if a row has none."""
-    column = table.column(name)
-    if column.null_count:
-        raise ValueError(f"column {name!r}, the qid, has no value in {column.null_count} rows")
-    parts = [_columns.identifiers(chunk) for chunk in column.chunks]
-    return np.concatenate(parts) if parts else np.empty(0)

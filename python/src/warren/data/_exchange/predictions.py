@@ -4,7 +4,6 @@
 import contextlib
 import os
 import posixpath
-import re
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
@@ -14,8 +13,6 @@ from warren.data import _files, _peers
 from warren.data._exchange.pieces import TableBuilder
 from warren.data._exchange.transfer import PIECE_BYTES, Transfer
 from warren.data._files.names import Options, Path
-
-_PART = re.compile(r"part-[0-9]+-of-[0-9]+\.\w+")
 
 
 class _Sink:
@@ -113,12 +110,6 @@ def _names(row_shape: Tuple[int, ...]) -> List[str]:
     return ["prediction"] if not row_shape else [f"prediction_{place}" for place in range(row_shape[0])]
 
 
-def part_name(rank: int, world: int, suffix: str) -> str:
-    """The name of a worker's file; names sort in rank order."""
-    digits = max(5, len(str(world)))
-    return f"part-{rank:0{digits}d}-of-{world:0{digits}d}.{suffix}"
-
-
 def format_of(path: str, named: Optional[str]) -> str:
     """Returns `parquet`, `csv` or `npy`, as named, or else by the path's suffix. Raises ValueError for any other name or suffix."""
     suffix = posixpath.splitext(path.rstrip("/"))[1].lstrip(".").lower()
@@ -129,28 +120,10 @@ def format_of(path: str, named: Optional[str]) -> str:
     return found
 
 
-def _there(path: str, whole: bool, storage_options: Options) -> List[str]:
-    """Returns the names of files at `path` that an earlier run may have written, and that this run would add to or overwrite."""
-    place = _files.on_disk(path)
-    if place is not None:
-        if whole:
-            return [os.path.basename(place)] if os.path.lexists(place) else []
-        names = os.listdir(place) if os.path.isdir(place) else []
-    else:
-        try:
-            found = _files.find([path], storage_options=storage_options)
-        except FileNotFoundError:
-            return []
-        names = [posixpath.basename(file.uri) for file in found]
-        if whole:
-            return names
-    return sorted(name for name in names if _PART.fullmatch(name))
-
-
 def _check_place(path: str, whole: bool, overwrite: bool, own: Sequence[str], storage_options: Any) -> List[str]:
     """Returns the names of another run's files that this run does not overwrite and must therefore remove. Raises FileExistsError if there are
     files and `overwrite` is false, or if such files would have to be removed from a store."""
-    found = _there(path, whole, storage_options)
+    found = _files.existing(path, whole=whole, storage_options=storage_options)
     if found and not overwrite:
         what = "already exists" if whole else f"holds {len(found)} parts of another run, such as {found[0]}"
         raise FileExistsError(f"{path} {what}: choose another path, remove it, or use overwrite=True")
@@ -184,12 +157,11 @@ def _predicted(predict: Callable[[], Any], path: str, form: str) -> NDArray[Any]
     return found
 
 
-def write(path: Path, predict: Callable[[], Any], *, whole: bool, overwrite: bool, form: Optional[str],
-          storage_options: Options, piece_bytes: int = PIECE_BYTES) -> None:
+def write(path: Path, predict: Callable[[], Any], *, whole: bool, overwrite: bool, form: Optional[str], storage_options: Options) -> None:
     """Writes the result of `predict` on each rank, as documented for `warren.xgboost.predict_to`."""
     peers = _peers.current()
     # Each step may fail on some ranks, so all ranks agree on its outcome before the next step.
-    step = Transfer(peers, piece_bytes)
+    step = Transfer(peers, PIECE_BYTES)
     place = _files.in_full(os.fspath(path)).rstrip("/") or "/"
     suffix = step.attempt(format_of, place, form)
     step.agree()
@@ -197,7 +169,7 @@ def write(path: Path, predict: Callable[[], Any], *, whole: bool, overwrite: boo
     for rank, one in enumerate(said):
         if one != said[0]:
             raise ValueError(f"predict_to: rank 0 and rank {rank} differ in path, format, whole, overwrite: {said[0]} and {one}")
-    own = [part_name(rank, peers.world, suffix) for rank in range(peers.world)]
+    own = [_files.part_name(rank, peers.world, suffix) for rank in range(peers.world)]
     # A path on disk is checked by all ranks, since each host may have its own disks; a store is checked by rank 0 alone.
     stale = step.attempt(_check_place, place, whole, overwrite, own, storage_options) if _files.on_disk(place) is not None or peers.rank == 0 else []
     step.agree()
@@ -218,7 +190,7 @@ def write(path: Path, predict: Callable[[], Any], *, whole: bool, overwrite: boo
         if whole:
             _write_whole(step, found, writer)
         else:
-            rows = max(1, piece_bytes // max(1, found[:1].nbytes))
+            rows = max(1, PIECE_BYTES // max(1, found[:1].nbytes))
             for begin in range(0, len(found), rows):
                 step.attempt(writer.add, found[begin:begin + rows])
         if writer is not None:

@@ -20,13 +20,11 @@ _SCATTER = "warren.data.scatter"
 def _agree_on_root(peers: _peers.Peers, root: Any, what: str, given: bool, piece_bytes: Any) -> None:
     """A collective call. Raises the same ValueError on all ranks if `root` or `piece_bytes` is invalid on any rank, if ranks differ in `root`,
     or if, for scatter, the root gives no table or another rank gives one."""
-    error: Optional[BaseException] = None
-    try:
+    def check() -> None:
         _peers.check_root(root, peers.world)
         check_piece_bytes(piece_bytes)
-    except ValueError as found:
-        error = found
-    _peers.agree(peers, error)
+
+    _peers.together(peers, check)
     said = peers.allgather((int(root), given))
     roots = [one for one, _ in said]
     if len(set(roots)) > 1:

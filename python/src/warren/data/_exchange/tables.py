@@ -40,19 +40,19 @@ class Nothing(Node):
         return None
 
 
-def flatten(table: Any, where: str = "the table", whole_index: bool = False) -> Tuple[Any, List[Any]]:
+def flatten(table: Any, whole_index: bool = False) -> Tuple[Any, List[Any]]:
     """Returns a table's spec and its columns. With `whole_index`, a pandas range index is sent as a column, too, since another rank's index
     may not be a range. Raises ValueError if a part cannot be sent, if parts differ in length, or if there is no column; the message names the
     part."""
     columns: List[Any] = []
-    spec = _flat(table, where, columns, whole_index)
+    spec = _flat(table, "the table", columns, whole_index)
     lengths = {column.rows: column.spec.where for column in columns}
     if len(lengths) > 1:
         (one, this), (other, that) = list(lengths.items())[:2]
         raise ValueError(f"lengths differ: {this} has {one} rows, and {that} has {other}; expected the same number of rows in "
                          "all")
     if not columns:
-        raise ValueError(f"{where} is empty, expected {KINDS}")
+        raise ValueError(f"the table is empty, expected {KINDS}")
     return spec, columns
 
 

@@ -86,10 +86,10 @@ class Transfer:
             count -= rows
 
     def gather(self, rows: Any, root: int, begin: Callable[[Any, Sequence[int], Sequence[int]], None],
-               take: Callable[[int, Any], None]) -> Any:
+               take: Callable[[int, Any], None]) -> None:
         """Sends the rows of all ranks to the root. There, calls `begin` with the spec, the row count of each rank and the total number of
-        entries of each column, and then `take` with each piece, in rank order. A collective call; call `agree` afterwards. Returns the spec, or
-        None, without calling `begin`, if `rows` is None on all ranks."""
+        entries of each column, and then `take` with each piece, in rank order. Calls neither if `rows` is None on all ranks. A collective call;
+        call `agree` afterwards."""
         peers = self._peers
         spec, columns = (self.attempt(_flat_rows, rows) or (None, [])) if rows is not None else (None, [])
         self.agree()
@@ -101,7 +101,7 @@ class Transfer:
         spec, entries = self.attempt(_merged, [plan for _, plan in told]) or (None, [])
         self.agree()
         if spec is None:
-            return None
+            return
         counts = [number for number, _ in told]
         self.attempt(_adapt, columns, spec)
         if peers.rank == root:
@@ -109,7 +109,6 @@ class Transfer:
         self.agree()
         for rank, number in enumerate(counts):
             self.rows(0, number, rank, root, columns, take)
-        return spec
 
 
 def _flat_rows(rows: Any) -> Tuple[Any, List[Any]]:

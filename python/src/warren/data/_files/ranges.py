@@ -1,6 +1,5 @@
 """Reads byte ranges of files."""
 import concurrent.futures
-import contextlib
 import io
 import os
 import threading
@@ -223,5 +222,5 @@ def read_whole(uri: str, *, storage_options: Options = None) -> Optional[bytes]:
         file, = find([uri], storage_options=storage_options)
     except FileNotFoundError:
         return None
-    with contextlib.closing(Ranges(file, storage_options=storage_options)) as ranges:
+    with Ranges(file, storage_options=storage_options) as ranges:
         return ranges.read_at(0, file.size)

@@ -9,9 +9,11 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequ
 import torch
 from torch import Tensor
 
+from warren._frameworks.gradient_hooks import when_accumulated
 from warren.horovod._adasum import check as check_adasum
 from warren.horovod._job import ProcessSet, global_process_set
 from warren.horovod._named import ReduceOp
+from warren.horovod.common.util import split_list
 from warren.horovod.torch._compression import Compression
 from warren.horovod.torch._ops import allreduce_async_, grouped_allreduce_async_, sparse_allreduce_async, synchronize
 
@@ -43,17 +45,6 @@ def _parameters_of(optimizer: Any) -> List[Tensor]:
     return [parameter for group in optimizer.param_groups for parameter in group["params"]]
 
 
-def _call_when_accumulated(parameter: Tensor, function: Callable[[], None]) -> Any:
-    """Calls `function` after each backward pass that has added to the gradient. Returns the hook, which must be kept alive; its method
-    `remove` removes the hook."""
-    if hasattr(parameter, "register_post_accumulate_grad_hook"):  # from PyTorch 2.1 on
-        return parameter.register_post_accumulate_grad_hook(lambda _: function())
-    accumulator = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
-    hook = accumulator.register_hook(lambda *_: function())
-    hook.accumulator = accumulator
-    return hook
-
-
 class _Reducer:
     """Reduces the gradients of some parameters, each as soon as it has been computed, or together with its group."""
 
@@ -69,7 +60,7 @@ class _Reducer:
         self._under_way: Dict[Tuple[Tensor, ...], Callable[[], None]] = {}
         self._is_reduced: Dict[Tensor, bool] = {}
         self.reset()
-        self._hooks = [_call_when_accumulated(parameter, self._hook_of(parameter)) for parameter in parameters]
+        self._hooks = [when_accumulated(parameter, self._hook_of(parameter)) for parameter in parameters]
 
     def __del__(self) -> None:
         for hook in getattr(self, "_hooks", ()):
@@ -295,17 +286,14 @@ def _check_groups(groups: Groups) -> None:
         raise ValueError(f"groups must be at least 1, not {groups}")
 
 
-def _groups_of(groups: Groups, parameters: Sequence[Tensor], names: Dict[Tensor, str]) -> List[List[Tensor]]:
+def _groups_of(groups: Groups, parameters: Sequence[Tensor], names: Dict[Tensor, str]) -> Sequence[Sequence[Tensor]]:
     """Returns `groups` if they are lists. For a number of groups, divides the parameters among them in the order of their names, so that
     the groups are the same on all ranks. This is not a collective call: in an elastic job, a rank may create its optimizer alone."""
     if groups is None:
         return []
     if isinstance(groups, list):
         return groups
-    ordered = sorted(parameters, key=lambda parameter: _order_of(names[parameter]))
-    each, more = divmod(len(ordered), groups)
-    ends = [each * (index + 1) + min(index + 1, more) for index in range(groups)]
-    return [ordered[begin:end] for begin, end in zip([0, *ends], ends) if end > begin]
+    return split_list(sorted(parameters, key=lambda parameter: _order_of(names[parameter])), groups)
 
 
 def _order_of(name: str) -> Tuple[List[Tuple[str, int]], str]:

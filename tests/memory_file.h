@@ -1,19 +1,19 @@
-// A file in memory that has a path.
+// A file in memory that has a path, which only this process can open.
 #pragma once
 
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cstdint>
 #include <cstdlib>
 #include <string>
+#include <string_view>
 
 namespace warren {
 
 class MemoryFile {
  public:
-  MemoryFile(const std::uint8_t* data, std::size_t size) : fd_(memfd_create("fuzz", MFD_CLOEXEC)) {
-    if (fd_ < 0 || write(fd_, data, size) != static_cast<ssize_t>(size)) std::abort();
+  explicit MemoryFile(std::string_view text) : fd_(memfd_create("test", MFD_CLOEXEC)) {
+    if (fd_ < 0 || write(fd_, text.data(), text.size()) != static_cast<ssize_t>(text.size())) std::abort();
   }
   ~MemoryFile() { close(fd_); }
   MemoryFile(const MemoryFile&) = delete;

@@ -1,15 +1,17 @@
-// Scratch memory of collectives: uninitialized, aligned to a cache line.
+// Scratch memory: uninitialized, aligned to a cache line.
 #pragma once
 
 #include <cstddef>
 #include <memory>
 #include <new>
 
-namespace warren::collective {
+namespace warren {
 
 class Scratch {
  public:
+  Scratch() = default;
   explicit Scratch(std::size_t bytes) : data_(static_cast<std::byte*>(operator new(bytes, kAlignment))) {}
+  /// nullptr if default-constructed.
   std::byte* data() const { return data_.get(); }
 
  private:
@@ -20,4 +22,4 @@ class Scratch {
   std::unique_ptr<std::byte, Free> data_;
 };
 
-}  // namespace warren::collective
+}  // namespace warren

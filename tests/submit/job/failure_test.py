@@ -27,7 +27,7 @@ while len(list(pathlib.Path('.').glob('up-*'))) < int(os.environ['DMLC_NUM_WORKE
 
 class Failure(SubmitCase):
     def test_exit_code_is_0_when_all_succeed(self):
-        self.assertEqual(self.submit("--num-workers", 3, "true").returncode, 0)
+        self.submit("--num-workers", 3, "true", exit_code=0)
 
     def test_programs_that_never_joined_their_job_are_told_of_and_the_exit_code_stays_0(self):
         self.file("xgboost.py").write_text("")  # a stand-in for the library

@@ -64,12 +64,12 @@ class WithTracker(SubmitCase):
         self.workers(2, code, "--log-file", "json", "--log-format", "json")
         said = [json.loads(line) for line in self.file("json").read_text().splitlines()]
         self.assertEqual([line["text"] for line in said if line["source"] == "tracker"], ["[3] train-error:0.1", "two", "lines"])
-        self.assertFalse(self.submit("--num-workers", 1, "--log-dir", "quiet", "true").returncode)
+        self.submit("--num-workers", 1, "--log-dir", "quiet", "true", exit_code=0)
         self.assertFalse(self.file("quiet/tracker.log").exists(), "nothing was printed")
 
     def test_workers_may_run_on_after_the_tracker_is_done(self):
         code = "worker.start(); worker.shutdown(); time.sleep(0.5); open(f'saved-{task}', 'w').write('yes')"
-        self.assertEqual(self.workers(2, code).returncode, 0)
+        self.workers(2, code, exit_code=0)
         self.assertTrue(self.file("saved-0").exists() and self.file("saved-1").exists())
 
     def test_failure_after_the_tracker_is_done_fails_the_job_without_a_restart(self):
@@ -82,7 +82,7 @@ class WithTracker(SubmitCase):
         self.assertIn("on attempt 1 of 4, not started again because it had already left the job", self.last_line(process))
 
     def test_exit_0_without_shutdown_is_a_success(self):
-        self.assertEqual(self.workers(3, "worker.start()").returncode, 0)
+        self.workers(3, "worker.start()", exit_code=0)
 
     def test_restarted_worker_gets_its_rank_back(self):
         # The other workers report their links as lost, as rabit does when a peer dies.
@@ -126,7 +126,7 @@ class WithTracker(SubmitCase):
         self.assertIn("error:", process.err)
 
     def test_timeout_0_waits_for_ever(self):
-        self.assertEqual(self.submit("--num-workers", 2, "--timeout", "0", "sleep", "0.5").returncode, 0)
+        self.submit("--num-workers", 2, "--timeout", "0", "sleep", "0.5", exit_code=0)
 
     def test_port_that_is_taken_is_passed_over_or_named(self):
         import socket

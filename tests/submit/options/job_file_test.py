@@ -94,7 +94,7 @@ class JobFile(SubmitCase):
 
     def test_save_keeps_a_file_with_other_content(self):
         words = ["--save", "saved.yaml", "-n", 1, "true"]
-        self.assertEqual(self.submit(*words).returncode, 0)
+        self.submit(*words, exit_code=0)
         written = self.file("saved.yaml").read_text()
         process = self.submit(*words)
         self.assertEqual((process.returncode, process.out), (0, "'saved.yaml' already contains this job\n"))

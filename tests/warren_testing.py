@@ -179,12 +179,6 @@ def classic_hello(command, rank=-1, world=-1, task=b"0"):
     return struct.pack("@3i", MAGIC, rank, world) + string(task) + string(command)
 
 
-def package_environment(**more):
-    """The environment of a process outside of any job that imports the Python package of this tree."""
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("DMLC_")}
-    return {**clean, "OMP_NUM_THREADS": "1", "WARREN_NATIVE": str(BIN.parent), "PYTHONPATH": str(SOURCE / "python/src"), **more}
-
-
 class Wire:
     """Sends and receives integers and strings in the format of the tracker's protocol."""
 

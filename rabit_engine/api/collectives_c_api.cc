@@ -69,7 +69,7 @@ WarrenHandle Begin(const std::shared_ptr<Session>& session, const CallMode& mode
                    std::shared_ptr<WarrenCustomOp> custom) {
   Call call{mode.name};
   std::shared_ptr<CallOptions> options;
-  RequireWhole(*session, call, mode.options, "WARREN_CALL_OPTIONS");
+  RequireWhole(*session, call, mode.options, "CALL");
   if (mode.options != nullptr) {
     const bool has_name = mode.options->name != nullptr && *mode.options->name != '\0';
     if (has_name || mode.options->timeout_seconds != 0) {

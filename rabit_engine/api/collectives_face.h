@@ -37,13 +37,14 @@ int On(WarrenComm comm, const char* name, Function&& function) {
   });
 }
 
-/// Refuses options, if there are any, whose struct is smaller than this library's. `initializer`: the macro
-/// that initializes them.
+/// Refuses options, if there are any, whose struct is smaller than this library's. `kind`: "CALL" for options
+/// that WARREN_CALL_OPTIONS initializes.
 template <typename Options>
-void RequireWhole(const Session& session, const Call& call, const Options* options, const char* initializer) {
+void RequireWhole(const Session& session, const Call& call, const Options* options, const char* kind) {
   if (options == nullptr || options->struct_bytes >= sizeof(Options)) return;
   session.Refuse(
-      call, fmt::format("struct_bytes of the options is too small; initialise them with {}", initializer));
+      call,
+      fmt::format("struct_bytes of the options is too small; initialise them with WARREN_{}_OPTIONS", kind));
 }
 
 }  // namespace warren::api::face

@@ -119,7 +119,7 @@ int Begin(WarrenMailbox mailbox, const char* name, bool may_be_any, int peer, co
       session.Refuse(call, fmt::format("{} is not another rank of {}", peer, session.world_size()));
     }
     if (is_any && session.world_size() == 1) session.Refuse(call, "there is no other rank to receive from");
-    RequireWhole(session, call, options, "WARREN_CALL_OPTIONS");
+    RequireWhole(session, call, options, "CALL");
     const auto timeout = session.Timeout(call, options == nullptr ? 0 : options->timeout_seconds);
     const bool has_name = options != nullptr && options->name != nullptr && *options->name != '\0';
     const std::string where =

@@ -44,7 +44,7 @@ NamedCallOptions OptionsOf(const Session& session, const Call& call,
                            const WarrenCoordinatorOptions* options) {
   NamedCallOptions result = session.options().named;
   if (options == nullptr) return result;
-  RequireWhole(session, call, options, "WARREN_COORDINATOR_OPTIONS");
+  RequireWhole(session, call, options, "COORDINATOR");
   if (options->fusion_bytes >= 0) result.fusion_bytes = static_cast<std::size_t>(options->fusion_bytes);
   constexpr int kLongestCycle = 1'000'000;
   if (options->cycle_us > kLongestCycle)
@@ -106,7 +106,7 @@ int Enqueue(WarrenCoordinator coordinator, const char* function, const char* nam
     if (name == nullptr || *name == '\0') session.Refuse(call, "the operation has no name");
     Request request;
     request.name = name;
-    RequireWhole(session, call, options, "WARREN_ENQUEUE_OPTIONS");
+    RequireWhole(session, call, options, "ENQUEUE");
     if (options != nullptr) {
       request.priority = options->priority;
       if (options->group != nullptr && *options->group != '\0') {

@@ -83,6 +83,12 @@ std::string LogFile(const std::string& log_dir, tracker::Role role, int task_id)
   return (std::filesystem::path(log_dir) / name).string();
 }
 
+/// Whether --env or the environment of dmlc-submit sets the variable.
+bool IsSet(const Options& options, const PlanContext& context, std::string_view name) {
+  return HasVariable(options.environment, name) ||
+         std::find(context.inherited.begin(), context.inherited.end(), name) != context.inherited.end();
+}
+
 /// Adds those variables of torchrun and horovodrun that are known here; the cluster adds the others.
 void AddPlaceEnvironment(const Options& options, const PlanContext& context, PlannedProcess& process) {
   tracker::Environment& environment = process.environment;
@@ -99,6 +105,29 @@ void AddPlaceEnvironment(const Options& options, const PlanContext& context, Pla
   if (!NamesMaster(process)) environment.emplace_back(kMasterVariable, kLoopback);
 }
 
+/// Adds the variables that only workers have.
+void AddWorkerEnvironment(const Options& options, const PlanContext& context, PlannedProcess& process) {
+  AddPlaceEnvironment(options, context, process);
+  tracker::Environment& environment = process.environment;
+  if (context.report_seconds > 0 && !IsSet(options, context, kReportVariable))
+    environment.emplace_back(kReportVariable, std::to_string(context.report_seconds));
+  if (context.report_seconds > 0 && !options.timeline.empty())
+    environment.emplace_back(kReportTimelineVariable, "1");
+  if (!options.worker_ports.empty()) environment.emplace_back("WARREN_WORKER_PORTS", options.worker_ports);
+  if (!options.preemption_signal.empty())
+    environment.emplace_back("WARREN_PREEMPTION_SIGNAL", options.preemption_signal);
+  if (!options.preemption_notice.empty())
+    environment.emplace_back("WARREN_PREEMPTION_NOTICE", options.preemption_notice);
+  const Threads threads = ThreadsOf(options, context.inherited);
+  if (threads == Threads::kChosen) {
+    environment.emplace_back(kThreadsVariable, std::to_string(options.worker_cores));
+  } else if (threads == Threads::kShare && ClusterOf(options).core_sharing == CoreSharing::kHere) {
+    environment.emplace_back(kThreadsVariable,
+                             std::to_string(ThreadsOfWorker(options, options.num_workers, options.num_servers,
+                                                            context.usable_cores)));
+  }
+}
+
 PlannedProcess PlanOne(const Options& options, const PlanContext& context, tracker::Role role, int task_id) {
   PlannedProcess process;
   process.role = role;
@@ -112,37 +141,14 @@ PlannedProcess PlanOne(const Options& options, const PlanContext& context, track
   if (options.num_restarts > 0) {
     process.environment.emplace_back(kMaxAttemptVariable, std::to_string(options.num_restarts));
   }
-  const auto is_set = [&](std::string_view name) {
-    return HasVariable(options.environment, name) ||
-           std::find(context.inherited.begin(), context.inherited.end(), name) != context.inherited.end();
-  };
   // With this variable, Python programs write output immediately, so that none is lost if the program is
   // killed.
-  if (!is_set(kUnbufferedVariable)) process.environment.emplace_back(kUnbufferedVariable, "1");
+  if (!IsSet(options, context, kUnbufferedVariable))
+    process.environment.emplace_back(kUnbufferedVariable, "1");
   for (const auto& [name, value] : context.trace) {
     if (!HasVariable(options.environment, name)) process.environment.emplace_back(name, value);
   }
-  if (role == tracker::Role::kWorker) {
-    AddPlaceEnvironment(options, context, process);
-    if (context.report_seconds > 0 && !is_set(kReportVariable))
-      process.environment.emplace_back(kReportVariable, std::to_string(context.report_seconds));
-    if (context.report_seconds > 0 && !options.timeline.empty())
-      process.environment.emplace_back(kReportTimelineVariable, "1");
-    if (!options.worker_ports.empty())
-      process.environment.emplace_back("WARREN_WORKER_PORTS", options.worker_ports);
-    if (!options.preemption_signal.empty())
-      process.environment.emplace_back("WARREN_PREEMPTION_SIGNAL", options.preemption_signal);
-    if (!options.preemption_notice.empty())
-      process.environment.emplace_back("WARREN_PREEMPTION_NOTICE", options.preemption_notice);
-    const Threads threads = ThreadsOf(options, context.inherited);
-    if (threads == Threads::kChosen) {
-      process.environment.emplace_back(kThreadsVariable, std::to_string(options.worker_cores));
-    } else if (threads == Threads::kShare && ClusterOf(options).core_sharing == CoreSharing::kHere) {
-      process.environment.emplace_back(
-          kThreadsVariable, std::to_string(ThreadsOfWorker(options, options.num_workers, options.num_servers,
-                                                           context.usable_cores)));
-    }
-  }
+  if (role == tracker::Role::kWorker) AddWorkerEnvironment(options, context, process);
   const auto& bound = role == tracker::Role::kWorker ? context.binding.workers : context.binding.servers;
   if (role != tracker::Role::kScheduler && !bound.empty())
     process.cores = bound[static_cast<std::size_t>(task_id)];

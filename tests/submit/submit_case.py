@@ -1,13 +1,17 @@
 """Base class of dmlc-submit's tests: starts dmlc-submit and checks that no process is left behind."""
 
 import contextlib
+import fcntl
 import os
 import pathlib
 import select
+import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 import unittest
 import uuid
@@ -81,15 +85,30 @@ def as_bytes(word):
     return word if isinstance(word, bytes) else word.encode()
 
 
-def py_spy_environment():
-    """Returns the Python interpreter of a virtual environment with py-spy. Creates the environment in the build directory if needed.
-    Returns None if that fails."""
-    place = BIN.parent / "interop" / "py-spy"
-    if not (place / "bin/py-spy").exists():
-        for command in ([sys.executable, "-m", "venv", place], [place / "bin/pip", "install", "--quiet", "py-spy"]):
+def python_with(package):
+    """Returns the Python interpreter of a virtual environment with this package. Creates the environment in the build directory if needed.
+    Raises unittest.SkipTest if that fails."""
+    place = BIN.parent / "interop" / package
+    if not (place / "ready").exists():
+        for command in ([sys.executable, "-m", "venv", place], [place / "bin/pip", "install", "--quiet", package]):
             if subprocess.run(command, capture_output=True, check=False).returncode != 0:
-                return None
+                raise unittest.SkipTest(f"{package} could not be installed from PyPI")
+        (place / "ready").touch()
     return place / "bin/python"
+
+
+def path_with_py_spy():
+    """A value of PATH with py-spy. Raises unittest.SkipTest if py-spy cannot be installed."""
+    return f"{os.environ['PATH']}{os.pathsep}{python_with('py-spy').parent}"
+
+
+def open_terminal():
+    """A new terminal that leaves newlines untranslated: the file descriptors of its two ends."""
+    master, slave = os.openpty()
+    attributes = termios.tcgetattr(slave)
+    attributes[1] &= ~termios.OPOST
+    termios.tcsetattr(slave, termios.TCSANOW, attributes)
+    return master, slave
 
 
 def kill_at_once(pid):
@@ -147,13 +166,29 @@ class SubmitCase(unittest.TestCase):
                 stream.close()
         process.wait()
 
-    def submit(self, *words, **settings):
-        """Runs dmlc-submit to its end and checks that nothing is left. Returns the process, with its output as text in `out` and `err`."""
+    def submit(self, *words, exit_code=None, **settings):
+        """Runs dmlc-submit to its end and checks that nothing is left, and its exit code if one is given. Returns the process, with its
+        output as text in `out` and `err`."""
         process = self.start(*words, **settings)
         out, err = process.communicate(timeout=LIMIT_S)
         process.out, process.err = (out or b"").decode(), (err or b"").decode()
         self.check_nothing_is_left()
+        if exit_code is not None:
+            self.assertEqual(process.returncode, exit_code, process.err)
         return process
+
+    def on_terminal(self, *words, columns=0, environment=None):
+        """Runs dmlc-submit on a terminal. Returns all output to the terminal, and the exit code."""
+        master, slave = open_terminal()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 30, columns, 0, 0))
+        process = self.start(*words, stdout=slave, stderr=slave, environment={"TERM": "xterm", **(environment or {})})
+        os.close(slave)
+        shown = b""
+        with contextlib.suppress(OSError):  # EIO: no process has the terminal open
+            while piece := os.read(master, 65536):
+                shown += piece
+        os.close(master)
+        return shown.decode(), process.wait(LIMIT_S)
 
     def marked(self):
         """The pids of the live processes that have the mark: dmlc-submit, its watchdog, the workers, and their descendants."""
@@ -176,6 +211,13 @@ class SubmitCase(unittest.TestCase):
 
     def file(self, name):
         return self.directory / name
+
+    def folder_of_programs(self, *names):
+        """A new folder with these programs, as a value of PATH."""
+        self.file("tools").mkdir()
+        for name in names:
+            (self.file("tools") / name).symlink_to(shutil.which(name))
+        return self.file("tools")
 
     def wait_for_files(self, *names):
         """Waits until workers have written to these files. Returns their contents. Fails immediately if the process that was started last

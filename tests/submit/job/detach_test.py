@@ -49,7 +49,6 @@ class Detach(SubmitCase):
         self.assertEqual(starter.returncode, 0, err)
         self.assertRegex(out.decode(), r"^\d{8}T\d{6}Z-\d+\n$")
         starter.err = err.decode()
-        self.started[-1] = starter
         return out.decode().strip()
 
     def log(self, job, name="launcher.log"):

@@ -1,7 +1,6 @@
 """The errors of a failing job on the terminal: the first error is shown completely and last, and its consequences are folded."""
 
 import json
-import pathlib
 import signal
 import unittest
 
@@ -38,8 +37,7 @@ class Errors(SubmitCase):
         return [line.partition("] ")[2] for line in process.err.splitlines() if line.startswith(f"[{rank}] ")]
 
     def test_the_first_ones_traceback_is_the_only_one_and_comes_last(self):
-        process = self.submit("--num-workers", 4, "--log-dir", "logs", *one_raises())
-        self.assertEqual(process.returncode, 1)
+        process = self.submit("--num-workers", 4, "--log-dir", "logs", *one_raises(), exit_code=1)
         self.assertEqual(process.err.count(TRACEBACK), 1, process.err)
         lines = process.err.splitlines()
         begin = lines.index(f"[1] {TRACEBACK}")
@@ -67,8 +65,8 @@ class Errors(SubmitCase):
         self.assertNotIn("as a consequence", process.err)
 
     def test_one_that_is_killed_without_a_word_is_named_and_the_others_folded(self):
-        process = self.submit("--num-workers", 3, *one_raises("print('rows: 7', flush=True); os.kill(os.getpid(), 9)"))
-        self.assertEqual(process.returncode, 128 + signal.SIGKILL)
+        process = self.submit("--num-workers", 3, *one_raises("print('rows: 7', flush=True); os.kill(os.getpid(), 9)"),
+                              exit_code=128 + signal.SIGKILL)
         self.assertNotIn(TRACEBACK, process.err)
         self.assertEqual(
             process.err.splitlines()[-4:-1],
@@ -84,16 +82,14 @@ class Errors(SubmitCase):
             "while len(list(pathlib.Path('.').glob('said-*'))) < 4: time.sleep(0.01)\n"
             "sys.exit(3)\n"
         )
-        process = self.submit("--num-workers", 4, *python(code))
-        self.assertEqual(process.returncode, 3)
+        process = self.submit("--num-workers", 4, *python(code), exit_code=3)
         self.assertEqual(process.err.count(TRACEBACK), 1, process.err)
         self.assertIn(f"dmlc-submit: all 4 workers failed with the same error {ALL_SHOWN}", process.err)
 
     def test_an_error_before_another_attempt_is_shown_with_the_warning(self):
         code = "import os; n = os.environ['DMLC_NUM_ATTEMPT']\nif n < '1': raise ValueError('attempt ' + n)"
         for option in ("--local-num-attempt", "--max-restarts"):
-            process = self.submit("--num-workers", 1, option, 1, *python(code))
-            self.assertEqual(process.returncode, 0, process.err)
+            process = self.submit("--num-workers", 1, option, 1, *python(code), exit_code=0)
             self.assertEqual(process.err.count(TRACEBACK), 1, process.err)
             lines = process.err.splitlines()
             self.assertIn("again", lines[lines.index("[0] ValueError: attempt 0") + 1])
@@ -101,8 +97,7 @@ class Errors(SubmitCase):
     def test_what_followed_is_folded_when_the_whole_job_is_begun_again(self):
         again = "sys.exit(0) if os.environ['DMLC_NUM_ATTEMPT'] == '1' else None\ndef wait_for"
         command = [word.replace("def wait_for", again) for word in one_raises()]
-        process = self.submit("--num-workers", 3, "--max-restarts", 1, *command)
-        self.assertEqual(process.returncode, 0, process.err)
+        process = self.submit("--num-workers", 3, "--max-restarts", 1, *command, exit_code=0)
         self.assertEqual(process.err.count(TRACEBACK), 1, process.err)
         self.assertRegex(process.err, r"(?s)\[1\] ValueError: no column 7\ndmlc-submit: warning: worker 1 .*starting all 3 "
                                       r"processes again.*dmlc-submit: \[0\] \[2\] failed as a consequence")
@@ -120,8 +115,7 @@ class Errors(SubmitCase):
 
     def test_an_error_that_is_survived_is_shown_in_its_place(self):
         code = "import sys, traceback\ntry: 1 / 0\nexcept ZeroDivisionError: traceback.print_exc()\nprint('on', file=sys.stderr)"
-        process = self.submit("--num-workers", 1, *python(code))
-        self.assertEqual(process.returncode, 0)
+        process = self.submit("--num-workers", 1, *python(code), exit_code=0)
         self.assertEqual(self.shown_by(process, 0)[-2:], ["ZeroDivisionError: division by zero", "on"])
         process = self.start("--num-workers", 1, *python(code + f"\nsys.stderr.flush(); {IDLE}"))
         self.assertIn("division by zero", self.wait_for_text(process.stderr, "[0] on"))
@@ -149,8 +143,8 @@ class Errors(SubmitCase):
             "sys.stdout.buffer.write(b'a\\xff' + b'x' * 70000 + b'\\n'); sys.stdout.flush()\n"
             "print('last words', end='', file=sys.stderr, flush=True); sys.exit(int(task))"
         )
-        process = self.submit("--num-workers", 2, "--log-format", "json", "--color", "always", "--log-file", "log", *python(code))
-        self.assertEqual(process.returncode, 1)
+        process = self.submit("--num-workers", 2, "--log-format", "json", "--color", "always", "--log-file", "log", *python(code),
+                              exit_code=1)
         out = [json.loads(line) for line in process.out.splitlines()]
         err = [json.loads(line) for line in process.err.splitlines()]
         for line in out + err:
@@ -174,8 +168,7 @@ class Errors(SubmitCase):
             "worker.print('[0]\\ttrain-rmse:0.5\\n')\n"
             "worker.shutdown()\n"
         )
-        process = self.submit("--num-workers", 1, "--log-format", "json", "/usr/bin/python3", "worker.py")
-        self.assertEqual(process.returncode, 0, process.err)
+        process = self.submit("--num-workers", 1, "--log-format", "json", "/usr/bin/python3", "worker.py", exit_code=0)
         printed = [json.loads(line) for line in process.out.splitlines()]
         self.assertEqual([(line["source"], line["text"]) for line in printed], [("tracker", "[0]\ttrain-rmse:0.5")])
         progress = [line for line in map(json.loads, process.err.splitlines()) if line["source"] == "progress"]

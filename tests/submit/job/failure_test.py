@@ -27,30 +27,26 @@ while len(list(pathlib.Path('.').glob('up-*'))) < int(os.environ['DMLC_NUM_WORKE
 
 class Failure(SubmitCase):
     def test_exit_code_is_0_when_all_succeed(self):
-        self.assertEqual(self.submit("--num-workers", 3, "true").returncode, 0)
+        self.submit("--num-workers", 3, "true", exit_code=0)
 
     def test_programs_that_never_joined_their_job_are_told_of_and_the_exit_code_stays_0(self):
         self.file("xgboost.py").write_text("")  # a stand-in for the library
         self.file("plain.py").write_text("import xgboost\n")
-        process = self.submit("--num-workers", 2, "--quiet", sys.executable, "plain.py")
-        self.assertEqual(process.returncode, 0, process.err)
+        process = self.submit("--num-workers", 2, "--quiet", sys.executable, "plain.py", exit_code=0)
         self.assertEqual(process.err.count("no worker joined the job: 2 separate programs ran. plain.py uses xgboost"), 1, process.err)
         for words in (["--num-workers", 1, sys.executable, "plain.py"], ["--num-workers", 2, "--no-tracker", sys.executable, "plain.py"],
                       ["--num-workers", 2, "hostname"], ["--num-workers", 2, "sh", "-c", "echo $RANK; sleep 0.1"],
                       ["--num-workers", 2, *python("print('xgboost')")]):  # fmt: skip
-            process = self.submit(*words)
-            self.assertEqual(process.returncode, 0, process.err)
+            process = self.submit(*words, exit_code=0)
             self.assertNotIn("joined", process.err)
 
     def test_exit_code_is_that_of_the_first_worker_that_failed(self):
-        process = self.submit("--num-workers", 3, *python(ONE_FAILS + "sys.exit(42)"))
-        self.assertEqual(process.returncode, 42)
+        self.submit("--num-workers", 3, *python(ONE_FAILS + "sys.exit(42)"), exit_code=42)
 
     def test_exit_code_is_128_and_the_signal_for_a_worker_that_was_killed(self):
         for number in (signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM):
             code = f"import os; os.kill(os.getpid(), {int(number)})"
-            process = self.submit("--num-workers", 1, *python(code))
-            self.assertEqual(process.returncode, 128 + number, process.err)
+            process = self.submit("--num-workers", 1, *python(code), exit_code=128 + number)
             self.assertIn(f"killed by signal {int(number)} ({number.name}", self.last_line(process))
 
     def test_last_line_names_the_worker_host_pid_code_and_attempts(self):
@@ -77,15 +73,13 @@ class Failure(SubmitCase):
             "open('attempts', 'a').write(os.environ['DMLC_NUM_ATTEMPT'] + ' '); "
             "sys.exit(0 if os.environ['DMLC_NUM_ATTEMPT'] == '2' else 9)"
         )
-        process = self.submit("--num-workers", 2, "--local-num-attempt", 2, *python(code))
-        self.assertEqual(process.returncode, 0, process.err)
+        process = self.submit("--num-workers", 2, "--local-num-attempt", 2, *python(code), exit_code=0)
         self.assertEqual(self.file("attempts").read_text(), "0 1 2 ")
         self.assertIn("exited with code 9 on attempt 2 of 3; starting it again", process.err)
 
     def test_job_ends_when_the_attempts_are_used_up(self):
         code = ONE_FAILS + "open('attempts', 'a').write(os.environ['DMLC_NUM_ATTEMPT'] + ' '); sys.exit(9)"
-        process = self.submit("--num-workers", 2, "--local-num-attempt", 1, *python(code))
-        self.assertEqual(process.returncode, 9)
+        process = self.submit("--num-workers", 2, "--local-num-attempt", 1, *python(code), exit_code=9)
         self.assertEqual(self.file("attempts").read_text(), "0 1 ")
         self.assertIn("on attempt 2 of 2", self.last_line(process))
 
@@ -130,38 +124,32 @@ class Failure(SubmitCase):
             "signal.signal(signal.SIGTERM, lambda *_: (open('asked', 'w').write('yes'), sys.exit(0)));"
             "open('ready', 'w').write('yes'); time.sleep(600)",
         ).replace("glob('up-*'))) < int(os.environ['DMLC_NUM_WORKER'])", "glob('ready'))) < 1")
-        process = self.submit("--num-workers", 2, *python(code + "sys.exit(5)"))
-        self.assertEqual(process.returncode, 5)
+        self.submit("--num-workers", 2, *python(code + "sys.exit(5)"), exit_code=5)
         self.assertEqual(self.file("asked").read_text(), "yes")
 
     def test_command_that_cannot_be_found_is_127_and_starts_nothing(self):
         for command in ("nonesuch-program", "./nonesuch"):
-            process = self.submit("--num-workers", 3, command)
-            self.assertEqual(process.returncode, 127)
+            process = self.submit("--num-workers", 3, command, exit_code=127)
             self.assertIn(f"cannot start '{command}'", self.last_line(process))
 
     def test_command_that_cannot_be_executed_is_126(self):
         self.file("text").write_text("true\n")
-        process = self.submit("--num-workers", 3, "./text")
-        self.assertEqual(process.returncode, 126)
+        process = self.submit("--num-workers", 3, "./text", exit_code=126)
         self.assertIn("not executable", self.last_line(process))
         self.file("text").chmod(0o755)
-        process = self.submit("--num-workers", 3, "./text")
-        self.assertEqual(process.returncode, 126)
+        process = self.submit("--num-workers", 3, "./text", exit_code=126)
         self.assertIn("Exec format error (is it a script without a first line such as #!/bin/sh?)", process.err)
 
     def test_script_whose_interpreter_is_missing_is_explained(self):
         self.file("script").write_text("#!/nonesuch/interpreter\n")
         self.file("script").chmod(0o755)
-        process = self.submit("--num-workers", 3, "./script")
-        self.assertEqual(process.returncode, 127)
+        process = self.submit("--num-workers", 3, "./script", exit_code=127)
         self.assertIn("cannot start './script': No such file or directory (the file exists,", process.err)
 
     def test_any_process_of_a_parameter_server_job_decides(self):
         for role in ("scheduler", "server", "worker"):
             code = f"import os, sys; sys.exit(7) if os.environ['DMLC_ROLE'] == '{role}' else None; {IDLE}"
-            process = self.submit("--num-workers", 1, "--num-servers", 1, *python(code))
-            self.assertEqual(process.returncode, 7)
+            process = self.submit("--num-workers", 1, "--num-servers", 1, *python(code), exit_code=7)
             name = "scheduler" if role == "scheduler" else role + " 0"
             self.assertRegex(self.last_line(process), f"error: {re.escape(name)} \\(host")
 

@@ -18,8 +18,7 @@ class Passing(SubmitCase):
 
     def test_arguments_arrive_byte_for_byte(self):
         self.file("record.py").write_text(RECORD)
-        process = self.submit("--num-workers", 2, "/usr/bin/python3", "record.py", *NASTY)
-        self.assertEqual(process.returncode, 0, process.err)
+        self.submit("--num-workers", 2, "/usr/bin/python3", "record.py", *NASTY, exit_code=0)
         for name in ("worker-0-0", "worker-1-0"):
             arguments = [bytes.fromhex(a) for a in self.record(name)["arguments"]]
             self.assertEqual(arguments, [b"/usr/bin/python3", b"record.py", *map(as_bytes, NASTY)])
@@ -29,11 +28,10 @@ class Passing(SubmitCase):
         options = []
         for index, value in enumerate(NASTY):
             options += ["--env", f"NASTY_{index}=".encode() + as_bytes(value)]
-        process = self.submit(
+        self.submit(
             "--num-workers", 1, *options, "--env", "PASSED", *python(RECORD),
-            environment={"PASSED": b"as it is \xff;$x", "INHERITED": "a\nb"},
+            environment={"PASSED": b"as it is \xff;$x", "INHERITED": "a\nb"}, exit_code=0,
         )  # fmt: skip
-        self.assertEqual(process.returncode, 0, process.err)
         variables = self.variables("worker-0-0")
         for index, value in enumerate(NASTY):
             self.assertEqual(variables[f"NASTY_{index}".encode()], as_bytes(value))
@@ -81,8 +79,7 @@ class Passing(SubmitCase):
 
 
     def test_parameter_server_jobs_have_a_scheduler_servers_and_workers(self):
-        process = self.submit("--num-workers", 2, "--num-servers", 2, *python(RECORD))
-        self.assertEqual(process.returncode, 0, process.err)
+        self.submit("--num-workers", 2, "--num-servers", 2, *python(RECORD), exit_code=0)
         names = {p.name for p in self.directory.iterdir()}
         self.assertEqual(names, {"scheduler-0-0", "server-0-0", "server-1-0", "worker-0-0", "worker-1-0"})
         ports = set()
@@ -112,8 +109,7 @@ else:
         except ConnectionRefusedError:
             time.sleep(0.01)
 """
-        process = self.submit("--num-workers", 2, "--num-servers", 1, *python(code))
-        self.assertEqual(process.returncode, 0, process.err)
+        self.submit("--num-workers", 2, "--num-servers", 1, *python(code), exit_code=0)
 
     def test_variables_of_an_outer_job_do_not_leak_into_this_one(self):
         outer = {"DMLC_PS_ROOT_URI": "10.0.0.1", "DMLC_TRACKER_URI": "10.0.0.2", "DMLC_TASK_ID": "7"}
@@ -130,8 +126,7 @@ else:
         inside = self.submit(*show, environment={"DMLC_JOB_TOKEN": chosen, "DMLC_TASK_ID": "3"}).out
         self.assertRegex(inside, r"^\[0\] [0-9a-f]{64}\n$")
         self.assertNotIn(chosen, inside, "that is the token of another job")
-        wrong = self.submit(*show, environment={"DMLC_JOB_TOKEN": "abc"})
-        self.assertEqual(wrong.returncode, 1)
+        wrong = self.submit(*show, environment={"DMLC_JOB_TOKEN": "abc"}, exit_code=1)
         self.assertIn("DMLC_JOB_TOKEN in the environment: ", wrong.err)
 
     def test_a_job_may_end_with_its_standard_input(self):
@@ -152,8 +147,7 @@ else:
         self.assertEqual(self.variables("worker-0-0")[b"DMLC_TRACKER_URI"], b"localhost")
 
     def test_300_workers_run(self):
-        process = self.submit("--num-workers", 300, "sh", "-c", "echo $DMLC_TASK_ID")
-        self.assertEqual(process.returncode, 0, process.err)
+        process = self.submit("--num-workers", 300, "sh", "-c", "echo $DMLC_TASK_ID", exit_code=0)
         self.assertEqual(sorted(process.out.split()[1::2], key=int), [str(i) for i in range(300)])
 
 

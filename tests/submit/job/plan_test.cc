@@ -41,6 +41,11 @@ std::string Get(const tracker::Environment& environment, const std::string& name
   return "(unset)";
 }
 
+/// The value of the variable in the environment of the second process.
+std::string Planned(const Options& options, const PlanContext& context, const std::string& name) {
+  return Get(Plan(options, context).at(1).environment, name);
+}
+
 TEST(Plan, GivesEveryWorkerItsTaskAndTheTracker) {
   const auto plan = Plan(SomeOptions(), SomeContext());
   ASSERT_EQ(plan.size(), 2U);
@@ -63,14 +68,14 @@ TEST(Plan, GivesEveryWorkerItsTaskAndTheTracker) {
 TEST(Plan, TellsWorkersHowOftenToReportUnlessTheUserDoes) {
   Options options = SomeOptions();
   PlanContext context = SomeContext();
-  EXPECT_EQ(Get(Plan(options, context).at(1).environment, "WARREN_REPORT_SECONDS"), "(unset)");
+  EXPECT_EQ(Planned(options, context, "WARREN_REPORT_SECONDS"), "(unset)");
   context.report_seconds = 2;
-  EXPECT_EQ(Get(Plan(options, context).at(1).environment, "WARREN_REPORT_SECONDS"), "2");
+  EXPECT_EQ(Planned(options, context, "WARREN_REPORT_SECONDS"), "2");
   context.inherited.emplace_back("WARREN_REPORT_SECONDS");
-  EXPECT_EQ(Get(Plan(options, context).at(1).environment, "WARREN_REPORT_SECONDS"), "(unset)");
+  EXPECT_EQ(Planned(options, context, "WARREN_REPORT_SECONDS"), "(unset)");
   context.inherited.clear();
   options.environment.emplace_back("WARREN_REPORT_SECONDS", "0");
-  EXPECT_EQ(Get(Plan(options, context).at(1).environment, "WARREN_REPORT_SECONDS"), "0");
+  EXPECT_EQ(Planned(options, context, "WARREN_REPORT_SECONDS"), "0");
 }
 
 TEST(Plan, PythonKeepsNoOutputBackUnlessTheUserSaysSo) {
@@ -84,10 +89,10 @@ TEST(Plan, PythonKeepsNoOutputBackUnlessTheUserSaysSo) {
     }
   }
   context.inherited = {"PYTHONUNBUFFERED"};
-  EXPECT_EQ(Get(Plan(options, context).at(1).environment, "PYTHONUNBUFFERED"), "(unset)");
+  EXPECT_EQ(Planned(options, context, "PYTHONUNBUFFERED"), "(unset)");
   context.inherited.clear();
   options.environment.emplace_back("PYTHONUNBUFFERED", "");
-  EXPECT_EQ(Get(Plan(options, context).at(1).environment, "PYTHONUNBUFFERED"), "");
+  EXPECT_EQ(Planned(options, context, "PYTHONUNBUFFERED"), "");
 }
 
 TEST(Plan, GivesEveryWorkerWhatHorovodrunWould) {
@@ -106,8 +111,8 @@ TEST(Plan, GivesEveryWorkerWhatHorovodrunWould) {
     EXPECT_THROW(Plan(set, context), UsageError) << name;
   }
   options.cluster = "ssh";
-  EXPECT_EQ(Get(Plan(options, context).at(1).environment, "HOROVOD_RANK"), "1");
-  EXPECT_EQ(Get(Plan(options, context).at(1).environment, "HOROVOD_CROSS_RANK"), "(unset)");
+  EXPECT_EQ(Planned(options, context, "HOROVOD_RANK"), "1");
+  EXPECT_EQ(Planned(options, context, "HOROVOD_CROSS_RANK"), "(unset)");
 }
 
 TEST(Plan, GivesEveryWorkerWhatTorchrunWould) {
@@ -144,7 +149,7 @@ TEST(Plan, GivesEveryWorkerWhatTorchrunWould) {
 TEST(Plan, LocalWorkersShareTheCoresUnlessTheUserSaysOtherwise) {
   Options options = SomeOptions();
   PlanContext context = SomeContext();
-  const auto threads = [&] { return Get(Plan(options, context).front().environment, "OMP_NUM_THREADS"); };
+  const auto threads = [&] { return Planned(options, context, "OMP_NUM_THREADS"); };
   context.usable_cores = 7;
   EXPECT_EQ(threads(), "3");
   context.usable_cores = 1;
@@ -185,7 +190,7 @@ TEST(Plan, ElsewhereTheHostKnowsItsCores) {
     options.cluster = cluster;
     EXPECT_EQ(ThreadsOf(options, {}), Threads::kShare);
     EXPECT_EQ(ThreadsOf(options, {"OMP_NUM_THREADS"}), Threads::kOfUser);
-    EXPECT_EQ(Get(Plan(options, context).front().environment, "OMP_NUM_THREADS"), "(unset)");
+    EXPECT_EQ(Planned(options, context, "OMP_NUM_THREADS"), "(unset)");
   }
   for (const char* cluster : {"yarn", "kubernetes"}) {
     options.cluster = cluster;

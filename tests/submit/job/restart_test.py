@@ -30,16 +30,14 @@ class Restart(SubmitCase):
 
     def test_all_workers_are_started_again_with_the_attempt_counted_up(self):
         code = TOGETHER + "if attempt == 0: sys.exit(7) if task == '1' else time.sleep(600)"
-        process = self.submit("--num-workers", 3, "--max-restarts", 2, *python(code))
-        self.assertEqual(process.returncode, 0, process.err)
+        process = self.submit("--num-workers", 3, "--max-restarts", 2, *python(code), exit_code=0)
         self.assertEqual(self.attempts(3), [[0, 1]] * 3)
         self.assertRegex(process.err, r"warning: worker 1 \(host \S+, pid \d+\) exited with code 7 on attempt 1 of 1; "
                                       r"starting all 3 processes again \(restart 1 of 2\)")
 
     def test_the_last_failure_is_told_when_the_restarts_are_used_up(self):
         process = self.submit("--num-workers", 2, "--max-restarts", 2,
-                              *python(TOGETHER + "sys.exit(9) if task == '0' else time.sleep(600)"))
-        self.assertEqual(process.returncode, 9, process.err)
+                              *python(TOGETHER + "sys.exit(9) if task == '0' else time.sleep(600)"), exit_code=9)
         self.assertEqual(self.attempts(2), [[0, 1, 2]] * 2)
         self.assertIn("exited with code 9 on attempt 1 of 1, after the job had been started again 2 times; the other "
                       "process was stopped", self.last_line(process))
@@ -57,14 +55,12 @@ class Restart(SubmitCase):
         code = TOGETHER.replace("while", "while task != '1' and") + (
             "while not os.path.exists('start-0-0'): time.sleep(0.01)\n"
             "if attempt < 2: sys.exit(7) if task == '1' else time.sleep(600)")
-        process = self.submit("--num-workers", 2, "--local-num-attempt", 1, "--max-restarts", 1, *python(code))
-        self.assertEqual(process.returncode, 0, process.err)
+        self.submit("--num-workers", 2, "--local-num-attempt", 1, "--max-restarts", 1, *python(code), exit_code=0)
         self.assertEqual(self.attempts(2), [[0, 2], [0, 1, 2]])
 
     def test_a_worker_that_was_done_is_started_again_with_the_others(self):
         code = TOGETHER + "if attempt == 0 and task == '1': time.sleep(0.5); sys.exit(7)"
-        process = self.submit("--num-workers", 2, "--max-restarts", 1, *python(code))
-        self.assertEqual(process.returncode, 0, process.err)
+        self.submit("--num-workers", 2, "--max-restarts", 1, *python(code), exit_code=0)
         self.assertEqual(self.attempts(2), [[0, 1]] * 2)
 
     def test_workers_that_stay_away_from_the_tracker_are_a_reason(self):
@@ -77,8 +73,7 @@ if attempt == 0:
     tracker.sendall(struct.pack('@iiii', 0xff99, -1, -1, 1) + b'0' + struct.pack('@i', 5) + b'start')
     time.sleep(600)
 """
-        process = self.submit("--num-workers", 2, "--max-restarts", 1, "--timeout", 1, *python(code))
-        self.assertEqual(process.returncode, 0, process.err)
+        process = self.submit("--num-workers", 2, "--max-restarts", 1, "--timeout", 1, *python(code), exit_code=0)
         self.assertIn("workers are missing after 1 s", process.err)
         self.assertEqual(self.attempts(2), [[0, 1]] * 2)
 

@@ -21,6 +21,9 @@ from watching_test import JOB, Served, keep_job
 DESKTOP = (1280, 1000)
 PHONE = (360, 740)
 RUNNING = "document.querySelectorAll('.cell.running').length >= {}"
+LINES = "document.querySelectorAll('.line').length > {}"
+LINES_OF = "document.querySelector('.line') && [...document.querySelectorAll('.line .who')].every(who => who.textContent === '{}')"
+SELECT = "document.querySelector('.cell[data-i=\"{}\"]').click()"
 # A script that returns the elements that extend beyond the page's right edge, except those that are hidden or in scrollable parts.
 TOO_WIDE = ("[...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > innerWidth + 1 &&"
             " !e.closest('#command, .scroll, #topology, .unseen, .skip')).map(e => e.tagName + ' ' + e.id + ' ' + e.className)")
@@ -96,8 +99,8 @@ class PageTest(unittest.TestCase):
         page.wait_for("document.getElementById('connection').textContent.startsWith('ended')")
         self.assertEqual(page.value("document.getElementById('state').textContent"), "succeeded")
         self.assertIn("Rank 3 on node01 made the others wait 41\u00a0%", page.value("document.getElementById('straggler').innerText"))
-        page.value("document.querySelector('.cell[data-i=\"1\"]').click()")  # the server no longer answers
-        page.wait_for("document.querySelector('.line') && [...document.querySelectorAll('.line .who')].every(who => who.textContent === '1')")
+        page.value(SELECT.format(1))  # the server no longer answers
+        page.wait_for(LINES_OF.format(1))
         self.assertEqual(page.complaints, [])
 
     def test_what_workers_write_is_only_text(self):
@@ -115,7 +118,7 @@ class PageTest(unittest.TestCase):
             page.press(key)
         page.press("Enter", "\r")
         page.wait_for("document.querySelector('#worker h3')?.textContent === 'rank 3: running'")
-        page.wait_for("[...document.querySelectorAll('.line .who')].every(who => who.textContent === '3')")
+        page.wait_for(LINES_OF.format(3))
         time.sleep(1.5)  # time for the page to receive a change
         self.assertEqual(page.value("document.activeElement.textContent"), "3", "the focus stays where it was")
         page.value("document.querySelector('#evaluation-chart svg').focus()")
@@ -130,13 +133,13 @@ class PageTest(unittest.TestCase):
 
     def test_lines_that_cannot_be_asked_for_do_not_empty_the_box(self):
         served, page = self.open()
-        page.wait_for("document.querySelectorAll('.line').length > 20")
+        page.wait_for(LINES.format(20))
         page.value("window.asked = ''; window.fetch = (url) => { asked += url; return Promise.reject(new Error('lost')); }; 0")
-        page.value("document.querySelector('.cell[data-i=\"2\"]').click()")
+        page.value(SELECT.format(2))
         page.wait_for("asked.includes('worker=2')")
         self.assertGreater(page.value("document.querySelectorAll('.line').length"), 20, "what was read stays")
         served.end()  # the last event from the server contains the latest lines
-        page.wait_for("document.querySelector('.line') && [...document.querySelectorAll('.line .who')].every(who => who.textContent === '2')")
+        page.wait_for(LINES_OF.format(2))
 
     def test_it_opens_from_a_link_on_another_site(self):
         served = Served("--at", "62")
@@ -157,7 +160,7 @@ class PageTest(unittest.TestCase):
         for size, dark in ((PHONE, False), (PHONE, True), (DESKTOP, False), (DESKTOP, True)):
             with self.subTest(size=size, dark=dark):
                 _, page = self.open(size=size, dark=dark)
-                page.value("document.querySelector('.cell[data-i=\"3\"]').click()")
+                page.value(SELECT.format(3))
                 page.wait_for("document.querySelector('#worker h3')")
                 self.assertEqual(page.value(TOO_WIDE), [])
                 self.assertEqual(page.value("document.documentElement.scrollWidth"), size[0])
@@ -170,7 +173,7 @@ class PageTest(unittest.TestCase):
         page.wait_for("document.getElementById('cancel').checkVisibility()")
         page.value("document.getElementById('cancel').click()")
         self.assertEqual(page.value("document.getElementById('cancel').textContent"), "Click again to cancel the job")
-        page.value("document.querySelector('.cell[data-i=\"2\"]').click()")
+        page.value(SELECT.format(2))
         page.wait_for("document.getElementById('take-stack').checkVisibility()")
         page.value("document.getElementById('take-stack').click()")
         self.assertEqual(served.process.stdout.readline(), "stack 2\n", "the first click has cancelled nothing")
@@ -188,8 +191,8 @@ class PageTest(unittest.TestCase):
         self.addCleanup(viewer.close)
         viewer.open(address)
         viewer.wait_for(RUNNING.format(6))
-        viewer.wait_for("document.querySelectorAll('.line').length > 20")
-        viewer.value("document.querySelector('.cell[data-i=\"2\"]').click()")
+        viewer.wait_for(LINES.format(20))
+        viewer.value(SELECT.format(2))
         for name in ("cancel", "view-link", "jobs", "stack", "compare-label"):
             self.assertFalse(viewer.value(f"document.getElementById('{name}').checkVisibility()"), name)
         complaints = [one for one in viewer.complaints if "/jobs" not in one]  # the browser reports that /jobs was refused
@@ -222,7 +225,7 @@ class PageTest(unittest.TestCase):
         page.wait_for("[...document.querySelectorAll('#over-time-choice button')].some(b => b.textContent === 'Cores')")
         page.value("[...document.querySelectorAll('#over-time-choice button')].find(b => b.textContent === 'Cores').click()")
         page.wait_for("document.querySelectorAll('#over-time-chart .series').length === 8")
-        page.value("document.querySelector('.cell[data-i=\"1\"]').click()")
+        page.value(SELECT.format(1))
         page.wait_for("document.querySelectorAll('#over-time-chart .series').length === 1")
         self.assertEqual(page.complaints, [])
 
@@ -243,9 +246,9 @@ class PageTest(unittest.TestCase):
             page.resize(*DESKTOP)
             page.open(path.as_uri())
             page.wait_for("document.querySelectorAll('.cell.succeeded').length === 8")
-            page.wait_for("document.querySelectorAll('.line').length > 100")
-            page.value("document.querySelector('.cell[data-i=\"1\"]').click()")
-            page.wait_for("[...document.querySelectorAll('.line .who')].every(who => who.textContent === '1')")
+            page.wait_for(LINES.format(100))
+            page.value(SELECT.format(1))
+            page.wait_for(LINES_OF.format(1))
             self.assertEqual([url for url in page.requests if not url.startswith(("file:", "data:"))], [])
             self.assertEqual(page.complaints, [])
 
@@ -259,8 +262,8 @@ def make_pictures(folder):
             page.open(f"http://127.0.0.1:{served.port}/?token={served.token}")
             page.wait_for(RUNNING.format(6))
             if dark:
-                page.value("document.querySelector('.cell[data-i=\"3\"]').click()")
-            page.wait_for("document.querySelectorAll('.line').length > 20")
+                page.value(SELECT.format(3))
+            page.wait_for(LINES.format(20))
             time.sleep(3)  # time for the page to receive changes
             page.screenshot(folder / f"{name}.png", whole=size != PHONE)
             served.close()

@@ -36,20 +36,19 @@ class Served:
 
     def get(self, target, headers=None, method="GET", body=None):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=LIMIT_S)
-        self.request(connection, target, headers, method, body)
+        connection.request(method, target, body, headers or {})
         answer = connection.getresponse()
         answer.text = answer.read().decode()
         connection.close()
         return answer
 
-    @staticmethod
-    def request(connection, target, headers, method="GET", body=None):
-        connection.request(method, target, body, headers=headers or {})
+    def json(self, target):
+        return json.loads(self.get(target, self.cookie).text)
 
     def events(self):
         """Yields the page's events as (name, data)."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=LIMIT_S)
-        self.request(connection, "/events", self.cookie)
+        connection.request("GET", "/events", headers=self.cookie)
         answer = connection.getresponse()
         assert answer.status == 200, answer.status
         with contextlib.closing(answer):
@@ -248,14 +247,14 @@ class WatchingTest(unittest.TestCase):
 
     def test_logs_are_by_worker_and_searched(self):
         served = self.serve("--at", "20")
-        lines = json.loads(served.get("/logs?worker=1&contains=%3Cimg", served.cookie).text)["lines"]
+        lines = served.json("/logs?worker=1&contains=%3Cimg")["lines"]
         self.assertEqual({line[1] for line in lines}, {1})
         self.assertIn("onerror", lines[0][3])
-        self.assertEqual(json.loads(served.get("/logs?worker=99", served.cookie).text)["lines"], [])
-        self.assertEqual(len(json.loads(served.get("/logs?limit=7", served.cookie).text)["lines"]), 7)
+        self.assertEqual(served.json("/logs?worker=99")["lines"], [])
+        self.assertEqual(len(served.json("/logs?limit=7")["lines"]), 7)
 
     def view_cookie(self, served):
-        token = json.loads(served.get("/jobs", served.cookie).text)["view_token"]
+        token = served.json("/jobs")["view_token"]
         self.assertNotIn(token, ("", served.token))
         return {"Cookie": f"warren-{served.port}={token}"}
 
@@ -301,10 +300,10 @@ class WatchingTest(unittest.TestCase):
         with tempfile.TemporaryDirectory(prefix="warren-state-") as state:
             keep_job(state)
             served = self.serve(state_home=state)
-            listed = json.loads(served.get("/jobs", served.cookie).text)["jobs"]
+            listed = served.json("/jobs")["jobs"]
             self.assertEqual([(one["id"], one["held"], one["curves"], json.loads(one["record"])["name"]) for one in listed],
                              [(JOB, False, True, "rate-0.3")])
-            self.assertEqual(json.loads(served.get(f"/jobs/{JOB}/evaluations", served.cookie).text)["evaluations"][1][2], {"train-rmse": 0.7})
+            self.assertEqual(served.json(f"/jobs/{JOB}/evaluations")["evaluations"][1][2], {"train-rmse": 0.7})
             page = served.get(f"/jobs/{JOB}/page", {**served.cookie, "Sec-Fetch-Site": "cross-site"})
             self.assertEqual((page.status, page.text[:22]), (200, "<h1>the kept page</h1>"))
             self.assertIn("sandbox allow-scripts;", page.headers["Content-Security-Policy"])
@@ -322,7 +321,7 @@ class WatchingTest(unittest.TestCase):
 
     def test_cores_and_memory_are_kept_for_each_worker(self):
         served = self.serve("--at", "1000", "--speed", "0")
-        usage = json.loads(served.get("/usage", served.cookie).text)
+        usage = served.json("/usage")
         self.assertEqual((len(usage["cores"]), len(usage["mib"])), (8, 8))
         self.assertLessEqual(len(usage["seconds"]), 240)
         self.assertEqual(usage["seconds"], sorted(set(usage["seconds"])))

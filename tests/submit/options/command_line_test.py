@@ -12,8 +12,7 @@ from submit_case import SubmitCase, python
 class CommandLine(SubmitCase):
     def refused(self, *words, **settings):
         """Checks that these arguments are rejected with exit code 2 and start nothing. Returns the error message."""
-        process = self.submit(*words, **settings)
-        self.assertEqual(process.returncode, 2, process.err)
+        process = self.submit(*words, **settings, exit_code=2)
         self.assertEqual(process.out, "")
         self.assertFalse(self.file("started").exists())
         return process.err
@@ -63,8 +62,7 @@ class CommandLine(SubmitCase):
         self.assertEqual(process.err, "dmlc-submit: warning: no effect with --cluster local: --queue, --kube-namespace\n")
 
     def test_dry_run_starts_nothing(self):
-        process = self.submit("--num-workers", 2, "--log-dir", "logs", "--dry-run", "touch", "started")
-        self.assertEqual(process.returncode, 0)
+        process = self.submit("--num-workers", 2, "--log-dir", "logs", "--dry-run", "touch", "started", exit_code=0)
         self.assertEqual(list(self.directory.iterdir()), [])
         self.assertIn("# worker 1, output kept in logs/worker-1.log\n", process.out)
         self.assertIn("first free one from 9091 to 9999", process.out)
@@ -90,8 +88,8 @@ class CommandLine(SubmitCase):
                 stand_in.write_text("#!/bin/sh\ncat >got\n")
                 stand_in.chmod(0o755)
                 dry = self.submit("--cluster", cluster, "--host-ip", "127.0.0.1", "--num-workers", 1, "--dry-run",
-                                  *(["--host-file", "hosts"] if cluster == "ssh" else []), "echo", evil, "END_OF_INPUT")  # fmt: skip
-                self.assertEqual(dry.returncode, 0, dry.err)
+                                  *(["--host-file", "hosts"] if cluster == "ssh" else []),
+                                  "echo", evil, "END_OF_INPUT", exit_code=0)  # fmt: skip
                 pasted = subprocess.run(["sh"], input=dry.out, capture_output=True, text=True, cwd=self.directory,
                                         env={"PATH": f"{self.file('bin')}:/usr/bin:/bin"})  # fmt: skip
                 self.assertEqual((pasted.returncode, pasted.stderr), (0, ""))
@@ -134,8 +132,7 @@ class CommandLine(SubmitCase):
         os.close(gone)
         with open("/dev/full", "wb") as full, os.fdopen(write_end, "wb") as unread:
             for words in (["--help"], ["--version"], ["--save", "-", "--num-workers", 1, "true"]):
-                process = self.submit(*words, stdout=full)
-                self.assertEqual(process.returncode, 1)
+                process = self.submit(*words, stdout=full, exit_code=1)
                 self.assertEqual(process.err, "dmlc-submit: error: cannot write to standard output: No space left on device\n")
                 process = self.submit(*words, stdout=unread)
                 self.assertEqual((process.returncode, process.err), (128 + signal.SIGPIPE, ""))

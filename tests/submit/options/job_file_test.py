@@ -68,8 +68,7 @@ class JobFile(SubmitCase):
                    "command: sh -c 'cat rows.csv; echo \"$DMLC_TASK_ID $A\"'\n", "jobs/job.yaml")  # fmt: skip
         self.write("1,2\n", "data/rows.csv")
         self.write("not this one\n", "jobs/rows.csv")
-        process = self.submit("--job", "jobs/job.yaml")
-        self.assertEqual(process.returncode, 0, process.err)
+        process = self.submit("--job", "jobs/job.yaml", exit_code=0)
         self.assertEqual(sorted(process.out.splitlines()), ["[0] 0 x  y", "[0] 1,2", "[1] 1 x  y", "[1] 1,2"])
         self.assertEqual(self.file("logs/worker-1.log").read_text(), "1,2\n1 x  y\n")
 
@@ -95,17 +94,16 @@ class JobFile(SubmitCase):
 
     def test_save_keeps_a_file_with_other_content(self):
         words = ["--save", "saved.yaml", "-n", 1, "true"]
-        self.assertEqual(self.submit(*words).returncode, 0)
+        self.submit(*words, exit_code=0)
         written = self.file("saved.yaml").read_text()
         process = self.submit(*words)
         self.assertEqual((process.returncode, process.out), (0, "'saved.yaml' already contains this job\n"))
         self.file("saved.yaml").write_text("# mine\n" + written)
-        process = self.submit(*words)
-        self.assertEqual(process.returncode, 1)
+        process = self.submit(*words, exit_code=1)
         self.assertIn("--save: 'saved.yaml' exists and has other content, which is kept", process.err)
         self.assertEqual(self.file("saved.yaml").read_text(), "# mine\n" + written)
-        full = self.submit("--save", "full.yaml", "-n", 1, "true", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (8, 8)))
-        self.assertEqual(full.returncode, 1)
+        full = self.submit("--save", "full.yaml", "-n", 1, "true", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (8, 8)),
+                           exit_code=1)
         self.assertIn("cannot write 'full.yaml': File too large", full.err)
         self.assertFalse(self.file("full.yaml").exists(), "no part of it stays")
         self.assertIn("cannot write 'nowhere/saved.yaml'", self.submit("--save", "nowhere/saved.yaml", "-n", 1, "true").err)
@@ -124,16 +122,14 @@ class JobFile(SubmitCase):
                 process = self.submit("--job", "job.yaml")
                 self.assertEqual((process.returncode, process.out), (2, ""), process.err)
                 self.assertTrue(process.err.startswith(f"dmlc-submit: error: job.yaml{message}"), process.err)
-        process = self.submit("--job", "nowhere.yaml")
-        self.assertEqual(process.returncode, 2)
+        process = self.submit("--job", "nowhere.yaml", exit_code=2)
         self.assertIn("--job: cannot read 'nowhere.yaml': No such file", process.err)
 
     def test_valid_files_are_accepted(self):
         for name, text in VALID.items():
             with self.subTest(name):
                 self.write(text)
-                process = self.submit("--job", "job.yaml", "--dry-run")
-                self.assertEqual(process.returncode, 0, process.err)
+                self.submit("--job", "job.yaml", "--dry-run", exit_code=0)
 
 
 class Schema(SubmitCase):

@@ -12,7 +12,7 @@ import termios
 import time
 import unittest
 
-from submit_case import IDLE, LIMIT_S, PROGRAM, STOP_LIMIT_S, STOP_LIMIT_SLACK_S, SubmitCase, python
+from submit_case import IDLE, LIMIT_S, PROGRAM, STOP_LIMIT_S, STOP_LIMIT_SLACK_S, SubmitCase, open_terminal, python
 from warren_testing import memory_bound, wait_for
 
 
@@ -45,15 +45,9 @@ class Output(SubmitCase):
         """Starts a job that runs STEPS and `code` in Python. Leaves out PYTHONUNBUFFERED, which users usually do not set."""
         self.file("steps.py").write_text(self.STEPS + code)
         environment = {name: value for name, value in self.environment().items() if name != b"PYTHONUNBUFFERED"}
-        process = subprocess.Popen([PROGRAM, "--cluster", "local", "--num-workers", "1", *options, "/usr/bin/python3", "steps.py"],
-                                   env=environment, cwd=self.directory, stdin=subprocess.DEVNULL,
-                                   **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **settings})  # fmt: skip
-        self.addCleanup(process.wait)
-        self.addCleanup(process.kill)
-        for stream in (process.stdout, process.stderr):
-            if stream:
-                self.addCleanup(stream.close)
-        return process
+        return self.note(subprocess.Popen([PROGRAM, "--cluster", "local", "--num-workers", "1", *options, "/usr/bin/python3", "steps.py"],
+                                          env=environment, cwd=self.directory, stdin=subprocess.DEVNULL,
+                                          **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **settings}))  # fmt: skip
 
     def test_what_python_prints_is_seen_at_once(self):
         process = self.job_in_steps("step('a', 'first\\n'); step('b', 'second\\n')")
@@ -76,11 +70,7 @@ class Output(SubmitCase):
         for code, shown in ((before, ("\r[0]  0%", "\r[0]  50%", "\r[0] 100%\n")), (behind, ("[0]  0%", "\r[0]  50%", "\r[0] 100%\n"))):
             for terminal in (False, True):
                 with self.subTest(code=code, terminal=terminal):
-                    master, slave = os.openpty() if terminal else os.pipe()
-                    if terminal:
-                        attributes = termios.tcgetattr(slave)
-                        attributes[1] &= ~termios.OPOST
-                        termios.tcsetattr(slave, termios.TCSANOW, attributes)
+                    master, slave = open_terminal() if terminal else os.pipe()
                     process = self.job_in_steps(code, "--color", "never", stderr=slave)
                     os.close(slave)
                     for name, text in zip("abc", shown):
@@ -201,8 +191,7 @@ class Output(SubmitCase):
 
     def test_log_dir_keeps_a_file_for_each_process(self):
         code = "import os, sys; print('out', os.environ['DMLC_TASK_ID'], flush=True); print('err', file=sys.stderr)"
-        process = self.submit("--num-workers", 2, "--log-dir", "new/logs", *python(code))
-        self.assertEqual(process.returncode, 0, process.err)
+        self.submit("--num-workers", 2, "--log-dir", "new/logs", *python(code), exit_code=0)
         self.assertEqual(sorted(p.name for p in self.file("new/logs").iterdir()), ["jobs", "worker-0.log", "worker-1.log"])
         self.assertEqual(
             sorted(self.file("new/logs/worker-1.log").read_text().splitlines()), ["err", "out 1"]
@@ -211,20 +200,17 @@ class Output(SubmitCase):
     def test_log_has_all_attempts_and_starts_anew_with_the_job(self):
         code = "import os, sys; n = os.environ['DMLC_NUM_ATTEMPT']; print('attempt is', n); sys.exit(n == '0')"
         for _ in range(2):
-            process = self.submit("--num-workers", 1, "--local-num-attempt", 1, "--log-dir", "logs", *python(code))
-            self.assertEqual(process.returncode, 0, process.err)
+            self.submit("--num-workers", 1, "--local-num-attempt", 1, "--log-dir", "logs", *python(code), exit_code=0)
         self.assertEqual(
             self.file("logs/worker-0.log").read_text(), "attempt is 0\n--- attempt 2 ---\nattempt is 1\n"
         )
 
     def test_log_dir_that_cannot_be_written_is_an_error_before_anything_starts(self):
         self.file("file").write_text("")
-        process = self.submit("--num-workers", 1, "--log-dir", "file/logs", "touch", "started")
-        self.assertEqual(process.returncode, 1)
+        process = self.submit("--num-workers", 1, "--log-dir", "file/logs", "touch", "started", exit_code=1)
         self.assertIn("cannot create the log directory 'file/logs'", self.last_line(process))
         (self.file("logs") / "worker-0.log").mkdir(parents=True)
-        process = self.submit("--num-workers", 1, "--log-dir", "logs", "touch", "started")
-        self.assertEqual(process.returncode, 1)
+        process = self.submit("--num-workers", 1, "--log-dir", "logs", "touch", "started", exit_code=1)
         self.assertIn("cannot write the log 'logs/worker-0.log': Is a directory", self.last_line(process))
         self.assertFalse(self.file("started").exists())
 
@@ -252,8 +238,7 @@ class Output(SubmitCase):
         self.assertRegex(log, r"(?m)^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} error: worker 0 .* exited with code 1")
         self.assertIn("debug: started worker 0", log)
         self.assertIn("dmlc-submit: started worker 0", process.err)
-        process = self.submit("--num-workers", 1, "--log-file", "log/log", "true")
-        self.assertEqual(process.returncode, 1)
+        process = self.submit("--num-workers", 1, "--log-file", "log/log", "true", exit_code=1)
         self.assertIn("--log-file", process.err)
 
     def test_what_may_hold_tokens_commands_and_output_is_for_the_user_alone(self):
@@ -263,41 +248,21 @@ class Output(SubmitCase):
                 if before is not None:
                     for name in names:
                         self.file(name).chmod(before)
-                process = self.submit("--num-workers", 1, "--log-file", "log", "--log-dir", "logs", "--timeline", "trace.json",
-                                      "--dashboard", "echo", "x", preexec_fn=lambda: os.umask(0))  # fmt: skip
-                self.assertEqual(process.returncode, 0, process.err)
+                self.submit("--num-workers", 1, "--log-file", "log", "--log-dir", "logs", "--timeline", "trace.json",
+                            "--dashboard", "echo", "x", preexec_fn=lambda: os.umask(0), exit_code=0)  # fmt: skip
                 self.assertIn("token=", self.file("log").read_text())
                 for name in (*names, *(path.relative_to(self.directory) for path in self.file("logs/jobs").iterdir())):
                     self.assertEqual(self.file(name).stat().st_mode & 0o777, 0o600, name)
-        process = self.submit("--num-workers", 1, "--log-file", "/dev/stderr", "--dashboard", "true")
-        self.assertEqual(process.returncode, 0, process.err)
+        self.submit("--num-workers", 1, "--log-file", "/dev/stderr", "--dashboard", "true", exit_code=0)
 
     def test_a_log_file_that_may_grow_no_more_is_no_end_of_the_job(self):
         limited = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (200, 200))
         process = self.submit("--num-workers", 1, "--log-level", "DEBUG", "--log-file", "log", "sh", "-c", "sleep 0.1; echo done",
-                              preexec_fn=limited)
-        self.assertEqual(process.returncode, 0, process.err)
+                              preexec_fn=limited, exit_code=0)
         self.assertIn("[0] done", process.out)
         self.assertEqual(self.file("log").stat().st_size, 200)
 
     # --- terminals ---------------------------------------------------------------------------------------
-
-    def on_terminal(self, *words, environment=None):
-        """Runs dmlc-submit on a terminal. Returns all output to the terminal, and the exit code."""
-        master, slave = os.openpty()
-        attributes = termios.tcgetattr(slave)
-        attributes[1] &= ~termios.OPOST  # newlines stay untranslated
-        termios.tcsetattr(slave, termios.TCSANOW, attributes)
-        process = self.start(*words, stdout=slave, stderr=slave, environment={"TERM": "xterm", **(environment or {})})
-        os.close(slave)
-        shown = b""
-        try:
-            while piece := os.read(master, 65536):
-                shown += piece
-        except OSError:  # EIO: no process has the terminal open
-            pass
-        os.close(master)
-        return shown.decode(), process.wait(LIMIT_S)
 
     def test_terminal_has_colours_and_pipes_have_none(self):
         shown, code = self.on_terminal("--num-workers", 1, "echo", "x")
@@ -346,10 +311,7 @@ class Output(SubmitCase):
             "sys.stderr.write('x' * 65536 + 'y'); sys.stderr.flush()\n"  # dmlc-submit shows part of the line and waits for the rest
             "time.sleep(600)\n"
         )
-        master, slave = os.openpty()
-        attributes = termios.tcgetattr(slave)
-        attributes[1] &= ~termios.OPOST
-        termios.tcsetattr(slave, termios.TCSANOW, attributes)
+        master, slave = open_terminal()
         process = self.start("--num-workers", 2, "/usr/bin/python3", "worker.py", stdout=slave, stderr=slave,
                              environment={"TERM": "xterm", "NO_COLOR": "1"})
         self.wait_for_text(master, "1 of 2 workers connected\r")

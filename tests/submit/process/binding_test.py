@@ -67,8 +67,7 @@ class Binding(SubmitCase):
     def test_a_worker_that_is_started_again_has_the_same_cores(self):
         code = ("import os, sys; open('cores-%s' % os.environ['DMLC_TASK_ID'], 'a').write('%s\\n' % os.sched_getaffinity(0));"
                 "sys.exit(os.environ['DMLC_NUM_ATTEMPT'] in ('0', '1'))")
-        process = self.submit("--num-workers", 2, "--local-num-attempt", 1, "--max-restarts", 1, "--bind", "core", *python(code))
-        self.assertEqual(process.returncode, 0, process.err)
+        self.submit("--num-workers", 2, "--local-num-attempt", 1, "--max-restarts", 1, "--bind", "core", *python(code), exit_code=0)
         cores = [self.file(f"cores-{task}").read_text().splitlines() for task in range(2)]
         self.assertEqual([len(set(one)) for one in cores], [1, 1], cores)
         self.assertGreaterEqual(max(len(one) for one in cores), 3)
@@ -109,12 +108,10 @@ class Binding(SubmitCase):
         for cluster, instead in (("sge", "--sge-args '-binding linear:N'"), ("yarn", "numa-awareness"),
                                  ("kubernetes", "CPU manager policy 'static'"), ("mpi", "add --worker-cores N")):  # fmt: skip
             for bind in ("core", "numa"):
-                process = self.submit("--cluster", cluster, "--num-workers", 2, "--bind", bind, "true")
-                self.assertEqual(process.returncode, 2)
+                process = self.submit("--cluster", cluster, "--num-workers", 2, "--bind", bind, "true", exit_code=2)
                 self.assertIn(f"error: --bind {bind}: --cluster {cluster} ", process.err)
                 self.assertIn(instead, process.err)
-        process = self.submit("--num-workers", 2, "--bind", "socket", "true")
-        self.assertEqual(process.returncode, 2)
+        process = self.submit("--num-workers", 2, "--bind", "socket", "true", exit_code=2)
         self.assertIn("--bind: 'socket' is not one of core, numa, none", process.err)
 
 
@@ -124,8 +121,7 @@ class ScriptOfAnotherHost(SubmitCase):
     def script(self, *words):
         """The script that --dry-run shows for the only worker."""
         dry = self.submit("--cluster", "ssh", "--host-ip", "127.0.0.1", "--num-workers", 1, "--dry-run", *words, *SHOW,
-                          environment={"HOSTFILE": str(self.file("hosts"))})  # fmt: skip
-        self.assertEqual(dry.returncode, 0, dry.err)
+                          environment={"HOSTFILE": str(self.file("hosts"))}, exit_code=0)  # fmt: skip
         return re.search(r"(?s)<<'END_OF_INPUT'\n(.*)END_OF_INPUT", dry.out)[1]
 
     def setUp(self):
@@ -177,10 +173,7 @@ class ScriptOfAnotherHost(SubmitCase):
         self.assertEqual((process.returncode, process.stdout.read()), (1, b""))
 
     def test_a_host_without_taskset_is_named(self):
-        tools = self.file("tools")
-        tools.mkdir()
-        for name in ("sh", "cat", "uname", "env", "setsid", "grep", "sed", "sort", "nproc"):
-            (tools / name).symlink_to(shutil.which(name))
+        tools = self.folder_of_programs("sh", "cat", "uname", "env", "setsid", "grep", "sed", "sort", "nproc")
         process, _ = self.begin(shutil.which("sh"), self.script("--bind", "core"), PATH=str(tools))
         out, err = self.end_of(process, f"{ALLOWED[0]}\n")
         self.assertEqual(out, "")

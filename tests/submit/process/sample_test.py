@@ -7,12 +7,14 @@ import shutil
 import signal
 import unittest
 
-from submit_case import LIMIT_S, SubmitCase, py_spy_environment
+from submit_case import LIMIT_S, SubmitCase, python_with
 from warren_testing import wait_for
 
 STUCK = "import time\ndef waits_here(): time.sleep(600)\nopen('ready', 'w').write('x')\nwaits_here()\n"
 # A shell runs between dmlc-submit and each program, as is common.
 WORKER = ("case $DMLC_TASK_ID in 0) sh -c 'while :; do :; done' ;; 1) sleep 600 ;; 2) sh -c 'kill -STOP $$' ;; esac; true")
+# The programs that the script which reads stacks needs.
+TOOLS = ("sh", "cat", "sed", "tr", "cut", "head", "tail", "grep", "readlink", "uname", "id", "sleep")
 
 
 def state_of(pid):
@@ -52,11 +54,8 @@ class Stacks(SubmitCase):
         self.check_nothing_is_left()
 
     def test_py_spy_shows_the_line_of_a_python_program_below_a_shell(self):
-        python = py_spy_environment()
-        if python is None:
-            self.skipTest("py-spy could not be installed from PyPI")
         self.file("program.py").write_text(STUCK)
-        process, _ = self.stacks(["sh", "-c", f"{python} program.py; true"], "waits_here (program.py:2)")
+        process, _ = self.stacks(["sh", "-c", f"{python_with('py-spy')} program.py; true"], "waits_here (program.py:2)")
         self.finish(process)
 
     @unittest.skipUnless(shutil.which("gdb"), "there is no gdb here")
@@ -69,28 +68,18 @@ class Stacks(SubmitCase):
         self.finish(process)
 
     def test_without_tools_the_kernel_says_what_it_knows_and_the_user_what_to_install(self):
-        tools = self.file("tools")
-        tools.mkdir()
-        for name in ("sh", "cat", "sed", "tr", "cut", "head", "tail", "grep", "readlink", "uname", "id", "sleep"):
-            (tools / name).symlink_to(shutil.which(name))
-        process = self.start("--num-workers", 1, "--no-tracker", "sh", "-c", "echo x > ready; exec sleep 600",
-                             environment={"PATH": str(tools)})  # fmt: skip
-        self.wait_for_files("ready")
-        process.send_signal(signal.SIGUSR2)
-        said = self.wait_for_text(process.stderr, "gdb is not installed on ")
+        tools = self.folder_of_programs(*TOOLS)
+        process, said = self.stacks(["sh", "-c", "echo x > ready; exec sleep 600"], "gdb is not installed on ", environment={"PATH": tools})
         self.assertRegex(said, r"process \d+ \(sleep\): S \(sleeping\)")
         self.finish(process)
 
     def test_of_python_without_py_spy_it_says_what_to_install_also_where_there_is_gdb(self):
-        tools = self.file("tools")
-        tools.mkdir()
-        for name in ("sh", "cat", "sed", "tr", "cut", "head", "tail", "grep", "readlink", "uname", "id", "sleep"):
-            (tools / name).symlink_to(shutil.which(name))
+        tools = self.folder_of_programs(*TOOLS)
         (tools / "python3").symlink_to(os.path.realpath("/usr/bin/python3"))
         (tools / "gdb").write_text("#!/bin/sh\necho 'Thread 1'\necho '#0  clock_nanosleep ()'\n")
         (tools / "gdb").chmod(0o755)
         self.file("program.py").write_text(STUCK)
-        process, said = self.stacks([str(tools / "python3"), "program.py"], "py-spy is not installed on ", environment={"PATH": str(tools)})
+        process, said = self.stacks([str(tools / "python3"), "program.py"], "py-spy is not installed on ", environment={"PATH": tools})
         self.assertIn("#0  clock_nanosleep", said)
         self.assertRegex(said, r"py-spy is not installed on \S+; it shows lines of Python: pip install py-spy")
         self.finish(process)

@@ -8,10 +8,7 @@ import json
 import socket
 import ssl
 import subprocess
-import sys
 import threading
-
-from warren_testing import BIN
 
 
 class StandInCollector:
@@ -118,18 +115,6 @@ for span in (span for all in request.resource_spans for some in all.scope_spans 
     assert span.kind == span.SPAN_KIND_INTERNAL and 0 < span.start_time_unix_nano <= span.end_time_unix_nano, span
 print(sum(len(some.spans) for all in request.resource_spans for some in all.scope_spans))
 """
-
-
-def python_with_opentelemetry():
-    """Returns the Python interpreter of a virtual environment with opentelemetry-proto. Creates the environment in the build directory if
-    needed. Returns None if that fails."""
-    place = BIN.parent / "interop" / "opentelemetry"
-    if not (place / "ready").exists():
-        for command in ([sys.executable, "-m", "venv", place], [place / "bin/pip", "install", "--quiet", "opentelemetry-proto"]):
-            if subprocess.run(command, capture_output=True, check=False).returncode != 0:
-                return None
-        (place / "ready").touch()
-    return place / "bin/python"
 
 
 def number_of_spans(python, body):

@@ -374,7 +374,6 @@ def callbacks_that_wait():
 
 def callbacks_in_an_order_of_chance():
     """Rank 0 begins two barriers in a callback while another future is incomplete, and is warned only once."""
-    import warnings
     rank, _ = begin()
     caught = []
     warnings.simplefilter("always")
@@ -605,8 +604,6 @@ def compiled():
 
 def compiled_horovod():
     """torch.compile does not trace Horovod's hooks and operations. If it did, PyTorch would warn."""
-    import warnings
-
     import warren.horovod.torch as hvd
     hvd.init()
     sizes.append(hvd.size())

@@ -13,6 +13,7 @@ import warren.horovod.torch as hvd
 from warren.horovod import _arrays
 from warren.horovod import run as horovod_run
 from warren.horovod.torch import _ops
+from refusals import refuses
 from warren_testing import wait_for
 
 torch.set_num_threads(1)
@@ -22,15 +23,6 @@ BEFORE = {name: value for name, value in os.environ.items() if name.startswith("
 def same(got, expected):
     expected = torch.as_tensor(expected, dtype=got.dtype)
     assert got.shape == expected.shape and torch.equal(got, expected), (hvd.rank(), got, expected)
-
-
-def refuses(kind, text, function, *arguments, **more):
-    try:
-        function(*arguments, **more)
-    except kind as error:
-        assert text in str(error), (text, error)
-        return error
-    raise AssertionError(f"no error, and '{text}' was expected")
 
 
 def meet(what):

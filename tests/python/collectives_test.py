@@ -7,8 +7,6 @@ import tempfile
 import textwrap
 import unittest
 
-import numpy as np
-
 from collectives_jobs import BOTH_WAYS, ENVIRONMENT, LIMIT_S, PYTHON, JobTest, run, submit
 from warren_testing import BIN, SOURCE
 

@@ -1,7 +1,6 @@
 """warren.rabit: in a single process, in jobs, and after the death of a worker."""
 import importlib.util
 import os
-import pathlib
 import subprocess
 import sys
 import tempfile

@@ -55,14 +55,7 @@ int Main(std::span<const std::string> arguments) {
     }
     if (argument.starts_with('-')) throw ConfigError(fmt::format("argument '{}': no such option", argument));
   }
-  std::vector<warren::xgb_train::Setting> settings;
-  if (!arguments.empty() && arguments.front().find('=') == std::string::npos) {
-    settings = warren::xgb_train::ReadConfig(arguments.front());
-    arguments = arguments.subspan(1);
-  }
-  const auto overriding = warren::xgb_train::ParseArguments(arguments);
-  settings.insert(settings.end(), overriding.begin(), overriding.end());
-  const Options options = MakeOptions(settings);
+  const Options options = MakeOptions(warren::xgb_train::ReadSettings(arguments));
   rabit::Init(0, nullptr);
   if (rabit::GetWorldSize() > 1)
     who = fmt::format("histgbt (rank {} of {})", rabit::GetRank(), rabit::GetWorldSize());

@@ -209,14 +209,9 @@ std::string_view DefaultMetric(Objective objective) {
 }
 
 void CheckMetric(std::string_view name, Objective objective) {
-  const Metric* const metric = Find(name);
-  if (metric == nullptr) {
-    std::string known;
-    for (const Metric& one : kMetrics) known += fmt::format("{}{}", known.empty() ? "" : ", ", one.name);
-    throw std::runtime_error(fmt::format("there is no metric {}; expected one of {}", name, known));
-  }
-  if (metric->of_classes != (objective == Objective::kSoftmax) ||
-      (metric->of_probabilities && objective != Objective::kLogistic)) {
+  const Metric& metric = *Find(name);
+  if (metric.of_classes != (objective == Objective::kSoftmax) ||
+      (metric.of_probabilities && objective != Objective::kLogistic)) {
     throw std::runtime_error(fmt::format("the metric {} does not apply to {}", name, Name(objective)));
   }
 }

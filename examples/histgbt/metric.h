@@ -26,7 +26,7 @@ struct Predictions {
 bool IsMetric(std::string_view name);
 /// The default metric of an objective.
 std::string_view DefaultMetric(Objective objective);
-/// Throws std::runtime_error if the metric is unknown or does not fit the objective.
+/// Throws std::runtime_error if the metric does not fit the objective.
 void CheckMetric(std::string_view name, Objective objective);
 /// Whether greater values are better.
 bool IsBetterWhenGreater(std::string_view name);

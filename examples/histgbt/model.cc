@@ -15,10 +15,6 @@ constexpr std::int32_t kNoParent = std::numeric_limits<std::int32_t>::max();
 
 Json TreeToJson(const Tree& tree, std::size_t id, std::size_t num_features) {
   Json json;
-  const char* const lists[] = {"base_weights",  "default_left", "left_children", "right_children",
-                               "parents",       "loss_changes", "sum_hessian",   "split_conditions",
-                               "split_indices", "split_type"};
-  for (const char* const name : lists) json[name] = Json::array();
   for (const Node& node : tree.nodes) {
     json["base_weights"].push_back(node.weight);
     json["default_left"].push_back(node.default_left);

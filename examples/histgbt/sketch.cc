@@ -83,7 +83,7 @@ struct Message {
     options.sample_size = Take<std::uint64_t>(at, end);
     options.most_distinct = Take<std::uint64_t>(at, end);
     const auto count = Take<std::uint64_t>(at, end);
-    RequireThere(at, end, count, FeatureSketch().EncodedBytes());
+    RequireThere(at, end, count, FeatureSketch::EncodedBytes(0, 0));
     sketches.resize(count);
     for (FeatureSketch& sketch : sketches) sketch = FeatureSketch::Decode(at, end);
   }
@@ -147,9 +147,9 @@ std::vector<float> FeatureSketch::Candidates() const {
   return values;
 }
 
-std::size_t FeatureSketch::EncodedBytes() const {
+std::size_t FeatureSketch::EncodedBytes(std::size_t sampled_rows, std::size_t distinct_values) {
   return 3 * sizeof(std::uint64_t) + sizeof(float) + 1 +
-         sample_.size() * (sizeof(std::uint64_t) + sizeof(float)) + distinct_.size() * sizeof(float);
+         sampled_rows * (sizeof(std::uint64_t) + sizeof(float)) + distinct_values * sizeof(float);
 }
 
 void FeatureSketch::Encode(std::vector<char>& bytes) const {
@@ -212,9 +212,7 @@ std::vector<FeatureSketch> SketchRows(const data::RowView<std::uint32_t>& rows, 
 void MergeSketches(std::vector<FeatureSketch>& sketches, const SketchOptions& options) {
   if (rabit::GetWorldSize() == 1) return;
   // A merged sketch takes at most the sum of its parts' sizes, and at most the size of a full sketch.
-  const std::size_t most = 3 * sizeof(std::uint64_t) + sizeof(float) + 1 +
-                           options.sample_size * (sizeof(std::uint64_t) + sizeof(float)) +
-                           options.most_distinct * sizeof(float);
+  const std::size_t most = FeatureSketch::EncodedBytes(options.sample_size, options.most_distinct);
   std::vector<std::uint64_t> bytes;
   bytes.reserve(sketches.size());
   for (const FeatureSketch& sketch : sketches) bytes.push_back(sketch.EncodedBytes());

@@ -51,7 +51,8 @@ class FeatureSketch {
   std::vector<float> Candidates() const;
 
   /// Serialization for other workers; valid after Settle.
-  std::size_t EncodedBytes() const;
+  std::size_t EncodedBytes() const { return EncodedBytes(sample_.size(), distinct_.size()); }
+  static std::size_t EncodedBytes(std::size_t sampled_rows, std::size_t distinct_values);
   void Encode(std::vector<char>& bytes) const;
   /// Returns the sketch encoded at `at`, and moves `at` past it. Throws std::runtime_error if it does not end
   /// before `end`.

@@ -22,9 +22,7 @@ class ProgramTest(unittest.TestCase):
     """A test with its own folder, which is the current directory of the programs it runs."""
 
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="warren-examples-")
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
+        self.folder = self.enterContext(tempfile.TemporaryDirectory(prefix="warren-examples-"))
 
     def path(self, name: str) -> str:
         return os.path.join(self.folder, name)

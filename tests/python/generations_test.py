@@ -1,6 +1,5 @@
 """Leaving a communicator and joining the next generation's leaks nothing, over each transport. Workers continue when the tracker dies and another
 tracker takes over the job."""
-import os
 import pathlib
 import re
 import signal
@@ -8,7 +7,8 @@ import subprocess
 import tempfile
 import unittest
 
-from warren_testing import AT_NIGHT, BIN, SOURCE, Tracker, wait_for
+from collectives_jobs import ENVIRONMENT, PYTHON, submit
+from warren_testing import AT_NIGHT, Tracker, wait_for
 
 WORKER = pathlib.Path(__file__).with_name("generations_worker.py")
 TAKEN_OVER = WORKER.with_name("taken_over_worker.py")
@@ -21,25 +21,20 @@ SLACK_KIB = 4000
 
 class Generations(unittest.TestCase):
     def check(self, *options, **transport):
-        done = subprocess.run([BIN / "dmlc-submit", "--cluster", "local", "--port", "0", "--num-workers", "3:3", *options, "/usr/bin/python3", WORKER, str(NUMBER)],
-                              env={**os.environ, "WARREN_NATIVE": str(BIN.parent), "PYTHONPATH": str(SOURCE / "python/src"), **transport},
-                              text=True, timeout=LIMIT_S, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        self.assertEqual(done.returncode, 0, done.stdout[-3000:])
-        found = re.findall(r"held (\d+) (\d+) (\d+) (\d+) (\d+) (\d+)", done.stdout)
-        self.assertEqual(len(found), 3, done.stdout[-3000:])
+        code, said = submit("3:3", *options, PYTHON, WORKER, str(NUMBER), env=transport, limit_s=LIMIT_S)
+        self.assertEqual(code, 0, said[-3000:])
+        found = re.findall(r"held (\d+) (\d+) (\d+) (\d+) (\d+) (\d+)", said)
+        self.assertEqual(len(found), 3, said[-3000:])
         for words in found:
             files, threads, memory, files_late, threads_late, memory_late = map(int, words)
             self.assertLessEqual((files_late, threads_late), (files, threads))
             self.assertLess(memory_late, memory + SLACK_KIB)
 
     def test_a_program_that_joins_no_generation_is_told_what_to_do(self):
-        program = "from warren import rabit; rabit.init()"
-        done = subprocess.run([BIN / "dmlc-submit", "--cluster", "local", "--port", "0", "--num-workers", "1:2", "/usr/bin/python3", "-c", program],
-                              env={**os.environ, "WARREN_NATIVE": str(BIN.parent), "PYTHONPATH": str(SOURCE / "python/src")},
-                              text=True, timeout=LIMIT_S, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        self.assertNotEqual(done.returncode, 0)
-        self.assertIn("with a fixed number, --num-workers N", done.stdout)
-        self.assertNotIn("dropped", done.stdout)
+        code, said = submit("1:2", PYTHON, "-c", "from warren import rabit; rabit.init()")
+        self.assertNotEqual(code, 0)
+        self.assertIn("with a fixed number, --num-workers N", said)
+        self.assertNotIn("dropped", said)
 
     def test_over_shared_memory(self):
         self.check()
@@ -67,8 +62,8 @@ class TrackerDeath(unittest.TestCase):
         output = self.folder / f"output-{len(self.outputs)}"
         self.outputs.append(output)
         with output.open("w", encoding="utf-8") as file:
-            worker = subprocess.Popen(["/usr/bin/python3", program, *arguments], cwd=self.folder, stdout=file, stderr=subprocess.STDOUT, env={
-                **os.environ, **tracker.env, "DMLC_TASK_ID": str(task), "WARREN_NATIVE": str(BIN.parent), "PYTHONPATH": str(SOURCE / "python/src")})
+            worker = subprocess.Popen([PYTHON, program, *arguments], cwd=self.folder, stdout=file, stderr=subprocess.STDOUT,
+                                      env={**ENVIRONMENT, **tracker.env, "DMLC_TASK_ID": str(task)})
         self.addCleanup(lambda: worker.poll() is None and worker.kill() or worker.wait())
         return worker, output
 

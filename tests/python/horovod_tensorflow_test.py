@@ -3,12 +3,11 @@ names."""
 import os
 import pathlib
 import re
-import subprocess
 import sys
 import tempfile
 import unittest
 
-from warren_testing import BIN, SOURCE
+from collectives_jobs import submit
 
 WORKER = pathlib.Path(__file__).with_name("horovod_tensorflow_worker.py")
 PYTHON = os.environ.get("WARREN_TENSORFLOW_PYTHON")
@@ -22,15 +21,11 @@ if WHY_NOT:
 class HorovodTensorFlow(unittest.TestCase):
     def expect_well(self, size, *words, options=(), **more):
         with tempfile.TemporaryDirectory() as meeting:
-            environment = {**os.environ, "WARREN_NATIVE": str(BIN.parent), "MEETING": meeting, "TF_CPP_MIN_LOG_LEVEL": "3",
-                           "PYTHONPATH": str(SOURCE / "python/src"), **more}
-            done = subprocess.run([BIN / "dmlc-submit", "--cluster", "local", "--port", "0", "--num-workers", str(size), *options,
-                                   PYTHON, *words],
-                                  env=environment, text=True, timeout=LIMIT_S, check=False, stdout=subprocess.PIPE,
-                                  stderr=subprocess.STDOUT)
-        self.assertEqual(done.returncode, 0, done.stdout)
-        self.assertEqual(len(re.findall(r"\] well$", done.stdout, re.MULTILINE)), int(str(size)[-1]), done.stdout)
-        return done.stdout
+            env = {"MEETING": meeting, "TF_CPP_MIN_LOG_LEVEL": "3", **more}
+            code, said = submit(size, *options, PYTHON, *words, env=env, limit_s=LIMIT_S)
+        self.assertEqual(code, 0, said)
+        self.assertEqual(len(re.findall(r"\] well$", said, re.MULTILINE)), int(str(size)[-1]), said)
+        return said
 
     def test_every_operation_eager_and_in_graphs(self):
         self.expect_well(3, WORKER, "operations", "gradients")

@@ -10,21 +10,13 @@ import tensorflow as tf
 
 import warren.horovod.tensorflow as hvd
 import warren.horovod.tensorflow.keras as hvd_keras
+from refusals import refuses
 
 
 def same(got, expected):
     expected = np.asarray(expected)
     assert tuple(got.shape) == expected.shape and np.array_equal(np.asarray(got.numpy(), expected.dtype), expected), (
         hvd.rank(), got, expected)
-
-
-def refuses(kind, text, function, *arguments, **more):
-    try:
-        function(*arguments, **more)
-    except kind as error:
-        assert text in str(error), (text, error)
-        return
-    raise AssertionError(f"no error, and '{text}' was expected")
 
 
 def operations():

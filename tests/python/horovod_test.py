@@ -5,29 +5,18 @@ import pathlib
 import re
 import shlex
 import subprocess
-import sys
 import tempfile
 import textwrap
 import unittest
 
 import forking
+from collectives_jobs import submit
+from torch_python import PYTHON, WHY_NOT
 from warren_testing import BIN, SOURCE
 
 WORKER = pathlib.Path(__file__).with_name("horovod_worker.py")
-PYTHON = os.environ.get("WARREN_TORCH_PYTHON", "/usr/bin/python3")
 LIMIT_S = 120
 SOON_S = 5.0  # limit for survivors to notice a death on a busy machine; on an idle one, 1 s is enough
-
-
-def version():
-    found = subprocess.run([PYTHON, "-c", "import numpy, torch; print(torch.__version__)"], text=True, check=False,
-                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    return found.stdout.strip()
-
-
-WHY_NOT = None if version() else f"SKIPPED: {PYTHON} has no PyTorch; apt-get install python3-torch"
-if WHY_NOT:
-    print(WHY_NOT, file=sys.stderr)
 
 
 @unittest.skipIf(WHY_NOT, WHY_NOT)
@@ -40,19 +29,14 @@ class Horovod(unittest.TestCase):
         return [forking.python(PYTHON, "torch")]
 
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
 
     def submit(self, size, *words, python=None, **more):
         """Runs a job whose workers run Python with these arguments; returns its exit code and output. The default Python has already
         imported PyTorch."""
         with tempfile.TemporaryDirectory() as meeting:
-            done = subprocess.run([BIN / "dmlc-submit", "--cluster", "local", "--port", "0", "--num-workers", str(size),
-                                   *(python or self.warm), *words],
-                                  env={**self.ENVIRONMENT, "MEETING": meeting, **more}, cwd=self.folder, text=True, timeout=LIMIT_S,
-                                  check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-            return done.returncode, done.stdout
+            return submit(size, *(python or self.warm), *words, env={**self.ENVIRONMENT, "MEETING": meeting, **more}, limit_s=LIMIT_S,
+                          cwd=self.folder)
 
     def expect_well(self, size, *functions, **more):
         code, said = self.submit(size, WORKER, *functions, **more)

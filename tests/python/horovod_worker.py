@@ -13,6 +13,8 @@ import warren.horovod.torch as hvd
 from warren.horovod import _arrays
 from warren.horovod import run as horovod_run
 from warren.horovod.torch import _ops
+from refusals import refuses
+from warren_testing import wait_for
 
 torch.set_num_threads(1)
 BEFORE = {name: value for name, value in os.environ.items() if name.startswith("HOROVOD_") and ("RANK" in name or "SIZE" in name)}
@@ -23,27 +25,11 @@ def same(got, expected):
     assert got.shape == expected.shape and torch.equal(got, expected), (hvd.rank(), got, expected)
 
 
-def refuses(kind, text, function, *arguments, **more):
-    try:
-        function(*arguments, **more)
-    except kind as error:
-        assert text in str(error), (text, error)
-        return error
-    raise AssertionError(f"no error, and '{text}' was expected")
-
-
 def meet(what):
     """Waits until all ranks have called this with the same name. Uses files, not an operation."""
     folder = pathlib.Path(os.environ["MEETING"])
     (folder / f"{what}.{hvd.rank()}").touch()
     wait_for(lambda: len(list(folder.glob(f"{what}.*"))) == hvd.size())
-
-
-def wait_for(condition, seconds=30):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.002)
 
 
 def every_operation():

@@ -43,9 +43,7 @@ def is_gone(pid):
 
 class InFolder(unittest.TestCase):
     def setUp(self):
-        made = tempfile.TemporaryDirectory()
-        self.addCleanup(made.cleanup)
-        self.folder = pathlib.Path(made.name)
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
 
     def script(self, text, name="script.py"):
         """Writes a script; returns the command that runs it."""

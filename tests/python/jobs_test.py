@@ -125,9 +125,7 @@ class Records(unittest.TestCase):
 
 class Program(unittest.TestCase):
     def setUp(self):
-        directory = tempfile.TemporaryDirectory()
-        self.addCleanup(directory.cleanup)
-        self.folder = pathlib.Path(directory.name)
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.state = self.folder / "warren/jobs"
 
     def run_it(self, *words, code=0):

@@ -20,6 +20,10 @@ LIMIT_S = 120
 FOREIGN = re.compile(r"(OMPI_|PMI_|PMIX_|SLURM_|HYDRA_|DMLC_|RABIT_|WARREN_BOOTSTRAP|RANK$|WORLD_SIZE$|LOCAL_|MASTER_)")
 OPENMPI = ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "-np", "3"]
 MPICH = ["mpirun.mpich", "-n", "3"]
+#: The variables of one of two processes of mpirun, srun and torchrun.
+ONE_OF_TWO = ({"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2"},
+              {"SLURM_STEP_ID": "0", "SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "2"},
+              {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "n1", "MASTER_PORT": "29500"})
 
 RABIT = """
 import numpy
@@ -138,33 +142,30 @@ class Launchers(unittest.TestCase):
         joined = sorted(re.findall(r"joined (\d) (\d) (\S+)", output))
         self.assertEqual(joined, [(str(rank), str(size), sum_of_all or f"{size}.0") for rank in range(size)], output)
 
+    def mpirun_is_one_job(self, launcher, code, *sum_of_all):
+        status, output = self.run_all(launcher, code)
+        self.assertEqual(status, 0, output)
+        self.expect_one_job(output, *sum_of_all)
+
     @needs_openmpi
     def test_processes_of_openmpi_are_one_job_of_rabit_and_of_the_collectives(self):
         for code in (RABIT, COLLECTIVES):
-            status, output = self.run_all(OPENMPI, code)
-            self.assertEqual(status, 0, output)
-            self.expect_one_job(output)
+            self.mpirun_is_one_job(OPENMPI, code)
 
     @needs_mpich
     def test_processes_of_mpich_are_one_job_of_rabit_and_of_the_collectives(self):
         for code in (RABIT, COLLECTIVES):
-            status, output = self.run_all(MPICH, code)
-            self.assertEqual(status, 0, output)
-            self.expect_one_job(output)
+            self.mpirun_is_one_job(MPICH, code)
 
     @needs_xgboost
     @needs_openmpi
     def test_processes_of_openmpi_are_one_job_of_xgboost_with_their_own_ranks(self):
-        status, output = self.run_all(OPENMPI, XGBOOST)
-        self.assertEqual(status, 0, output)
-        self.expect_one_job(output, "90.0")
+        self.mpirun_is_one_job(OPENMPI, XGBOOST, "90.0")
 
     @needs_xgboost
     @needs_mpich
     def test_processes_of_mpich_are_one_job_of_xgboost(self):
-        status, output = self.run_all(MPICH, XGBOOST)
-        self.assertEqual(status, 0, output)
-        self.expect_one_job(output, "90.0")
+        self.mpirun_is_one_job(MPICH, XGBOOST, "90.0")
 
     @needs_openmpi
     def test_an_exception_of_one_rank_ends_all_and_leaves_no_tracker(self):
@@ -220,9 +221,7 @@ class Launchers(unittest.TestCase):
             self.assertIn("bin/rabit-tracker does not exist", output)
 
     def test_load_outside_of_a_job_is_refused_and_says_what_was_seen(self):
-        for seen in ({"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2"}, {"PMI_RANK": "1", "PMI_SIZE": "2"},
-                     {"SLURM_STEP_ID": "0", "SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "2"},
-                     {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "n1", "MASTER_PORT": "29500"}):
+        for seen in (*ONE_OF_TWO, {"PMI_RANK": "1", "PMI_SIZE": "2"}):
             status, output = self.run_all([], LOAD, **seen)
             self.assertEqual(status, 1, output)
             self.assertIn("this is rank 1 of 2 processes that", output)
@@ -236,8 +235,7 @@ class Launchers(unittest.TestCase):
 
     @needs_xgboost
     def test_trainings_outside_of_a_job_are_refused(self):
-        seen = {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2"}
-        status, output = self.run_all([], XGBOOST_ALONE, **seen)
+        status, output = self.run_all([], XGBOOST_ALONE, **ONE_OF_TWO[0])
         self.assertEqual((status, output.count("refused this is rank 1 of 2 processes that mpirun started")), (0, 2), output)
 
     def test_text_is_shared_out_in_a_job_which_nobody_joins_again(self):
@@ -248,9 +246,7 @@ class Launchers(unittest.TestCase):
         self.assertEqual(output.count("this process has left its job and cannot join it again"), 3, output)
 
     def test_separate_programs_are_alone_where_the_environment_says_so(self):
-        for seen in ({"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2"}, {"SLURM_STEP_ID": "0", "SLURM_PROCID": "1",
-                                                                                 "SLURM_STEP_NUM_TASKS": "2"},
-                     {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "n1", "MASTER_PORT": "29500"}):
+        for seen in ONE_OF_TWO:
             for code in (RABIT, COLLECTIVES):
                 status, output = self.run_all([], code, **seen, WARREN_BOOTSTRAP="none")
                 self.assertEqual((status, output), (0, "joined 0 1 1.0\n"))
@@ -276,8 +272,7 @@ class Launchers(unittest.TestCase):
                 one = _launched.launched()
             return one and (one.launcher, one.rank, one.size)
 
-        torch = {"RANK": "5", "WORLD_SIZE": "8", "MASTER_ADDR": "n1", "MASTER_PORT": "1"}
-        step = {"SLURM_STEP_ID": "0", "SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "2"}
+        torch, step = {"RANK": "5", "WORLD_SIZE": "8", "MASTER_ADDR": "n1", "MASTER_PORT": "1"}, ONE_OF_TWO[1]
         self.assertEqual(found(**torch, **step), ("torchrun", 5, 8))
         self.assertEqual(found(**{**torch, "RANK": "1", "WORLD_SIZE": "2"}, **step), ("srun", 1, 2))
         self.assertEqual(found(**step, PMI_RANK="1", PMI_SIZE="2"), ("srun", 1, 2))

@@ -40,9 +40,7 @@ open(sys.argv[1], "w").write(json.dumps({**values, **end}))
 
 class OneJob(unittest.TestCase):
     def setUp(self):
-        directory = tempfile.TemporaryDirectory(prefix="warren-one-job-")
-        self.addCleanup(directory.cleanup)
-        self.folder = pathlib.Path(directory.name)
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="warren-one-job-")))
         self.records = self.folder / "warren/jobs"
         self.records.mkdir(parents=True)
         self.environment = {**os.environ, "XDG_STATE_HOME": str(self.folder)}
@@ -300,9 +298,7 @@ class OfOtherJobs(OneJob):
 
 class Following(unittest.TestCase):
     def setUp(self):
-        directory = tempfile.TemporaryDirectory(prefix="warren-tail-")
-        self.addCleanup(directory.cleanup)
-        self.file = pathlib.Path(directory.name) / "launcher.log"
+        self.file = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="warren-tail-"))) / "launcher.log"
         self.file.write_text("one\n")
         self.tail = _logs.Tail(self.file)
         self.addCleanup(self.tail.close)

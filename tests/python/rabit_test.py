@@ -1,7 +1,6 @@
 """warren.rabit: in a single process, in jobs, and after the death of a worker."""
 import importlib.util
 import os
-import pathlib
 import subprocess
 import sys
 import tempfile
@@ -10,25 +9,18 @@ import unittest
 
 import numpy as np
 
-from warren_testing import AT_NIGHT, BIN, SOURCE, Tracker
+from collectives_jobs import BOTH_WAYS, ENVIRONMENT, LIMIT_S, PYTHON, submit
+from warren_testing import AT_NIGHT, BIN, Tracker
 
 os.environ.setdefault("WARREN_NATIVE", str(BIN.parent))
 
-LIMIT_S = 60
-PYTHON = "/usr/bin/python3"
 
-
-def job(workers, code, *options, expected=0):
+def job(workers, code, *options, expected=0, env=None):
     """Runs `code` on this many workers; returns the output. The job must exit with the code `expected`."""
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("DMLC_")}
-    done = subprocess.run(
-        [BIN / "dmlc-submit", "--cluster", "local", "--port", "0", "--num-workers", str(workers), *options, PYTHON, "-c",
-         "import numpy as np\nfrom warren import rabit\n" + textwrap.dedent(code)], capture_output=True, text=True,
-        timeout=LIMIT_S, check=False,
-        env={**clean, "PYTHONPATH": str(SOURCE / "python/src"), "WARREN_NATIVE": str(BIN.parent)})
-    output = done.stdout + done.stderr
-    if done.returncode != expected:
-        raise AssertionError(f"exit code {done.returncode}:\n{output}")
+    status, output = submit(workers, *options, PYTHON, "-c", "import numpy as np\nfrom warren import rabit\n" + textwrap.dedent(code),
+                            env=env)
+    if status != expected:
+        raise AssertionError(f"exit code {status}:\n{output}")
     return output
 
 
@@ -128,7 +120,7 @@ class Jobs(unittest.TestCase):
                     rounded = ((each[0] + each[1]) + (each[2] + each[3]))
                     assert (expected != rounded).any()
                     np.testing.assert_array_equal(rabit.allreduce(each[rabit.get_rank()], rabit.SUM), expected)
-            """, "--env", f"WARREN_SHARED_MEMORY={memory}")
+            """, env={"WARREN_SHARED_MEMORY": memory})
 
     @unittest.skipUnless(importlib.util.find_spec("ml_dtypes"), "ml_dtypes is not installed")
     def test_bfloat16_of_ml_dtypes(self):
@@ -302,7 +294,7 @@ class Errors(unittest.TestCase):
                                "except RuntimeError as error:\n    print('told:', error)\n"
                                "rabit.init(['rabit_tracker_uri=NULL'])\nprint(rabit.get_world_size())"],
                               capture_output=True, text=True, timeout=LIMIT_S, check=False,
-                              env={**os.environ, "PYTHONPATH": str(SOURCE / "python/src"), "WARREN_NATIVE": str(BIN.parent)})
+                              env=ENVIRONMENT)
         self.assertRegex(done.stdout, r"told: RabitInit: the tracker at 127\.0\.0\.1:1 cannot be reached.*\n1\n")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
@@ -310,14 +302,12 @@ class Errors(unittest.TestCase):
 class Forks(unittest.TestCase):
     """A process forked from a worker is not part of the job and does not disturb it."""
 
-    SETTINGS = ({}, {"WARREN_SHARED_MEMORY": "off"})
     #: Few rounds, since each child shuts down a whole interpreter when it exits.
     ROUNDS = 20 if AT_NIGHT else 7
 
     def run_with_child(self, child, told):
-        for settings in self.SETTINGS:
+        for settings in BOTH_WAYS:
             with self.subTest(**settings):
-                options = [word for name, value in settings.items() for word in ("--env", f"{name}={value}")]
                 output = job(3, f"""
                     import os, sys, multiprocessing
                     def tell(rank):
@@ -336,7 +326,7 @@ class Forks(unittest.TestCase):
                         print("sums are right")
                     with rabit.context():
                         main()
-                """, *options)
+                """, env=settings)
                 self.assertEqual(output.count("sums are right"), 3, output)
                 self.assertNotIn("took part", output)
                 if told:
@@ -370,9 +360,8 @@ class Forks(unittest.TestCase):
                                     pool.apply(tell, (rank,))""", True)
 
     def test_a_child_that_a_callback_forks_gets_an_error_and_is_none_of_the_call(self):
-        for settings in self.SETTINGS:
+        for settings in BOTH_WAYS:
             with self.subTest(**settings):
-                options = [word for name, value in settings.items() for word in ("--env", f"{name}={value}")]
                 output = job(3, """
                     import os, sys
                     with rabit.context():
@@ -393,12 +382,12 @@ class Forks(unittest.TestCase):
                             assert total.tolist() == [3.0 * (1 + round)] * 4, total
                             os.waitpid(child, 0)
                         print("sums are right")
-                """, *options)
+                """, env=settings)
                 self.assertEqual(output.count("sums are right"), 3, output)
                 self.assertEqual(output.count("the prepare function forked this process"), 60, output)
 
     def test_a_death_is_noticed_while_a_child_of_the_dead_lives(self):
-        for settings in self.SETTINGS:
+        for settings in BOTH_WAYS:
             with self.subTest(**settings), Tracker("--num-workers", 3) as tracker:
                 code = """
                     import os, signal, sys, time
@@ -421,8 +410,7 @@ class Forks(unittest.TestCase):
                 leave, alive = os.pipe()
                 workers = [subprocess.Popen([PYTHON, "-c", textwrap.dedent(code), str(leave)], text=True, pass_fds=[leave],
                                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                            env={**os.environ, **tracker.env, **settings, "DMLC_TASK_ID": str(task),
-                                                 "PYTHONPATH": str(SOURCE / "python/src"), "WARREN_NATIVE": str(BIN.parent)})
+                                            env={**ENVIRONMENT, **tracker.env, **settings, "DMLC_TASK_ID": str(task)})
                            for task in range(3)]
                 os.close(leave)
                 try:

@@ -1,31 +1,20 @@
 """warren.torch's training in the style of TorchMPI, under Debian's Python or the one that WARREN_TORCH_PYTHON names."""
-import os
 import pathlib
-import subprocess
-import sys
 import unittest
 
 import forking
 from collectives_jobs import submit
+from torch_python import PYTHON, WHY_NOT
 
 WORKER = pathlib.Path(__file__).with_name("torch_sgd_worker.py")
-PYTHON = os.environ.get("WARREN_TORCH_PYTHON", "/usr/bin/python3")
-HAS_TORCH = subprocess.run([PYTHON, "-c", "import numpy, torch"], stderr=subprocess.DEVNULL, check=False).returncode == 0
-WHY_NOT = None if HAS_TORCH else f"SKIPPED: {PYTHON} has no PyTorch; apt-get install python3-torch"
-if WHY_NOT:
-    print(WHY_NOT, file=sys.stderr)
 
 
 @unittest.skipIf(WHY_NOT, WHY_NOT)
 class TorchSgd(unittest.TestCase):
-    @property
-    def warm(self):
-        return [forking.python(PYTHON, "torch")]
-
     def expect_well(self, function, *sizes, **env):
         for size in sizes:
             with self.subTest(function, size=size, **env):
-                code, said = submit(size, *self.warm, WORKER, function, env=env)
+                code, said = submit(size, forking.python(PYTHON, "torch"), WORKER, function, env=env)
                 self.assertEqual(code, 0, said)
                 self.assertEqual(said.count("well"), size, said)
 

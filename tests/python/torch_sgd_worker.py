@@ -1,14 +1,17 @@
 """A rank of torch_sgd_test.py. Runs the function named by its first argument."""
+import functools
 import sys
 import threading
 
 import torch
 from torch.nn import Linear, Module, Parameter, ReLU, Sequential
 
+import refusals
 import warren.torch
 from warren import collectives
 
 torch.set_num_threads(1)
+refuses = functools.partial(refusals.refuses, (RuntimeError, ValueError, TypeError))
 ACCURACY = 0.9  # on ten digits; guessing would reach 0.1
 
 
@@ -21,15 +24,6 @@ def same_on_all_ranks(module):
     row = torch.cat([parameter.detach().reshape(-1) for parameter in module.parameters()]).numpy()
     rows = world().allgather(row).reshape(world().size, -1)
     return all((other == rows[0]).all() for other in rows)
-
-
-def refuses(text, function, *arguments, **more):
-    try:
-        function(*arguments, **more)
-    except (RuntimeError, ValueError, TypeError) as error:
-        assert text in str(error), (text, error)
-    else:
-        raise AssertionError(f"'{text}' was not refused")
 
 
 def make_model():
@@ -203,12 +197,7 @@ def hooks():
     engine.hooks.on_forward_criterion = lambda state: losses.append(state.loss.item())
     engine.test(model, torch.nn.MSELoss(), batches)
     assert abs(losses[0] - model.bias.item() ** 2) < 1e-6
-    try:
-        engine.hooks.on_smaple = print
-    except AttributeError:
-        pass
-    else:
-        raise AssertionError("there is no such hook")
+    refusals.refuses(AttributeError, "on_smaple", setattr, engine.hooks, "on_smaple", print)
     refuses("either a learning rate `lr` or an `optimizer`", engine.train, model, torch.nn.MSELoss(), batches)
 
 
@@ -242,12 +231,7 @@ def prefetch():
         raise KeyError("no more disk")
 
     engine.hooks.on_forward = None
-    try:
-        engine.train(Linear(2, 1), torch.nn.MSELoss(), broken, lr=0.1)
-    except KeyError as error:
-        assert "no more disk" in str(error)
-    else:
-        raise AssertionError("the error of the loader is lost")
+    refusals.refuses(KeyError, "no more disk", engine.train, Linear(2, 1), torch.nn.MSELoss(), broken, lr=0.1)
     assert threading.active_count() == 1, threading.enumerate()
 
 

@@ -4,29 +4,16 @@ import pathlib
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 import unittest
 
 import forking
+from torch_python import PYTHON, VERSION, WHY_NOT
 from warren_testing import BIN, SOURCE, free_ports
 
 WORKER = pathlib.Path(__file__).with_name("torch_worker.py")
-PYTHON = os.environ.get("WARREN_TORCH_PYTHON", "/usr/bin/python3")
 LIMIT_S = 120
 SOON_S = 1.0  # limit for survivors to notice a death
-
-
-def version():
-    found = subprocess.run([PYTHON, "-c", "import numpy, torch; print(torch.__version__)"], text=True, check=False,
-                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    return found.stdout.strip()
-
-
-VERSION = version()
-WHY_NOT = None if VERSION else f"SKIPPED: {PYTHON} has no PyTorch; apt-get install python3-torch"
-if WHY_NOT:
-    print(WHY_NOT, file=sys.stderr)
 
 
 @unittest.skipIf(WHY_NOT, WHY_NOT)

@@ -12,7 +12,7 @@ import types
 import unittest
 import unittest.mock
 
-from warren_testing import BIN, SOURCE, ClassicWorker, start_all, wait_for
+from warren_testing import BIN, ClassicWorker, start_all, wait_for
 
 os.environ.setdefault("WARREN_NATIVE", str(BIN.parent))
 
@@ -181,8 +181,7 @@ class TrackerOfPython(unittest.TestCase):
     def test_it_ends_with_a_host_that_is_killed(self):
         code = ("import time; from warren.tracker import Tracker; t = Tracker(1, '127.0.0.1'); t.start(); "
                 "print(t._process.pid, flush=True); time.sleep(100)")
-        with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-                              env={**os.environ, "PYTHONPATH": str(SOURCE / "python/src")}) as host:
+        with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as host:
             tracker = host.stdout.readline().strip()
             host.kill()
         wait_for(lambda: not os.path.exists(f"/proc/{tracker}"), what="the end of the tracker")
@@ -192,8 +191,7 @@ class TrackerOfPython(unittest.TestCase):
                 "child = os.fork()\n"
                 "child and print(t._process.pid, child, t.worker_args()['dmlc_tracker_port'], flush=True)\n"
                 "time.sleep(100)")
-        with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-                              env={**os.environ, "PYTHONPATH": str(SOURCE / "python/src")}) as host:
+        with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as host:
             tracker, child, port = host.stdout.readline().split()
             self.addCleanup(os.kill, int(child), signal.SIGKILL)
             host.kill()
@@ -203,8 +201,7 @@ class TrackerOfPython(unittest.TestCase):
     def test_it_ends_with_its_host(self):
         code = ("from warren.tracker import Tracker; t = Tracker(1, '127.0.0.1'); t.start(); "
                 "print(t._process.pid, flush=True)")
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30,
-                              env={**os.environ, "PYTHONPATH": str(SOURCE / "python/src")})
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30)
         wait_for(lambda: not os.path.exists(f"/proc/{done.stdout.strip()}"), what="the end of the tracker")
 
 

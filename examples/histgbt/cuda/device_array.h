@@ -28,7 +28,6 @@ class DeviceArray {
 
  public:
   DeviceArray() = default;
-  explicit DeviceArray(std::size_t size) { resize(size); }
   DeviceArray(const DeviceArray&) = delete;
   DeviceArray& operator=(const DeviceArray&) = delete;
   ~DeviceArray() { cudaFree(data_); }

@@ -123,4 +123,15 @@ std::vector<Setting> ParseArguments(std::span<const std::string> arguments) {
   return settings;
 }
 
+std::vector<Setting> ReadSettings(std::span<const std::string> arguments) {
+  std::vector<Setting> settings;
+  if (!arguments.empty() && arguments.front().find('=') == std::string::npos) {
+    settings = ReadConfig(arguments.front());
+    arguments = arguments.subspan(1);
+  }
+  const std::vector<Setting> overriding = ParseArguments(arguments);
+  settings.insert(settings.end(), overriding.begin(), overriding.end());
+  return settings;
+}
+
 }  // namespace warren::xgb_train

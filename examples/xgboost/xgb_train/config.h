@@ -38,4 +38,8 @@ std::vector<Setting> ReadConfig(const std::string& path);
 /// already handled quotes. Throws ConfigError for an argument that is not `key=value`.
 std::vector<Setting> ParseArguments(std::span<const std::string> arguments);
 
+/// Reads the settings of a command line: those of the configuration file, which the first argument names
+/// unless it is itself a setting, then those of the arguments.
+std::vector<Setting> ReadSettings(std::span<const std::string> arguments);
+
 }  // namespace warren::xgb_train

@@ -77,18 +77,6 @@ bool IsOption(const std::string& argument) {
   return argument.starts_with('-');
 }
 
-// The first argument is the configuration file, unless it is itself a setting.
-std::vector<Setting> ReadSettings(std::span<const std::string> arguments) {
-  std::vector<Setting> settings;
-  if (!arguments.empty() && arguments.front().find('=') == std::string::npos) {
-    settings = ReadConfig(arguments.front());
-    arguments = arguments.subspan(1);
-  }
-  const std::vector<Setting> overriding = ParseArguments(arguments);
-  settings.insert(settings.end(), overriding.begin(), overriding.end());
-  return settings;
-}
-
 Request ParseRequest(std::span<const std::string> arguments) {
   Request request;
   for (const std::string& argument : arguments) {

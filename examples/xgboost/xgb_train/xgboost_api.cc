@@ -45,18 +45,6 @@ DMatrix::DMatrix(void* handle) : handle_(handle, [](void* owned) { XGDMatrixFree
 DMatrix::DMatrix(void* handle, std::function<void()> owner)
     : handle_(handle, [owner = std::move(owner)](void* /*owned*/) {}) {}
 
-uint64_t DMatrix::Rows() const {
-  bst_ulong rows = 0;
-  Check(XGDMatrixNumRow(Handle(), &rows));
-  return rows;
-}
-
-uint64_t DMatrix::Columns() const {
-  bst_ulong columns = 0;
-  Check(XGDMatrixNumCol(Handle(), &columns));
-  return columns;
-}
-
 void Booster::Free::operator()(void* handle) const {
   XGBoosterFree(handle);
 }

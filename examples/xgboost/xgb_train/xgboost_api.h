@@ -1,7 +1,6 @@
 // XGBoost's C API with classes and exceptions instead of handles and return codes.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -20,8 +19,6 @@ class DMatrix {
   /// Refers to a handle that is owned elsewhere and is valid while `owner` exists.
   DMatrix(void* handle, std::function<void()> owner);
 
-  uint64_t Rows() const;
-  uint64_t Columns() const;
   void* Handle() const { return handle_.get(); }
 
  private:

@@ -8,27 +8,24 @@ import sys
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from programs import BIN, LIMIT_S, ProgramTest, environment  # noqa: E402
+from programs import BIN, LIMIT_S, SUBMIT, ProgramTest, environment  # noqa: E402
 
 LIB = os.path.join(os.path.dirname(BIN), "lib")
-SUBMIT = os.path.join(BIN, "dmlc-submit")
 STAND_IN = {"WARREN_CUDA_LIBRARY": os.path.join(LIB, "librabit_cuda_on_a_stand_in.so"),
             "WARREN_NCCL_PATH": os.path.join(LIB, "libstand_in_nccl.so")}
 
 
 class CudaOnAStandIn(ProgramTest):
-    def train(self, program, *arguments, workers=0, env=None, options=()):
+    def train(self, program, *arguments, workers=0, **variables):
         words = [os.path.join(BIN, program), "data=train.txt", "num_round=4", *arguments]
         if workers:
-            words = [SUBMIT, "--cluster", "local", "--num-workers", str(workers), *options, *words]
-        return subprocess.run(words, cwd=self.folder, env={**environment(), **STAND_IN, **(env or {})}, capture_output=True,
-                              text=True, timeout=LIMIT_S, check=False)
+            words = [SUBMIT, "--cluster", "local", "--num-workers", str(workers), *words]
+        return self.run_program(*words, env={**environment(), **STAND_IN, **variables}, text=True)
 
-    def check(self, *arguments, workers=0, env=None, options=()):
+    def check(self, *arguments, workers=0, **variables):
         on_cpu = self.train("histgbt", "model_out=cpu.json", *arguments)
         self.assertEqual(on_cpu.returncode, 0, on_cpu.stderr)
-        on_gpu = self.train("histgbt_on_a_stand_in", "model_out=gpu.json", "device=cuda", *arguments, workers=workers, env=env,
-                            options=options)
+        on_gpu = self.train("histgbt_on_a_stand_in", "model_out=gpu.json", "device=cuda", *arguments, workers=workers, **variables)
         self.assertEqual(on_gpu.returncode, 0, on_gpu.stderr)
         self.assertTrue(self.read("cpu.json") == self.read("gpu.json"), "the models differ")
         return on_cpu, on_gpu
@@ -41,7 +38,7 @@ class CudaOnAStandIn(ProgramTest):
 
     def test_features_in_several_groups(self):
         self.make_data("train.txt", rows=5000, task="regression", features=30)
-        self.check("objective=reg:squarederror", env={"STAND_IN_GPU_SHARED_BYTES": "49152"})
+        self.check("objective=reg:squarederror", STAND_IN_GPU_SHARED_BYTES="49152")
 
     def test_bins_of_two_bytes(self):
         self.make_data("train.txt", rows=5000, task="regression", features=7)
@@ -67,7 +64,7 @@ class CudaOnAStandIn(ProgramTest):
 
     def test_a_gpu_for_each_worker(self):
         self.make_data("train.txt", rows=9000, task="binary", features=28)
-        _, on_gpu = self.check("objective=binary:logistic", "max_depth=8", workers=2, env={"STAND_IN_GPUS": "2"})
+        _, on_gpu = self.check("objective=binary:logistic", "max_depth=8", workers=2, STAND_IN_GPUS="2")
         self.assertIn("device collectives by NCCL", on_gpu.stderr)
 
     def test_a_worker_that_dies(self):
@@ -97,7 +94,7 @@ class CudaOnAStandIn(ProgramTest):
 
     def test_no_gpu(self):
         self.make_data("train.txt", rows=10, task="binary", features=5)
-        done = self.train("histgbt_on_a_stand_in", "device=cuda", "objective=binary:logistic", env={"STAND_IN_GPUS": "none"})
+        done = self.train("histgbt_on_a_stand_in", "device=cuda", "objective=binary:logistic", STAND_IN_GPUS="none")
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("either there is no NVIDIA driver, or it is too old", done.stderr)
 

@@ -3,7 +3,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <rabit/rabit.h>
 
 #include <algorithm>
 #include <cmath>
@@ -19,11 +18,6 @@ namespace {
 
 using testing::ElementsAre;
 
-class InAJobOfOne : public testing::Test {
- protected:
-  static void SetUpTestSuite() { rabit::Init(0, nullptr); }
-  static void TearDownTestSuite() { rabit::Finalize(); }
-};
 using CutsTest = InAJobOfOne;
 
 std::vector<char> Encoded(std::vector<FeatureSketch> sketches, std::size_t sample_size) {
@@ -171,9 +165,7 @@ TEST(ChooseCuts, AHeavyValueIsAloneAndTheOthersShareTheRest) {
 
 TEST_F(CutsTest, AreTheSameForAnyOrderOfRowsAndNumberOfThreads) {
   const Block block = RandomRows({4000, 6, 0.8, 0}, 3);
-  Block backwards;
-  for (std::size_t row = block.rows(); row-- > 0;) backwards.Append(block.View().Part(row, row + 1));
-  backwards.columns = block.columns;
+  const Block backwards = Backwards(block);
   Threads one(1);
   Threads four(4);
   const Cuts cuts = MakeCuts(block.View(), 32, one);

@@ -23,14 +23,22 @@ COMMON = {"eta": 0.1, "max_depth": 6, "lambda": 1, "max_bin": 256, "base_score":
 
 
 class HistgbtTest(ProgramTest):
-    def train(self, *arguments, workers=0, options=()):
+    def train(self, *arguments, workers=0):
         """Trains; returns standard output and standard error."""
         words = [HISTGBT, *map(str, arguments)]
         if workers:
-            words = [SUBMIT, "--cluster", "local", "--num-workers", str(workers), *options, *words]
+            words = [SUBMIT, "--cluster", "local", "--num-workers", str(workers), *words]
         done = self.run_program(*words)
         self.assertEqual(done.returncode, 0, done.stderr.decode())
         return done.stdout.decode() + done.stderr.decode()
+
+    def started(self, *arguments, workers, stderr=subprocess.STDOUT):
+        """Starts a job that replaces workers that die. Returns its process, whose output can be read while it trains."""
+        words = [SUBMIT, "--cluster", "local", "--num-workers", str(workers), "--local-num-attempt", "3", HISTGBT, *arguments]
+        process = subprocess.Popen(words, cwd=self.folder, env=environment(), stdout=subprocess.PIPE, stderr=stderr, text=True)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        return process
 
     def last(self, printed, name):
         return float(re.findall(rf"\t{name}:([-0-9.naninf]+)", printed)[-1])
@@ -175,12 +183,7 @@ class OneModel(HistgbtTest):
         arguments = [*self.arguments, "num_round=100", "verbosity=2"]
         self.train(*arguments, "model_out=1.json")
         for victim in (0, 2):
-            command = [SUBMIT, "--cluster", "local", "--num-workers", "3", "--local-num-attempt", "3", HISTGBT, *arguments,
-                       f"model_out=killed{victim}.json"]  # fmt: skip
-            process = subprocess.Popen(command, cwd=self.folder, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                       text=True)  # fmt: skip
-            self.addCleanup(process.stdout.close)
-            self.addCleanup(process.kill)
+            process = self.started(*arguments, f"model_out=killed{victim}.json", workers=3)
             killed = set()
             printed = []
             for line in process.stdout:
@@ -198,11 +201,7 @@ class OneModel(HistgbtTest):
     def test_is_made_when_a_worker_dies_after_the_last_round(self):
         self.train(*self.arguments, "model_out=1.json")
         os.mkfifo(self.path("model.json"))
-        command = [SUBMIT, "--cluster", "local", "--num-workers", "3", "--local-num-attempt", "3", HISTGBT, *self.arguments,
-                   "model_out=model.json"]  # fmt: skip
-        process = subprocess.Popen(command, cwd=self.folder, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.addCleanup(process.communicate)
-        self.addCleanup(process.kill)
+        process = self.started(*self.arguments, "model_out=model.json", workers=3, stderr=subprocess.PIPE)
         for line in process.stdout:
             if re.search(r"\[7\]\ttest", line):
                 break
@@ -220,10 +219,7 @@ class OneModel(HistgbtTest):
         arguments = ["data=train.txt", "eval[test]=test.txt", "objective=multi:softmax", "num_class=3", "num_round=300", "eta=0.1",
                      "early_stopping_rounds=10", "nthread=1"]  # fmt: skip
         self.train(*arguments, "model_out=1.json")
-        command = [SUBMIT, "--cluster", "local", "--num-workers", "2", "--local-num-attempt", "3", HISTGBT, *arguments, "model_out=2.json"]
-        process = subprocess.Popen(command, cwd=self.folder, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        self.addCleanup(process.stdout.close)
-        self.addCleanup(process.kill)
+        process = self.started(*arguments, "model_out=2.json", workers=2)
         killed = False
         for line in process.stdout:
             if "[1]\ttest" in line and not killed:

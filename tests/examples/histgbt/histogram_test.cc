@@ -2,7 +2,6 @@
 #include "examples/histgbt/cpu/histogram.h"
 
 #include <gtest/gtest.h>
-#include <rabit/rabit.h>
 
 #include <cstdint>
 #include <random>
@@ -14,11 +13,7 @@
 namespace warren::histgbt {
 namespace {
 
-class HistogramTest : public testing::Test {
- protected:
-  static void SetUpTestSuite() { rabit::Init(0, nullptr); }
-  static void TearDownTestSuite() { rabit::Finalize(); }
-};
+using HistogramTest = InAJobOfOne;
 
 TEST_F(HistogramTest, AreSumsByBin) {
   Threads threads(2);

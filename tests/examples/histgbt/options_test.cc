@@ -67,6 +67,8 @@ TEST(Options, AreRefusedWithWhatWasExpected) {
   EXPECT_THAT(Complaint({"data=x", "objective=multi:softprob"}), HasSubstr("needs num_class"));
   EXPECT_THAT(Complaint({"data=x", "num_class=3"}), HasSubstr("objective is reg:squarederror"));
   EXPECT_THAT(Complaint({"data=x", "colour=blue"}), HasSubstr("there is no option colour"));
+  EXPECT_THAT(Complaint({"data=x", "eval_metric=nonesuch"}),
+              HasSubstr("found eval_metric = nonesuch; expected auc, logloss"));
   EXPECT_THAT(Complaint({"data=x", "eval_metric=auc"}),
               HasSubstr("the metric auc does not apply to reg:squarederror"));
   EXPECT_THAT(Complaint({"data=x", "objective=binary:logistic", "base_score=1"}),

@@ -1,5 +1,8 @@
-// Rows for the tests of histgbt.
+// Rows, and a job of one worker, for the tests of histgbt.
 #pragma once
+
+#include <gtest/gtest.h>
+#include <rabit/rabit.h>
 
 #include <cstdint>
 #include <random>
@@ -59,5 +62,18 @@ inline Block Part(const Block& block, std::size_t begin, std::size_t end) {
   part.columns = block.columns;
   return part;
 }
+
+inline Block Backwards(const Block& block) {
+  Block backwards;
+  for (std::size_t row = block.rows(); row-- > 0;) backwards.Append(block.View().Part(row, row + 1));
+  backwards.columns = block.columns;
+  return backwards;
+}
+
+class InAJobOfOne : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { rabit::Init(0, nullptr); }
+  static void TearDownTestSuite() { rabit::Finalize(); }
+};
 
 }  // namespace warren::histgbt

@@ -2,7 +2,6 @@
 // number of threads.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <rabit/rabit.h>
 
 #include <algorithm>
 #include <cstring>
@@ -17,11 +16,7 @@
 namespace warren::histgbt {
 namespace {
 
-class TreesTest : public testing::Test {
- protected:
-  static void SetUpTestSuite() { rabit::Init(0, nullptr); }
-  static void TearDownTestSuite() { rabit::Finalize(); }
-};
+using TreesTest = InAJobOfOne;
 
 struct Setting {
   Objective objective = Objective::kLogistic;
@@ -200,10 +195,7 @@ TEST_F(TreesTest, LayoutThreadsAndOrderOfRowsChangeNoBit) {
       const Result threaded = Train(block, Layout::kDense8, setting, 3);
       ExpectSame(threaded.trees, result.trees);
       EXPECT_EQ(threaded.margins, result.margins);
-      Block backwards;
-      for (std::size_t row = block.rows(); row-- > 0;) backwards.Append(block.View().Part(row, row + 1));
-      backwards.columns = block.columns;
-      ExpectSame(Train(backwards, Layout::kDense8, setting, 3).trees, result.trees);
+      ExpectSame(Train(Backwards(block), Layout::kDense8, setting, 3).trees, result.trees);
     }
   }
 }

@@ -28,6 +28,7 @@ class DeviceArray {
 
  public:
   DeviceArray() = default;
+  explicit DeviceArray(std::size_t size) { resize(size); }
   DeviceArray(const DeviceArray&) = delete;
   DeviceArray& operator=(const DeviceArray&) = delete;
   ~DeviceArray() { cudaFree(data_); }

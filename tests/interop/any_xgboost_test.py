@@ -11,7 +11,7 @@ import tempfile
 import time
 import unittest
 
-from warren_testing import AT_NIGHT, BIN, SOURCE, Tracker, nightly, package_environment
+from warren_testing import AT_NIGHT, BIN, SOURCE, local_tracker, nightly, package_environment
 
 PYTHON = os.environ.get("XGBOOST_PYTHON", "/usr/bin/python3")
 FOLDER = pathlib.Path(__file__).parent
@@ -263,7 +263,7 @@ time.sleep({SEVERAL_MINUTES_S})
 
     @unittest.skipUnless(COLLECTIVE, "XGBoost up to 2.0 has no error port: a launcher ends its workers")
     def test_09_without_a_launcher_the_tracker_ends_the_survivors_of_a_killed_worker(self):
-        tracker = self.enterContext(Tracker("--num-workers", 3, "--host-ip", "127.0.0.1", "--port", 0))
+        tracker = self.enterContext(local_tracker(3))
         workers = [subprocess.Popen([PYTHON, FOLDER / "any_xgboost_worker.py", "fail", "kill"], stdout=subprocess.PIPE,
                                     stderr=subprocess.DEVNULL, text=True, cwd=self.folder,
                                     env={**environment(), **tracker.env, "DMLC_TASK_ID": str(task)}) for task in range(3)]

@@ -12,7 +12,7 @@ import time
 import unittest
 
 from any_xgboost_test import PYTHON, VERSION, environment
-from warren_testing import AT_NIGHT, BIN, Tracker, wait_for
+from warren_testing import AT_NIGHT, BIN, local_tracker, wait_for
 
 FOLDER = pathlib.Path(__file__).parent
 sys.path.append(str(FOLDER.parent / "submit/cluster"))
@@ -443,9 +443,7 @@ print("model", hashlib.sha256(b"".join(found)).hexdigest(), "of", size, flush=Tr
         outputs = []
 
         def tracker():
-            made = Tracker("--num-workers", "1:2", "--host-ip", "127.0.0.1", "--port", 0, "--state", self.folder / "state")
-            self.addCleanup(made.__exit__)
-            return made
+            return self.enterContext(local_tracker("1:2", "--state", self.folder / "state"))
 
         def start(task):
             outputs.append(self.folder / f"output-{len(outputs)}")

@@ -11,7 +11,7 @@ import time
 import unittest
 
 import forking
-from warren_testing import AT_NIGHT, BIN, Tracker, package_environment, wait_for
+from warren_testing import AT_NIGHT, BIN, local_tracker, package_environment, wait_for
 
 PYTHON = os.environ.get("WARREN_ARROW_PYTHON", "")
 WORKER = pathlib.Path(__file__).with_name("lightgbm_elastic_worker.py")
@@ -213,9 +213,7 @@ class Elastic(unittest.TestCase):
         expected = self.expected(2, ["binary"])
 
         def tracker():
-            made = Tracker("--num-workers", "1:2", "--host-ip", "127.0.0.1", "--port", 0, "--state", self.folder / "state")
-            self.addCleanup(made.__exit__)
-            return made
+            return self.enterContext(local_tracker("1:2", "--state", self.folder / "state"))
 
         def start(task, attempt):
             path = self.folder / f"output-{task}-{attempt}"

@@ -121,6 +121,7 @@ bool ReadSeconds(const std::string& text, Reading& reading) {
 }
 template <auto kMember, const auto& kWords>
 bool ReadWord(const std::string& text, Reading& reading) {
+  // NOLINTNEXTLINE(readability-redundant-parentheses): clang-tidy sees some around a member of deduced type.
   return ParseWord(text, kWords, reading.settings.*kMember);
 }
 

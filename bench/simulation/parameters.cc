@@ -54,7 +54,7 @@ constexpr int kRoundTrips = 10'001;
 constexpr int kExchanges = 20'000;
 constexpr int kLargeExchanges = 2'000;
 constexpr int kSleeps = 201;
-/// The duration of the measurement of turns.
+/// How long Turn() measures.
 constexpr double kTurns_s = 0.1;
 /// The size of a tag and 8 bytes of data.
 constexpr std::size_t kSmall = 40;

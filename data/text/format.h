@@ -44,8 +44,8 @@ class RowParser {
 /// A "key=value" option in the name of a data set. Several formats may share a key.
 struct FormatOption {
   std::string_view key;
-  /// Stores the value in TextOptions::of_format or in a member of TextOptions; throws DataError if it is
-  /// invalid (option_value.h).
+  /// Stores the value in the format's own member of TextOptions or, if it has none, in
+  /// TextOptions::of_format; throws DataError if the value is invalid (option_value.h).
   void (*set)(TextOptions& options, std::string_view key, std::string_view value) = nullptr;
   /// Returns a different string for each value: a cache made with another value is not used.
   std::string (*get)(const TextOptions& options) = nullptr;

@@ -21,7 +21,7 @@ struct Node {
   std::uint32_t end_bin = 0;
   float threshold = 0;             ///< the value at which end_bin begins: rows with lower values go left
   std::uint32_t default_left = 0;  ///< 1: rows without the feature also go left
-  float weight = 0;   ///< the leaf's value, or the value it would have as a leaf, including the learning rate
+  float weight = 0;   ///< a leaf's value, or that of a split if it were a leaf; includes the learning rate
   float gain = 0;     ///< twice the loss reduction of the split; 0 for leaves
   float hessian = 0;  ///< sum over the rows
 

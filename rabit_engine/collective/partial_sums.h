@@ -1,8 +1,9 @@
 // Partial sums of subtrees of the order of reduction (reduce/order.h): the results of combining some ranks'
 // values as far as possible before the other ranks' values are known. A rank, or a host with several ranks,
-// holds the partial sums of consecutive ranks; it receives partial sums from a peer and combines them to its
-// own. There are few partial sums: siblings are combined as soon as both are present, so that there is one
-// for each maximal subtree of the ranks (Decompose in order.h), and only one if the order does not matter.
+// holds the partial sums of consecutive ranks; it receives partial sums from a peer and combines them with
+// its own. There are few partial sums: siblings are combined as soon as both are present, so that there is
+// one for each maximal subtree of the ranks (Decompose in order.h), and only one if the order does not
+// matter.
 //
 // "Consecutive" is meant cyclically: rank 0 follows the last rank. Partial sums on both sides of this wrap
 // stay in the order of arrival until Total(), when those of all ranks are present.

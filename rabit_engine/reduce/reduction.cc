@@ -180,7 +180,7 @@ struct CustomFunction {
 
   /// Writes the combination of `count` elements of the inputs, from element `first` on, to `out`, which must
   /// not lie in any input except inputs[0]. The temporary rows from `row` on are free; each level of the tree
-  /// needs one.
+  /// except the lowest needs one.
   void Combine(std::byte* out, Inputs inputs, std::size_t first, std::size_t count, Temporaries& temporaries,
                std::size_t row) const {
     if (inputs.size() == 1) {

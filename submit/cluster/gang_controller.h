@@ -158,7 +158,7 @@ class GangController : public ActionQueue<GangAction> {
     std::optional<TimePoint> cancel_at = {};
     bool asking = false;
     int asks_about_loss = 0;
-    int failed_asks = 0;  ///< number of consecutive queries that did not tell the state
+    int failed_asks = 0;  ///< number of consecutive queries that did not reveal the state
     std::string last_report = {};
     bool requeued = false;
     bool gone = false;                          ///< whether the gang has ended without being stopped

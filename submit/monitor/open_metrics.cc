@@ -61,7 +61,7 @@ class Exposition {
     Append("{}{}", name_, suffix_);
     if (!labels.empty()) text_.append("{").append(labels).append("}");
     text_ += ' ';
-    if (is_counter_ && !(std::isfinite(value) && value >= 0)) value = 0;  // other values would be invalid
+    if (is_counter_ && !(std::isfinite(value) && value >= 0)) value = 0;  // must be finite and not negative
     if (std::isnan(value)) {
       text_ += "NaN\n";
     } else if (std::isinf(value)) {

@@ -46,7 +46,7 @@ class LineSplitter {
 
  private:
   struct End {
-    std::size_t bytes;       ///< length of the piece
+    std::size_t bytes;       ///< number of the given bytes that belong to the piece
     bool known = false;      ///< whether the piece ends here; otherwise, more of it may follow
     bool by_return = false;  ///< whether the next piece begins with a carriage return
   };

@@ -52,8 +52,9 @@ posix::Descriptor NamelessFile() {
   return own;
 }
 
-/// Leaves the terminal, and closes the descriptors of the starting process. For example, an inherited pipe of
-/// an ssh session would make its reader wait until the job ends. Returns the pipe to the starting process.
+/// Leaves the terminal, and closes the descriptors inherited from the starting process: an inherited pipe of
+/// an ssh session, for example, would make its reader wait until the job ends. Returns the pipe to the
+/// starting process.
 posix::Descriptor LeaveStarter(int pipe, int output) {
   setsid();
   posix::SignalAtParentsEnd(SIGTERM);  // Begin turns this off

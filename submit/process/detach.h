@@ -1,5 +1,4 @@
-// --detach: the job continues in a separate process, which the end of the terminal or of the caller does not
-// affect.
+// --detach: the job continues in a separate process, which outlives the terminal and the caller.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// Host files: the result is hosts whose lines read back to the same hosts, or an error that names a line.
+// Host files: the result is hosts whose lines read back as the same hosts, or an error that names the file.
 #include <cstdint>
 #include <cstdlib>
 #include <stdexcept>

@@ -10,7 +10,8 @@
 
 namespace warren::data::simd {
 
-// Constant-initialized, so that reading these variables executes no instruction that the CPU may lack.
+// Constant-initialized, so that no code compiled for an instruction set that the CPU may lack runs at
+// program start.
 #if defined(__x86_64__)
 extern const Kernels kSse41;
 extern const Kernels kAvx2;

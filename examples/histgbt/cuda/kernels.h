@@ -178,7 +178,7 @@ HISTGBT_HD inline unsigned LanesFor(std::uint32_t features) {
   return lanes;
 }
 
-/// Builds histograms of one-byte bins. A block adds up to kPackedRows rows, for some of the features, in
+/// Builds histograms of one-byte bins. A block sums at most kPackedRows rows, for some of the features, in
 /// shared memory, with gradients and Hessians as separate 32-bit words, and then adds them to the node's
 /// sums. (Shared memory has native additions of 32-bit words; 64-bit ones need a compare-and-swap loop.)
 struct SharedHistogramKernel {

@@ -56,8 +56,8 @@ int Threads() {
   return text == nullptr ? 0 : std::max(std::atoi(text), 0);
 }
 
-/// Whether, in this version of XGBoost, a matrix without rows loses its number of labels, so that its worker
-/// makes different collective calls.
+/// Whether this version of XGBoost forgets the number of labels per row of a matrix without rows, so that its
+/// worker makes other collective calls than the rest.
 bool ForgetsLabelsWithoutRows(std::string_view version) {
   return version.starts_with("1.") || version.starts_with("2.") || version.starts_with("3.0.") ||
          version.starts_with("3.1.");

@@ -104,7 +104,7 @@ class TcpTransport final : public Transport, private TcpLink::Owner {
   void Send(int peer, const WaitProbe& probe);
   /// Returns the probes received since the last call, by origin; only the latest from each origin is kept.
   std::map<int, WaitProbe> TakeProbes();
-  /// Sends a rank the question whether it is waiting in a call.
+  /// Asks a rank whether it is waiting in a call.
   void AskWhetherItWaits(int peer);
   /// Whether the rank has answered, since it was last asked, that it is waiting.
   bool SaysThatItWaits(int peer) const { return waiting_.contains(peer); }

@@ -15,8 +15,8 @@ namespace {
 
 using Halves = std::vector<std::uint16_t>;
 
-/// Returns numbers with magnitudes from 1 to 2 and, more often on all ranks but rank 0, from half a unit to a
-/// whole unit in the last place of 1, so that intermediate rounding changes the result.
+/// Returns numbers with magnitudes from 1 to 2. On ranks other than 0, three out of four have magnitudes from
+/// half a unit to one unit in the last place of 1 instead, so that intermediate rounding changes the result.
 std::uint16_t ValueOf(DataType type, int rank, std::size_t i) {
   std::uint64_t x = i * 0x9e37'79b9'7f4a'7c15 + static_cast<std::uint64_t>(rank) * 0xbf58'476d'1ce4'e5b9;
   x ^= x >> 29;

@@ -144,7 +144,7 @@ class Source:
         An empty file is an error if the format does not allow empty files."""
         peers = self.peers
         mine = range(peers.rank, len(self.files), peers.world) if peers.connected else range(len(self.files))
-        # The filter for rows. `_kept` applies it to each file's folder values and pieces.
+        # The whole filter. `_kept` checks it against each file's columns, and applies its conditions on folder values and on columns separately.
         keep = self._expression(self.options.filters)
 
         def ask(number: int) -> Tuple[int, _formats.Contents]:

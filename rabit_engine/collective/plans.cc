@@ -1,5 +1,6 @@
 #include "rabit_engine/collective/plans.h"
 
+#include <algorithm>
 #include <bit>
 
 namespace warren::collective {
@@ -107,9 +108,12 @@ void AllgatherBack(PeerGroup& group, std::span<const PlanStep> steps, const Vect
 
 std::vector<int> PeersOf(std::span<const PlanStep> steps) {
   std::vector<int> peers;
+  const auto add = [&peers](int peer) {
+    if (std::ranges::find(peers, peer) == peers.end()) peers.push_back(peer);
+  };
   for (const PlanStep& step : steps) {
-    for (const Part& part : step.given) peers.push_back(part.peer);
-    if (step.kept) peers.push_back(step.kept->peer);
+    for (const Part& part : step.given) add(part.peer);
+    if (step.kept) add(step.kept->peer);
   }
   return peers;
 }

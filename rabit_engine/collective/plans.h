@@ -40,7 +40,7 @@ std::vector<PlanStep> PlanHalving(int index, int size, std::size_t count);
 /// each member has the result for the part that it kept last.
 void AllgatherBack(PeerGroup& group, std::span<const PlanStep> steps, const VectorView& vector);
 
-/// Returns the peers in the steps; a peer may occur more than once.
+/// Returns all peers in the steps, each once.
 std::vector<int> PeersOf(std::span<const PlanStep> steps);
 
 }  // namespace warren::collective

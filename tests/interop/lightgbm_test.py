@@ -72,6 +72,11 @@ class LightGbm(unittest.TestCase):
             with self.subTest(name):
                 self.assertEqual({models[name] for models in ours}, {models[name] for models in own})
 
+    def test_bins_are_those_of_one_process_whatever_the_order_of_rows(self):
+        alone, = self.found("in order", self.worker(1, "trains_in_order"))
+        for found in self.found("in order", self.worker(3, "trains_in_order")):
+            self.assertEqual(found, alone)
+
     def test_outside_a_job_it_trains_alone(self):
         alone = self.found("models", self.worker(1, "over_warren", "data"))
         done = subprocess.run([PYTHON, WORKER, "over_warren", "data"], capture_output=True, text=True, env=package_environment(),
@@ -129,6 +134,12 @@ class LightGbm(unittest.TestCase):
         self.assertEqual(self.worker(3, "differs", "classes").count("LGBMClassifier numbers the classes that a worker has"), 3)
         self.assertEqual(self.worker(2, "differs", "validation").count("all need the same validation sets"), 2)
         self.assertEqual(self.worker(3, "differs", "rows", "few.txt").count("has no rows, and LightGBM cannot train"), 3)
+        output = self.worker(2, "differs", "datasets")
+        for what in ("rank 0 has rows of 8 columns, and rank 1 of 7: all workers need the same columns", "rank 0 has columns=", "rank 0 has categories=",
+                     "rank 0 has max_bin=15, and rank 1 max_bin=16", "rank 0 of 2 has no rows",
+                     "rank 0 has learning_rate=0.5, and rank 1 learning_rate=1.5", "the workers are training different models"):
+            self.assertEqual(output.count(what), 2, what + output)
+        self.assertEqual(self.worker(2, "constructed_before").count("the workers are training different models"), 2)
 
     def test_what_trains_alone_is_warned_of(self):
         found = self.found("warnings", self.worker(2, "alone"))
@@ -171,6 +182,11 @@ class LightGbm(unittest.TestCase):
         output = self.worker(2, "refuses")
         self.assertEqual(output.count("LightGBM supports feature-parallel training only in its command line"), 2, output)
         self.assertEqual(output.count("refused tree_learner is 'serial', expected one of data, voting"), 2, output)
+        for what, times in (("num_machines=2 and tree_learner='serial': each of the 2 workers would train on its rows alone", 2),
+                            ("num_machines=1 and tree_learner='data': each of the 2 workers would train", 2), ("machines='127.0.0.1:1", 4),
+                            ("label=['y', 'z']: LightGBM takes one column of labels", 2), ("said nothing", 0), ("left as 0 of 2", 1),
+                            ("left as 1 of 2", 1)):
+            self.assertEqual(output.count(what), times, what + output)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """A worker for lightgbm_test.py: runs the function that its first argument names. Uses the LightGBM that its interpreter finds, over
 Warren's engine or over LightGBM's own sockets."""
+import contextlib
 import hashlib
 import json
 import os
@@ -9,9 +10,11 @@ import threading
 import time
 import warnings
 from typing import Any, Callable, Dict, List
+from unittest import mock
 
 import lightgbm as lgb
 import numpy as np
+import scipy.sparse
 
 import warren.lightgbm as wl
 from warren import rabit
@@ -112,8 +115,8 @@ def classifier(rank: int, more: Dict[str, Any]) -> Any:
 
 
 def over_warren(tree_learner: str) -> None:
-    """Prints a digest of this rank's model for each way."""
-    with wl.communicator():
+    """Prints a digest of this rank's model for each way, with the bins that LightGBM finds by itself."""
+    with mock.patch("warren._lightgbm.network.of_all_rows", contextlib.nullcontext), wl.communicator():
         rank = wl.get_rank()
         found = {name: digest(WAYS[name](rank, wl.parameters(tree_learner))) for name in ways_of(tree_learner)}
     print("models", json.dumps(found))
@@ -137,6 +140,57 @@ def ways_of(tree_learner: str) -> List[str]:
     """The names in WAYS that work with this tree learner. With voting, LightGBM 4.7 crashes on quantized gradients, whatever it
     communicates over."""
     return [name for name in WAYS if (name, tree_learner) != ("quantized", "voting")]
+
+
+def in_order(workers: int) -> List[Any]:
+    """Rows in the order of time, as each of the workers has them, with their labels, and queries of 30 rows."""
+    rng = np.random.default_rng(7)
+    day = np.arange(3600.0)
+    x = np.column_stack([day, day % 7, rng.random(len(day)), np.where(rng.random(len(day)) < 0.95, 0, rng.random(len(day)))])
+    y = day / 300 + 2 * np.sin(day / 60) + x[:, 2] + 5 * x[:, 3]
+    return [(x[one], y[one]) for one in np.array_split(np.arange(len(day)), workers)]
+
+
+#: How the rows of in_order are given to LightGBM.
+FORMS: Dict[str, Callable[[Any], Any]] = {
+    "float32": np.float32, "Fortran order": np.asfortranarray, "csr": scipy.sparse.csr_matrix, "csc": scipy.sparse.csc_matrix,
+    "list": lambda x: [x[:100], x[100:]], "sequence": lambda x: OneByOne(x)}
+
+
+class OneByOne(lgb.Sequence):  # type: ignore[misc]
+    """Rows that LightGBM reads by itself."""
+
+    batch_size = 500
+
+    def __init__(self, rows_of_worker: Any) -> None:
+        self._rows = rows_of_worker
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._rows[place]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+
+def trains_in_order() -> None:
+    """Trains on rows in the order of time, in several forms. Prints digests of the models, and the evaluations of the last round."""
+    with wl.communicator():
+        x, y = in_order(wl.get_world_size())[wl.get_rank()]
+        found = {form: digest(lgb.train({**BASE, "objective": "regression", **wl.parameters()}, lgb.Dataset(make(x), y), ROUNDS))
+                 for form, make in FORMS.items()}
+        sampled = {"objective": "regression", "bin_construct_sample_cnt": 700, "max_bin": 31}
+        found["sampled"] = digest(lgb.train({**BASE, **sampled, **wl.parameters()}, lgb.Dataset(x, y), ROUNDS))
+        seen: Dict[str, Any] = {}
+        for objective, metrics, labels, group in (("regression", ["l2", "rmse"], y, None), ("binary", ["auc", "average_precision"], np.sin(y) > 0.5, None),
+                                                  ("lambdarank", ["ndcg", "map"], y.astype(int) % 4, [30] * (len(x) // 30))):
+            weight = None if group else 1.0 + x[:, 1]
+            train = lgb.Dataset(x, labels, weight=weight, group=group)
+            valid = lgb.Dataset(x[::2], labels[::2], weight=weight if weight is None else weight[::2], reference=train,
+                                group=[15] * (len(x) // 30) if group else None)
+            lgb.train({**BASE, "objective": objective, "metric": metrics, "min_data_in_leaf": 0, "boost_from_average": False, **wl.parameters()}, train, 2,
+                      valid_sets=[valid], callbacks=[lgb.record_evaluation(seen)])
+            found.update({name: round(values[-1], 9) for name, values in seen["valid_0"].items()})
+        print("in order", json.dumps(found))
 
 
 def stops_early() -> None:
@@ -230,6 +284,25 @@ def differs(what: str, *more: str) -> None:
                                                            valid_sets=[train.create_valid(x, y), train.create_valid(x, y)]))
         elif what == "rows":
             says(ValueError, lambda: wl.load_dataset(more[0]))
+        elif what == "datasets":
+            given = {**BASE, **wl.parameters()}
+            says(ValueError, lambda: lgb.train(given, lgb.Dataset(x[:, :8 - rank], y), 2))
+            says(ValueError, lambda: lgb.train(given, lgb.Dataset(x[:, :3], y, feature_name=list("abc" if rank == 0 else "acb")), 2))
+            of_frame = lgb.Dataset(x, y)
+            of_frame.pandas_categorical = [list("uv" if rank == 0 else "vu")]  # pandas is not needed for this test
+            says(ValueError, lambda: lgb.train(given, of_frame, 2))
+            says(ValueError, lambda: lgb.train({**given, "max_bin": 15 + rank}, lgb.Dataset(x, y), 2))
+            says(ValueError, lambda: lgb.train(given, lgb.Dataset(x[:rank], y[:rank]), 2))
+            says(ValueError, lambda: lgb.train({**given, "learning_rate": 0.5 + rank}, lgb.Dataset(x, y), 2))
+            made = lgb.Dataset(x, y, params=given).construct()
+            says(lgb.basic.LightGBMError, lambda: lgb.train({**given, "learning_rate": 0.5 + rank}, made, 2))
+
+
+def constructed_before() -> None:
+    """Trains with a Dataset that has the bins of this worker's rows."""
+    data = lgb.Dataset(*rows(int(os.environ["DMLC_TASK_ID"])), params={**BASE, "pre_partition": True}).construct()
+    with wl.communicator():
+        says(lgb.basic.LightGBMError, lambda: lgb.train({**BASE, **wl.parameters()}, data, 2))
 
 
 def alone() -> None:
@@ -290,13 +363,17 @@ def refits() -> None:
 
 
 def refuses() -> None:
-    """Makes unsupported requests and prints the errors."""
+    """Makes unsupported requests and prints the errors. Then prints the rank outside of the communicator."""
     with wl.communicator():
+        for wrong in ({"tree_learner": "serial"}, {"num_machines": 1}, {"machines": "127.0.0.1:1,127.0.0.1:2"}, {"workers": "127.0.0.1:1"}):
+            says(ValueError, lambda wrong=wrong: lgb.train({**BASE, **wl.parameters(), **wrong}, lgb.Dataset(*rows(wl.get_rank())), 2))
+        says(ValueError, lambda: wl.load_dataset("rows.parquet", label=["y", "z"]))
         for wrong in ("feature", "serial"):
             try:
                 wl.parameters(wrong)
             except ValueError as error:
                 print("refused", error)
+    print("left as", wl.get_rank(), "of", wl.get_world_size())
 
 
 def same_rows(how: str) -> None:

@@ -276,6 +276,7 @@ def other():
         refused(lightgbm.train, {}, lightgbm.Dataset(np.ones((9, 2)), np.ones(9)))
         refused(lightgbm.LGBMRegressor(n_estimators=2).fit, np.ones((9, 2)), np.ones(9))
         refused(warren.lightgbm.train, {}, rows, 2)
+        refused(lightgbm.cv, {}, lightgbm.Dataset(np.ones((9, 2)), np.ones(9)), nfold=2, stratified=False)
         with warren.lightgbm.communicator() if TASK == "none" else open(os.devnull, encoding="ascii"):
             pass
         model = warren.lightgbm.train({"objective": "binary", "verbose": -1}, rows, 2, elastic=True)

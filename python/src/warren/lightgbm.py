@@ -12,7 +12,7 @@ import contextlib
 import os
 import sys
 import threading
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Union
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 import lightgbm
 import numpy as np
@@ -36,19 +36,20 @@ ElasticCallback = _elastic_callbacks.Stateful
 
 _TREE_LEARNERS = ("data", "voting")
 
-#: The thread that is inside `communicator`, and whether this process has left a communicator.
+#: The thread that is inside `communicator`.
 _inside: Optional[int] = None
-_left = False
+#: The rank and the number of workers at the end of the last communicator that this process has left.
+_last: Optional[Tuple[int, int]] = None
 
 
 def get_rank() -> int:
-    """Returns this worker's rank, counted from 0; 0 outside a job."""
-    return int(rabit.get_rank())
+    """Returns this worker's rank, counted from 0; after `communicator`, the rank that it had; 0 outside a job."""
+    return _last[0] if _inside is None and _last is not None else int(rabit.get_rank())
 
 
 def get_world_size() -> int:
-    """Returns the number of workers; 1 outside a job."""
-    return int(rabit.get_world_size())
+    """Returns the number of workers; after `communicator`, the number at its end; 1 outside a job."""
+    return _last[1] if _inside is None and _last is not None else int(rabit.get_world_size())
 
 
 def report_rounds() -> Any:
@@ -79,7 +80,7 @@ def communicator() -> Iterator[None]:
     one communicator: a worker that has left cannot join again, except in an elastic job (`dmlc-submit --num-workers MIN:MAX`), where only
     `train(..., elastic=True)` trains. An error of another worker, or its loss, is raised as a LightGBMError.
     Raises RuntimeError if the job cannot be joined, or has been joined before."""
-    global _inside, _left  # pylint: disable=global-statement
+    global _inside, _last  # pylint: disable=global-statement
     if _inside is not None:
         raise RuntimeError("this process is already inside a communicator: use one communicator around all training")
     try:
@@ -88,12 +89,14 @@ def communicator() -> Iterator[None]:
                 _inside = threading.get_ident()
                 with _network.reporting(), _elastic_communicator.refusing():
                     yield
+                left = int(rabit.get_rank()), int(rabit.get_world_size())
         else:
             with rabit.context():
                 _inside = threading.get_ident()
                 with _network.reporting(), _network.over_the_job():
                     yield
-        _left = True
+                left = int(rabit.get_rank()), int(rabit.get_world_size())
+        _last = left
     finally:
         _inside = None
 
@@ -119,6 +122,7 @@ def load_dataset(uri: Any, *, label: Any = None, weight: Optional[str] = None, q
     A collective call, inside `communicator`. Raises a ValueError or OSError that names the file, row group, line and column of the problem,
     ValueError if a worker has no rows (unless `whole`), and RuntimeError in a job that has not been joined or that is elastic."""
     _check_joined("load_dataset")
+    _datasets.require_one_label(label)
     if _elastic_communicator.session() is not None:
         _elastic_communicator.refuse("load_dataset")
     asked = data.Wanted(uri, label=label, weight=weight, qid=qid, base_margin=init_score, features=features, exclude=exclude,
@@ -224,7 +228,7 @@ def _train(params: Dict[str, Any], rows: Any, num_boost_round: int, valid_sets: 
         if id(one) not in loaded:
             loaded[id(one)] = one.load(categories=categories, **_fitting.features_like(columns)) if isinstance(one, Data) else one
             if isinstance(one, Data) and isinstance(rows, Data) and loaded[id(one)].warren_columns != columns:
-                raise ValueError(_elastic.OTHER_FEATURES)
+                raise ValueError(_hooks.OTHER_FEATURES)
     model = lightgbm.train({**params, **own}, loaded[id(rows)], num_boost_round,
                            valid_sets=[loaded[id(one)] for one in valid_sets] or None, **options)
     model.warren_categories = categories or {}
@@ -238,10 +242,10 @@ def _check_joined(what: str) -> None:
     workers = os.environ.get("DMLC_NUM_WORKER", "1")
     if os.environ.get("DMLC_TRACKER_URI") and workers != "1":
         raise RuntimeError(f"{what}: this process is one of {workers} workers of a job and has "
-                           f"{'left it' if _left else 'not joined it'}; call it inside `with warren.lightgbm.communicator():`")
+                           f"{'left it' if _last else 'not joined it'}; call it inside `with warren.lightgbm.communicator():`")
     found = _launched()
     if found is not None:
-        raise RuntimeError(f"{what}: {found.description()} and has {'left' if _left else 'not joined'} their job; call it inside `with "
+        raise RuntimeError(f"{what}: {found.description()} and has {'left' if _last else 'not joined'} their job; call it inside `with "
                            "warren.lightgbm.communicator():`, or set WARREN_BOOTSTRAP=none if they are separate programs")
 
 

@@ -148,7 +148,8 @@ Json ReadYamlFile(const std::string& path) {
     const YAML::Node document = YAML::Load(text);
     if (document.IsMap()) return FromYaml(document);
   } catch (const YAML::Exception& error) {
-    throw std::runtime_error(fmt::format("'{}', line {}: {}", path, error.mark.line + 1, error.msg));
+    throw std::runtime_error(
+        fmt::format("'{}', line {}: not valid YAML: {}", path, error.mark.line + 1, error.msg));
   }
   throw std::runtime_error(fmt::format("'{}' is not a manifest: expected an object", path));
 }

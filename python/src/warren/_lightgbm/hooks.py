@@ -1,6 +1,5 @@
 """Replaces LightGBM functions whose results would otherwise differ between the workers of a job, and reports the rounds of training."""
 import contextlib
-import hashlib
 import re
 import sys
 import warnings
@@ -13,60 +12,40 @@ from warren import rabit
 from warren._frameworks import same_rows as _same_rows
 from warren._frameworks.replacing import alone, replaced, warns_once
 from warren._lightgbm import start as _start
+from warren._lightgbm.elastic.parameters import value
+from warren._lightgbm.metrics import number_of, over_workers, summed
 from warren._rounds import training as _rounds
 from warren._system import callers as _callers
 
+#: The error message for a validation set whose features are not those of the training rows.
+OTHER_FEATURES = ("a validation set has other columns than the training rows, or has them in another order, and LightGBM finds features by "
+                  "their positions: give both the same features=[...]")
 _ADVICE = ("give each worker its own rows, with warren.lightgbm.load_dataset for files, or with warren.data.scatter for a DataFrame "
            "that one worker has")
-
-
-def _with_value(evaluation: Any, value: float) -> Any:
-    """Returns LightGBM's tuple for a metric (data name, metric name, value, whether higher is better, perhaps more) with another value.
-    From LightGBM 4.7 on, it is a named tuple."""
-    changed = (*evaluation[:2], value, *evaluation[3:])
-    return type(evaluation)(*changed) if hasattr(evaluation, "_fields") else changed
-
-
-def _weight(measured: "lightgbm.Dataset") -> float:
-    """The sum of the weights of a Dataset's rows, or the number of rows if they have no weights."""
-    weights = measured.get_weight()
-    return float(measured.num_data() if weights is None else np.sum(weights, dtype=float))
-
-
-def _summed(values: List[float]) -> List[float]:
-    try:
-        return list(rabit.allreduce(np.array(values), rabit.SUM))
-    except RuntimeError as error:
-        raise lightgbm.basic.LightGBMError(str(error)) from error
-
-
-def _number_of(what: Any) -> float:
-    """A 32-bit hash of a value, as a float, so that the sum over all workers is exact."""
-    return float(int.from_bytes(hashlib.sha256(repr(what).encode()).digest()[:4], "big"))
-
-
-def _mean_over_workers(data_name: str, found: List[Any], weight: float) -> List[Any]:
-    """Returns the mean of each metric over the workers. `weight` is the total weight of this worker's rows: for a metric that is a mean
-    over rows, the result is its value over the rows of all workers. All workers get the same bits. Raises LightGBMError if the workers
-    evaluate different metrics."""
-    names = [data_name, *(one[1] for one in found)]
-    *values, total, number = _summed([one[2] * weight if weight else 0.0 for one in found] + [weight, _number_of(names)])
-    if number != rabit.get_world_size() * _number_of(names):
-        raise lightgbm.basic.LightGBMError(f"rank {rabit.get_rank()} evaluates {', '.join(names[1:])} of {data_name}, and other workers "
-                                           "evaluate different ones: all need the same validation sets, names and metrics, in the same "
-                                           "order")
-    return [_with_value(one, float(value / total)) for one, value in zip(found, values)]
 
 
 def _number_of_machines(given: Dict[str, Any]) -> int:
     return int(given.get("num_machines") or given.get("num_machine") or 0)
 
 
-def _warn_of_what_trains_alone(given: Dict[str, Any]) -> None:
-    if _number_of_machines(given) == 0:
+def _trains_linear_trees(given: Dict[str, Any]) -> bool:
+    return any(given.get(name) not in (None, False, "false", "False", 0) for name in ("linear_tree", "linear_trees"))
+
+
+def _require_together(given: Dict[str, Any]) -> None:
+    """Raises ValueError for parameters with which LightGBM would not communicate over the job, and warns of those with which it trains on this
+    worker's rows alone, as may be meant."""
+    machines, learner = value(given, "machines"), str(value(given, "tree_learner", "serial"))
+    if machines:
+        raise ValueError(f"machines={machines!r}: LightGBM would open sockets of its own; the workers communicate over the job, so leave it out")
+    number, workers = _number_of_machines(given), rabit.get_world_size()
+    if number and (number != workers or learner not in ("data", "data_parallel", "voting", "voting_parallel")):
+        raise ValueError(f"num_machines={number} and tree_learner={learner!r}: each of the {workers} workers would train on its rows alone; give "
+                         "**warren.lightgbm.parameters() after all other parameters")
+    if number == 0:
         warnings.warn("trains on this worker's rows alone, without the others: its parameters lack warren.lightgbm.parameters()",
                       stacklevel=_callers.stacklevel())
-    elif any(given.get(name) not in (None, False, "false", "False", 0) for name in ("linear_tree", "linear_trees")):
+    elif _trains_linear_trees(given):
         warnings.warn("LightGBM trains linear trees on this worker's rows alone, without the others", stacklevel=_callers.stacklevel())
 
 
@@ -74,7 +53,7 @@ def _check_classes(labels: Any) -> None:
     """Raises ValueError unless all workers have the same classes: LGBMClassifier numbers the classes of one worker's rows. A collective
     call."""
     classes = np.unique(np.asarray(labels)).tolist()
-    if _summed([_number_of(classes)]) != [rabit.get_world_size() * _number_of(classes)]:
+    if summed([number_of(classes)]) != [rabit.get_world_size() * number_of(classes)]:
         shown = ", ".join(map(repr, classes[:5])) + (f" and {len(classes) - 5} more" if len(classes) > 5 else "")
         raise ValueError(f"rank {rabit.get_rank()} has rows of the classes {shown}, and other workers have different ones: LGBMClassifier "
                          "numbers the classes that a worker has, so all workers need rows of each; or number them yourself, and use "
@@ -101,19 +80,31 @@ def _compare_rows(rows: "lightgbm.Dataset") -> None:
                      getattr(rows, "warren_is_share", False), own_digest, _ADVICE)
 
 
+def _compare_trees(model: "lightgbm.Booster", before: int) -> None:
+    """Raises LightGBMError on some worker if the trees after the first `before` ones differ between the workers. A collective call."""
+    text = model.model_to_string(num_iteration=1, start_iteration=before)
+    own = number_of(re.findall(r"^(?:split_feature|threshold|leaf_value)=.*$", text, re.MULTILINE))
+    if summed([own]) != [rabit.get_world_size() * own]:
+        raise lightgbm.basic.LightGBMError(
+            f"rank {rabit.get_rank()}: the workers are training different models: their parameters differ (random choices need the same seed on all "
+            "workers), or a Dataset was constructed before communicator() and has the bins of one worker's rows")
+
+
 def _beginning(inner: Callable[..., Any]) -> Callable[..., Any]:
     """Wraps Booster.update: the first round starts from the score that one process would compute from all rows, if Warren has loaded this
-    worker's share and the objective is one of LightGBM's, and the ranks' rows are compared after it. All ranks call `update` for each
+    worker's share and the objective is one of LightGBM's, and the ranks' rows and trees are compared after it. All ranks call `update` for each
     round, and `update` makes collective calls anyway."""
     def beginning(self: Any, train_set: Any = None, fobj: Any = None) -> Any:
         rows = self.train_set if train_set is None else train_set
         if self.current_iteration() > 0 or rows is None or _number_of_machines(self.params or {}) <= 1:
             return inner(self, train_set, fobj)
         if getattr(rows, "warren_is_share", False) and fobj is None:
-            result = _start.from_all_rows(self, rows, _summed, lambda: inner(self, train_set, fobj))
+            result = _start.from_all_rows(self, rows, summed, lambda: inner(self, train_set, fobj))
         else:
             result = inner(self, train_set, fobj)
         _compare_rows(rows)
+        if not _trains_linear_trees(self.params):
+            _compare_trees(self, max(self.current_iteration() - 1, 0))
         return result
     return beginning
 
@@ -154,6 +145,26 @@ def modules_of_train() -> List[Any]:
     return [one for one in (lightgbm, lightgbm.engine, sys.modules.get("lightgbm.sklearn")) if hasattr(one, "train")]
 
 
+@contextlib.contextmanager
+def same_features() -> Iterator[None]:
+    """Within the block, a validation set that load_dataset has read is refused if its features or their categories are not those of the
+    training rows: LightGBM finds features by their positions, and categories by their numbers."""
+    def adding(inner: Callable[..., Any]) -> Callable[..., Any]:
+        def add_valid(self: Any, data: Any, *more: Any, **named: Any) -> Any:
+            columns, known = (getattr(self.train_set, name, None) for name in ("warren_columns", "warren_categories"))
+            if columns and getattr(data, "warren_columns", None) not in (None, columns):
+                raise ValueError(OTHER_FEATURES)
+            for name, values in (getattr(data, "warren_categories", None) or {}).items():
+                if known is not None and list(values) != list(known.get(name, ())):
+                    raise ValueError(f"column {name!r} of a validation set has other categories than in the training rows, so their numbers differ: "
+                                     "give load_dataset categories=train.warren_categories, or use warren.lightgbm.train with Data")
+            return inner(self, data, *more, **named)
+        return add_valid
+
+    with replaced("add_valid", adding, lightgbm.Booster):
+        yield
+
+
 def reporting_rounds() -> ContextManager[None]:
     """Within the block, training in this thread reports its rounds, except by a lightgbm.train that the program imported by name earlier."""
     return _rounds.reporting("lightgbm", PLACE, modules_of_train(), ReportRounds, lambda _: ReportRounds())
@@ -167,14 +178,13 @@ def for_all_workers() -> Iterator[None]:
     def evaluation(inner: Callable[..., List[Any]]) -> Callable[..., List[Any]]:
         def of_all(self: Any, data_name: str, data_idx: int, feval: Any = None) -> List[Any]:
             found = inner(self, data_name=data_name, data_idx=data_idx, feval=feval)
-            measured = self.train_set if data_idx == 0 else self.valid_sets[data_idx - 1]
-            return _mean_over_workers(data_name, found, _weight(measured)) if found else found
+            return over_workers(self, data_name, data_idx, found) if found else found
         return of_all
 
     def making(inner: Callable[..., None]) -> Callable[..., None]:
         def make(self: Any, params: Any = None, train_set: Any = None, *more: Any, **named: Any) -> None:
             if train_set is not None:
-                _warn_of_what_trains_alone(params or {})
+                _require_together(params or {})
             try:
                 inner(self, params, train_set, *more, **named)
             except lightgbm.basic.LightGBMError as error:

@@ -7,14 +7,15 @@ from lightgbm.basic import _LIB, _safe_call
 
 from warren import rabit
 from warren._engine import native as _native
-from warren._lightgbm.hooks import for_all_workers, reporting_rounds
+from warren._lightgbm.binning import of_all_rows
+from warren._lightgbm.hooks import for_all_workers, reporting_rounds, same_features
 from warren._rounds import mlflow_runs as _mlflow_runs
 
 
 @contextlib.contextmanager
 def reporting() -> Iterator[None]:
-    """Within the block, training on this thread reports its rounds."""
-    with reporting_rounds(), _mlflow_runs.resting(rabit.get_world_size()):
+    """Within the block, training on this thread reports its rounds, and is refused validation sets with other features."""
+    with same_features(), reporting_rounds(), _mlflow_runs.resting(rabit.get_world_size()):
         yield
 
 
@@ -28,7 +29,7 @@ def over_the_job() -> Iterator[None]:
         ctypes.c_int(rabit.get_world_size()), ctypes.c_int(rabit.get_rank()), _function("WarrenLightGBMReduceScatter"),
         _function("WarrenLightGBMAllgather")))
     try:
-        with for_all_workers():
+        with for_all_workers(), of_all_rows():
             yield
     finally:
         _LIB.LGBM_NetworkFree()

@@ -1,7 +1,7 @@
 """Joins and leaves the generations of an elastic job, for warren.lightgbm."""
 import contextlib
 import os
-from typing import ContextManager, Iterator, NoReturn, Optional
+from typing import Any, Callable, Iterator, NoReturn, Optional
 
 import lightgbm
 
@@ -56,9 +56,19 @@ def refuse(what: str) -> NoReturn:
                        "without them: use it, or start this program with a fixed number, --num-workers N")
 
 
-def refusing() -> ContextManager[None]:
-    """Within the block, this thread cannot train with lightgbm.train, nor with the estimators, which call it."""
-    return replaced("train", lambda _: lambda *_, **__: refuse("lightgbm.train"), *modules_of_train())
+@contextlib.contextmanager
+def refusing() -> Iterator[None]:
+    """Within the block, this thread cannot train with lightgbm.train or lightgbm.cv, with the estimators, or with a Booster of its own."""
+    def making(inner: Callable[..., None]) -> Callable[..., None]:
+        def make(self: Any, params: Any = None, train_set: Any = None, *more: Any, **named: Any) -> None:
+            if train_set is not None and not getattr(train_set, "warren_is_elastic", False):
+                refuse("lightgbm.Booster")
+            inner(self, params, train_set, *more, **named)
+        return make
+
+    with replaced("train", lambda _: lambda *_, **__: refuse("lightgbm.train"), *modules_of_train()), \
+            replaced("__init__", making, lightgbm.Booster):
+        yield
 
 
 def _join(generation: Generation) -> None:

@@ -31,6 +31,7 @@ def asked(uri: Any, given: Mapping[str, Any]) -> Asked:
     """Returns the data set that load_dataset would read with the arguments `given`. Raises TypeError or ValueError for arguments that
     cannot be used."""
     options = dict(given)
+    _datasets.require_one_label(options.get("label"))
     is_checked, is_whole = _check.wanted(options.pop("check", None)), bool(options.pop("whole", False))
     progress, margin = bool(options.pop("progress", True)), options.pop("init_score", None)
     of_files = {name: options.pop(name) for name in list(options) if name in _load.Wanted.ARGUMENTS}
@@ -97,6 +98,8 @@ class Rows(Files):
         dataset.warren_is_share = not self.is_whole
         dataset.construct()
         dataset.reference = None  # otherwise the reference would stay in memory
+        dataset.pandas_categorical = _datasets.categories_of(table)  # the reference has none on workers that join later
+        dataset.warren_is_elastic = True
         self.dataset = dataset
 
     def start_from(self, trees: Optional["lightgbm.Booster"], takes_margin: bool, threads: Mapping[str, Any]) -> None:

@@ -32,9 +32,6 @@ from warren.data._peers import Peers, together
 _OF_EVALUATIONS = tuple(found for found in (getattr(lightgbm.callback, f"_{name}Callback", None) for name in ("EarlyStopping", "RecordEvaluation"))
                         if found is not None)
 
-#: The error message for a validation set whose features are not those of the training rows.
-OTHER_FEATURES = ("a validation set has other columns than the training rows, or has them in another order, and LightGBM finds features by "
-                  "their positions: give both the same features=[...]")
 #: The results of one round's evaluation.
 _Evaluations = List[Any]
 
@@ -220,7 +217,7 @@ class _Training:
                                  "LightGBM cannot train without any: use fewer workers")
         for rows in self._all_rows[1:]:
             if rows.names != self._rows.names:
-                raise ValueError(OTHER_FEATURES)
+                raise ValueError(_hooks.OTHER_FEATURES)
 
     # --- rounds -------------------------------------------------------------------------------------------------------------------------
 

@@ -39,7 +39,7 @@ module.init(**arguments)
 print("RANK", module.get_rank(), flush=True)
 if version >= (2, 1):
     from warren._xgboost import engine as _xgboost_engine
-    module.allreduce(np.array((*_xgboost_engine._GREETING, 2 - module.get_rank(), 2), np.int32), module.Op.MAX)
+    module.allreduce(np.array((*_xgboost_engine._greeting(), 2 - module.get_rank(), 2), np.int32), module.Op.MAX)
 for _ in range(4):
     module.broadcast(Evil(), module.get_rank())
 """

@@ -109,6 +109,12 @@ class OverWarren(Workers):
                       "expected 'own', 'warren' or 'auto'", output)
         self.assertNotIn("XGBoostError", output)
 
+    def test_32b_different_versions_of_xgboost_are_told_of_once(self):
+        output = self.worker(3, "versions")
+        self.assertEqual(output.count("warren: the workers have different versions of XGBoost"), 1, output)
+        self.assertRegex(output, r"\[0\] warren: .* may differ \(0\.1\.2 on rank 1; \S+ on ranks 0, 2\): install one version on all hosts")
+        self.assertNotIn("different versions", self.worker(2, "engine_is"))
+
     # --- in communicators that XGBoost created, under XGBoost's own tracker ---
 
     def under_its_own_tracker(self, workers, *command):

@@ -227,6 +227,13 @@ def engine_is() -> None:
     print("engine", json.dumps([before, inside, wx.engine(), int(total[0]), _xgboost_engine.num_served()]))
 
 
+def versions() -> None:
+    """Joins the job; task 1 has another version of XGBoost, as far as Warren can see."""
+    if os.environ["DMLC_TASK_ID"] == "1":
+        xgb.__version__ = "0.1.2"
+    engine_is()
+
+
 def somebody_elses(arguments: str, task: str) -> Any:
     """A communicator that is created by XGBoost itself."""
     return xgb.collective.CommunicatorContext(**{**json.loads(arguments), "dmlc_task_id": task})

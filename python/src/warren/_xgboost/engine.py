@@ -8,6 +8,7 @@ import ctypes
 import functools
 import math
 import os
+import re
 import sys
 import threading
 from typing import Any, Optional, Tuple
@@ -19,9 +20,9 @@ from warren._engine import native as _native
 from warren.data import _peers
 
 _WHY_BYTES = 2000
-#: The ranks' first message, whose length no XGBoost call has. A rank that is in another call receives it as that call's result, in which the
-#: first two words are invalid. (XGBoost's links do not compare calls.)
-_GREETING = (-1, -1, 0x57415252, 0x454e2022, 2, 7, 1, 8, 2, 8, 1)
+#: The beginning of the ranks' first message, whose length no XGBoost call has. A rank that is in another call receives it as that call's
+#: result, in which the first two words are invalid. (XGBoost's links do not compare calls.)
+_GREETING = (-1, -1, 0x57415252, 0x454e2022, 2, 7, 1, 8, 2)
 _thread = threading.local()
 
 
@@ -109,27 +110,55 @@ def begin(timeout: Any = None) -> bool:
     return serves()
 
 
+def _printable(text: Any) -> str:
+    return "".join(c if c.isprintable() else "?" for c in str(text))
+
+
+def _version() -> int:
+    """XGBoost's version as a number, such as 3002001 for 3.2.1."""
+    parts = [int(part) for part in re.findall(r"\d+", xgb.__version__)[:3]]
+    return sum(part * 1000 ** (2 - place) for place, part in enumerate(parts))
+
+
+def _greeting() -> Tuple[int, ...]:
+    """This rank's first message, without the last two words. In the maximum over all ranks, its last words are the newest version of
+    XGBoost and the negated oldest one."""
+    return (*_GREETING, _version(), -_version())
+
+
+def _warn_of_versions(rank: int) -> None:
+    """Warns on rank 0 which ranks have which version of XGBoost. A collective call."""
+    versions = [_printable(one) for one in _peers.over_xgboost(xgb.collective).allgather(xgb.__version__)]
+    if rank == 0:
+        ranks = {one: [str(at) for at, other in enumerate(versions) if other == one] for one in sorted(set(versions))}
+        said = "; ".join(f"{one} on {'ranks' if where[1:] else 'rank'} {', '.join(where)}" for one, where in ranks.items())
+        print(f"warren: the workers have different versions of XGBoost, whose calls and models may differ ({said}): install one version on "
+              "all hosts", file=sys.stderr, flush=True)
+
+
 def _agree_on_engine(objection: str, choice: str, rank: int, size: int) -> Tuple[str, int, bool]:
     """Returns the objection of the lowest rank that has one (or ""), the lowest rank that is not set to `own` (meaningful only if no rank
     demands the engine), and whether any rank demands it. The ranks exchange these values over XGBoost's own communication. Raises
     RuntimeError if another rank is in a different call, has ended, or does not prove the job's token."""
     wants = {"own": 0, "auto": size - rank, "warren": 2 * size - rank}[choice]  # greater than `size` only if the rank demands the engine
-    said = (*_GREETING, size - rank if objection else 0, wants)
+    said = (*_greeting(), size - rank if objection else 0, wants)
     all_or_none = ("all workers of a communicator must request Warren's engine (warren.xgboost.communicator, accelerate or "
                    "accelerate_all), or none")
     try:
-        *greeting, objects, asks = xgb.collective.allreduce(np.array(said, np.int32), xgb.collective.Op.MAX).tolist()
+        *greeting, newest, oldest, objects, asks = xgb.collective.allreduce(np.array(said, np.int32), xgb.collective.Op.MAX).tolist()
     except xgb.core.XGBoostError as error:
         raise RuntimeError("XGBoost's own communication failed while the workers agreed on the engine: another worker has ended, or was "
                            f"in another call; {all_or_none}: {error}") from error
     if tuple(greeting) != _GREETING or not 0 <= objects <= size or not 0 <= asks <= 2 * size:
         raise RuntimeError(f"another worker of this communicator was in another call; {all_or_none}")
     _peers.prove_over_xgboost(xgb.collective)
+    if newest != -oldest:
+        _warn_of_versions(rank)
     if not objects:
         return "", size - asks, asks > size
     first = size - objects
-    told = str(_peers.over_xgboost(xgb.collective).broadcast(f"rank {rank}: {objection}", first))
-    return "".join(c if c.isprintable() else "?" for c in told), size - asks, asks > size
+    told = _peers.over_xgboost(xgb.collective).broadcast(f"rank {rank}: {objection}", first)
+    return _printable(told), size - asks, asks > size
 
 
 def end(failed: bool) -> None:

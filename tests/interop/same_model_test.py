@@ -27,11 +27,11 @@ class Jobs(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
 
-    def run_program(self, name, *arguments, workers=0, sklearn=False, **variables):
-        """Runs a program of the folder same_model, in a job unless `workers` is 0, and returns its output."""
+    def run_program(self, name, *arguments, workers=0, sklearn=False, cwd=None, **variables):
+        """Runs a program of the folder same_model in the folder `cwd`, in a job unless `workers` is 0, and returns its output."""
         job = [str(BIN / "dmlc-submit"), "--cluster", "local", "--port", "0", "--num-workers", str(workers), "--quiet", "--"]
         done = subprocess.run([*(job if workers else []), PYTHON, str(FOLDER / name), *map(str, arguments)], stdout=subprocess.PIPE, text=True,
-                              stderr=subprocess.STDOUT, timeout=LIMIT_S, env={**environment(sklearn), **variables}, check=False)
+                              stderr=subprocess.STDOUT, timeout=LIMIT_S, env={**environment(sklearn), **variables}, cwd=cwd, check=False)
         self.assertEqual(done.returncode, 0, done.stdout[-4000:])
         return done.stdout
 
@@ -114,6 +114,9 @@ class SameModel(Compared):
         said = self.run_program("on_workers.py", sklearn=True)
         self.assertNotIn("DIFFERENT", said)
         self.assertEqual((len(re.findall("^same ", said, re.M)), len(re.findall("^refused ", said, re.M))), (11, 8), said)
+
+    def test_11_arguments_that_differ_between_workers_are_named(self):
+        self.run_program("different.py", workers=2, cwd=self.folder)
 
 
 if __name__ == "__main__":

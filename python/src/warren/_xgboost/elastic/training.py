@@ -273,6 +273,7 @@ class _Training:
                 more = _saved.More(*saved.more)
                 self._go_on(_bytes_of(saved.model), found, matrices, more.history, more.state, more.random, Progress(more.rounds))
             else:
+                _same_model.require_same_start(self._task.options, peers)
                 self._begin(xgb.Booster(found.params, matrices, model_file=found.options.get("xgb_model")), found, self._state)
             return
         root = all_progress.index(newest)

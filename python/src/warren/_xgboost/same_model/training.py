@@ -1,9 +1,11 @@
 """Training that produces the model of one process, for warren.xgboost."""
 import contextlib
+import hashlib
 import json
 import os
 from typing import Any, Callable, Dict, Iterator, Mapping, NamedTuple, Optional, Sequence, Tuple
 
+import numpy as np
 import xgboost as xgb
 
 from warren._frameworks.replacing import replaced
@@ -75,7 +77,7 @@ def prepared(params: Mapping[str, Any], matrix: Any, num_boost_round: int, evals
     _check_matrices(effective, matrix, evals, peers)
     _sampling.check_training(effective, matrix, options, peers)
     given = {**params, "tree_method": params.get("tree_method") or "hist", **({"subsample": 1} if _sampling.rate_of(effective) < 1 else {})}
-    same_on_all(peers, {"base_score": given.get("base_score"), "xgb_model": options.get("xgb_model") is not None, "is_exact": is_exact,
+    same_on_all(peers, {**_shared(params), "xgb_model": options.get("xgb_model") is not None, "is_exact": is_exact,
                         "obj": options.get("obj") is not None, "num_boost_round": num_boost_round, "evals": [name for _, name in evals],
                         "WARREN_CHECK_SUMS": _wants_check()})
     rows = peers.allgather(matrix.num_row())
@@ -105,10 +107,46 @@ def train(params: Mapping[str, Any], matrix: Any, num_boost_round: int, evals: S
         _check_matrices(params, matrix, evals, peers)
         _sampling.check_training(effective, matrix, options, peers)
         return xgb.train({**params, "tree_method": params.get("tree_method") or "hist"}, matrix, num_boost_round, evals=evals, **options)
+    require_same_start(options, peers)
     found = prepared(params, matrix, num_boost_round, evals, is_exact, options, peers)
     with found.training(peers, bool(options.get("callbacks"))):
         model = xgb.train(found.params, matrix, num_boost_round, evals=evals, **found.options)
     return found.ended(model)
+
+
+def require_same_start(options: Mapping[str, Any], peers: Peers) -> None:
+    """Raises ValueError on all ranks if the workers continue different models. A collective call."""
+    def contents() -> str:
+        found = xgb.Booster(model_file=options["xgb_model"])
+        found.feature_names = found.feature_types = None
+        found.set_attr(**{name: None for name in found.attributes()})
+        return f"a model with the hash {hashlib.blake2b(found.save_raw('ubj'), digest_size=8).hexdigest()}"
+
+    if peers.world > 1:
+        said = None
+        if options.get("xgb_model") is not None:
+            try:
+                said = alone(contents)
+            except Exception:  # pylint: disable=broad-except
+                said = "unreadable"  # XGBoost says why, when it reads the model for the training
+        same_on_all(peers, {"xgb_model": said})
+
+
+#: Parameters that may differ between workers.
+_FREE = frozenset(("nthread", "n_jobs", "verbosity", "silent", "validate_parameters", "device", "gpu_id"))
+
+
+def _shared(params: Mapping[str, Any]) -> Dict[str, Any]:
+    """The parameters that all workers must give, with the names of functions and types in place of other values than plain ones."""
+    def plain(value: Any) -> Any:
+        if isinstance(value, (list, tuple)):
+            return [plain(one) for one in value]
+        if isinstance(value, Mapping):
+            return [plain(one) for one in value.items()]
+        value = value.item() if isinstance(value, np.generic) else value
+        return value if isinstance(value, (str, bool, int, float)) else getattr(value, "__name__", type(value).__name__)
+
+    return {name: plain(value) for name, value in params.items() if value is not None and name not in _FREE}
 
 
 def _checked_update(inner: Callable[..., None]) -> Callable[..., None]:

@@ -188,6 +188,31 @@ class Training(Workers):
             self.assertEqual(output.count("XGBoost trains on this thread's rows alone: of the 2 workers"), 0 if workers == 1 else 2, output)
             self.assertEqual(output.count("trained"), workers, output)
 
+    def test_12c_ranks_that_train_different_models_are_told_what_differs(self):
+        output = self.submit_command(3, *self.command("different"))
+        model = r"error ranks 1 and 2 of 3 train another model than rank 0: "
+        other = r"ranks 1 and 2 of 3 train with other arguments than rank 0: "
+        cuts = model + (r"a tree has a split of feature \d at \S+ on rank 0, and a split of feature \d at \S+ on rank 1; each rank "
+                        "probably has its own quantile cuts: make a QuantileDMatrix")
+        given = " on rank 1: give all workers "
+        said = {"matrix of bins made early": cuts, "matrix trained on before": cuts,
+                "eta": model + r"rank 0 has eta=0.3\d*, and rank 1 eta=0.8\d*: all workers must give the same",
+                "objective": model + "rank 0 has objective=reg:squarederror, and rank 1 objective=reg:logistic: all",
+                "base_score": model + r"rank 0 has base_score=\S+, and rank 1 base_score=\S+: all",
+                "order": model + f"feature 0 is 'a' on rank 0, and 'b'{given}the same columns in the same order",
+                "categories": model + f"the categories of 'city' are rom, ulm on rank 0, and ulm{given}the same list",
+                "continued": model + r"they continue different models \(xgb_model\)",
+                "names": other + rf"feature 3 is 'd' on rank 0, and '\?'{given}the same columns",
+                "weight of a class": other + "rank 0 has scale_pos_weight=1, and rank 1 scale_pos_weight=2: all",
+                "seeds of dart": other + "rank 0 has seed=0, and rank 1 seed=1: all",
+                # Before 3.3, rank 0 draws the columns for all ranks.
+                "seeds of columns": model + "rank 0 has seed=0, and rank 1 seed=1: all" if VERSION >= (3, 3) else "none$"}
+        said.update(dict.fromkeys(("threads", "kinds of numbers", "names of some", "no rows", "fewer categories", "attributes",
+                                   "forest", "linear"), "none$"))
+        for name, expected in said.items():
+            for rank in range(3):  # warnings are given by rank 0 alone
+                self.assertRegex(output, rf"(?m)^\[{rank}\] {name}: {expected if rank == 0 or 'error' in expected else 'none$'}")
+
     def test_13_rows_that_differ_are_few_or_known_to_be_shares_are_not_spoken_of(self):
         # Both halves of this file are the same, so that both workers load the same rows.
         (self.folder / "rows.svm").write_text("".join(f"{row % 2} 0:{row % 5} 1:1\n" for row in range(200)))

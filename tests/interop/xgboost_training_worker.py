@@ -18,6 +18,7 @@ import numpy as np  # noqa: E402
 import xgboost as xgb  # noqa: E402
 
 import warren.xgboost as wx  # noqa: E402
+from warren._xgboost import same_on_ranks  # noqa: E402
 
 PARAMS = {"objective": "reg:squarederror", "tree_method": "hist", "nthread": 1, "max_depth": 3}
 ROUNDS = 12
@@ -151,6 +152,69 @@ def same_rows(how: str) -> None:
             for _ in range(3):
                 xgb.train(PARAMS, matrix, 2)
         print("trained", flush=True)
+
+
+def different() -> None:
+    """Trains in ways in which the workers differ, one after the other. Prints the error or warning of each way, or "none"."""
+    class Frame:
+        """Stands in for a pandas DataFrame, which the workers do not have."""
+        iloc = None
+
+        def __init__(self, categories):  # noqa: ANN001
+            self.dtypes = {"city": types.SimpleNamespace(categories=categories), "size": np.dtype(float)}
+
+    random = np.random.default_rng(int(os.environ["DMLC_TASK_ID"]))
+    x = random.random((300, 4), np.float32) + np.float32(random.random())
+    y = (x[:, 0] > x[:, 1]).astype(np.float32)
+    logistic = {**PARAMS, "objective": "binary:logistic", "base_score": 0.5}
+    early, used = xgb.QuantileDMatrix(x, y), xgb.DMatrix(x, y)
+    begun = xgb.train(PARAMS, used, 2)
+    with wx.communicator():
+        first = wx.get_rank() == 0
+
+        def matrix(names="abcd", kinds="qqqq", rows=300, values=None):  # noqa: ANN001, ANN202
+            made = xgb.DMatrix(np.floor(x[:rows] * 3), y[:rows], feature_names=list(names) if names else None,
+                               feature_types=list(kinds) if kinds else None, enable_categorical=True)
+            if values is not None:
+                same_on_ranks.keeping_categories(lambda *_: None)(made, Frame(values))
+            return made
+
+        def shared():  # noqa: ANN202
+            model = xgb.train(PARAMS, matrix(), 3)
+            model.set_attr(of=str(wx.get_rank()))
+            return model
+
+        ways = {
+            "matrix of bins made early": lambda: xgb.train(PARAMS, early, 2),
+            "matrix trained on before": lambda: xgb.train(PARAMS, used, 2),
+            "eta": lambda: xgb.train({**PARAMS, "eta": 0.3 if first else 0.8}, matrix(), 2),
+            "objective": lambda: xgb.train({**PARAMS, "base_score": 0.5, **({} if first else {"objective": "reg:logistic"})}, matrix(), 2),
+            "base_score": lambda: xgb.train({**PARAMS, "base_score": float(y.mean())}, matrix(), 2),
+            "order": lambda: xgb.train(PARAMS, matrix("abcd" if first else "bacd"), 2),
+            "categories": lambda: xgb.train(PARAMS, matrix(values=["rom", "ulm"] if first else ["ulm"]), 2),
+            "continued": lambda: xgb.train(PARAMS, matrix(None, None), 2, xgb_model=begun),
+            "names": lambda: xgb.train(PARAMS, matrix("abcd" if first else "abc?"), 2),
+            "weight of a class": lambda: xgb.train({**logistic, "scale_pos_weight": 1 if first else 2}, matrix(), 2),
+            "seeds of dart": lambda: xgb.train({**PARAMS, "booster": "dart", "rate_drop": 0.5, "seed": wx.get_rank()}, matrix(), 2),
+            "seeds of columns": lambda: xgb.train({**PARAMS, "colsample_bynode": 0.5, "seed": wx.get_rank()}, matrix(), 2),
+            "threads": lambda: xgb.train({**PARAMS, "nthread": wx.get_rank() + 1, "verbosity": 0 if first else 1}, matrix(), 2),
+            "kinds of numbers": lambda: xgb.train(PARAMS, matrix(kinds="qqqq" if first else ("int", "i", "q", "float")), 2),
+            "names of some": lambda: xgb.train(PARAMS, matrix("abcd" if first else None, "qqqq" if first else None), 2),
+            "no rows": lambda: xgb.train({**PARAMS, "tree_method": "approx"}, matrix(None, None, 0) if not first else matrix(), 2),
+            "fewer categories": lambda: xgb.train(PARAMS, matrix(values=["rom", "ulm"] if first else ["rom"]), 2),
+            "attributes": lambda: xgb.train(PARAMS, matrix(), 2, xgb_model=shared()),
+            "forest": lambda: xgb.train({**PARAMS, "num_parallel_tree": 5, "colsample_bynode": 0.5}, matrix(), 2),
+            "linear": lambda: xgb.train({"booster": "gblinear"}, matrix(), 2),
+        }
+        for name, way in ways.items():
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always")
+                try:
+                    way()
+                    said = next((str(one.message) for one in told if "than rank 0: " in str(one.message)), "none")
+                except ValueError as error:
+                    said = f"error {error}"
+            print(f"{name}: {said}", flush=True)
 
 
 def twice(how: str) -> None:

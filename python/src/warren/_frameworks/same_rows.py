@@ -48,25 +48,30 @@ def labels_suffice(labels: Any) -> bool:
 
 
 def check(greatest: Callable[[NDArray[Any]], NDArray[Any]], rank: int, world: int, rows: int, is_share: bool,
-         own_digest: Callable[[], Optional[int]], advice: str) -> None:
+         own_digest: Callable[[], Optional[int]], advice: str, common: Callable[[], int] = int) -> bool:
     """Warns on rank 0, once per process, if all ranks have the same rows. A collective call of all ranks that train together, with a small
     allreduce: `greatest` returns the elementwise maximum over all ranks. `is_share`: whether the rows are known to be this rank's share of
     a data set; in this case, and for fewer than ten rows, there is no warning. `own_digest` returns a digest of this rank's rows, or None
-    if too little of them is accessible; None, or an error in it, counts as different rows. `advice` tells the user what to do instead."""
+    if too little of them is accessible; None, or an error in it, counts as different rows. `advice` tells the user what to do instead.
+    Returns whether the number that `common` returns is the same on all ranks; an error in it counts as 0."""
     global _has_warned  # pylint: disable=global-statement
-    found = None
+    found, ours = None, 0
     with contextlib.suppress(Exception):  # this rank must still call `greatest`, in which the other ranks wait
         found = own_digest()
+    with contextlib.suppress(Exception):
+        ours = common()
     if found is None:
         found = digest("none", rank)
     full = np.iinfo(np.uint64).max
-    most, least, shares = (int(one) for one in greatest(np.array([found, full - found, is_share], np.uint64)))
+    most, least, shares, greater, smaller = map(int, greatest(np.array([found, full - found, is_share, ours, full - ours], np.uint64)))
+    is_same = greater == full - smaller
     if most != full - least or shares or rows < _LEAST_ROWS or rank != 0 or _has_warned:
-        return
+        return is_same
     _has_warned = True
     warnings.warn(f"all {world} workers train on the same {rows} rows, so that each row counts {world} times: {advice}; if this is "
                   "intended, use warnings.simplefilter('ignore', warren.data.SameRowsWarning)", SameRowsWarning,
                   stacklevel=_callers.stacklevel())
+    return is_same
 
 
 def sample(rows: Any) -> List[Any]:

@@ -10,7 +10,8 @@ from warren._frameworks import same_rows as _same_rows
 from warren._frameworks.replacing import alone, replaced, warns_once
 from warren._rounds import training as _rounds
 from warren._xgboost import digest as _digest
-from warren._xgboost.versions import TrainingCallback, collective
+from warren._xgboost import same_on_ranks as _same_on_ranks
+from warren._xgboost.versions import WITH_CUTS, TrainingCallback, collective
 from warren.data import _peers
 
 _ADVICE = ("give each worker its own rows, with warren.xgboost.load_dmatrix for files, or with warren.data.scatter for a DataFrame "
@@ -34,24 +35,26 @@ def _digest_of_rows(matrix: Any, model: "xgb.Booster") -> Optional[int]:
     return _same_rows.digest(*map(np.asarray, pieces))
 
 
-def _compare_rows(matrix: Any, model: "xgb.Booster") -> None:
+def _compare(matrix: Any, model: "xgb.Booster") -> None:
     if collective().get_world_size() > 1:
         peers = _peers.current()
         is_share = getattr(matrix, "warren_is_share", hasattr(matrix, "warren_categories"))
-        _same_rows.check(peers.greatest, peers.rank, peers.world, matrix.num_row(), is_share, lambda: _digest_of_rows(matrix, model),
-                         _ADVICE)
+        is_same = _same_rows.check(peers.greatest, peers.rank, peers.world, matrix.num_row(), is_share,
+                                   lambda: _digest_of_rows(matrix, model), _ADVICE, lambda: _same_on_ranks.digest(matrix, model))
+        if not is_same:
+            _same_on_ranks.require(matrix, model, peers)
 
 
-def _comparing_rows(update: Callable[..., None]) -> Callable[..., None]:
-    """Wraps Booster.update to compare the ranks' rows after the first round. All ranks call `update` for each round, and `update` makes
-    collective calls itself, so all have to agree on whether they compare. The number of the round decides, not the matrix, which may be a new
-    object in each round on one rank only. The comparison follows the round: before the first round, a query of the model makes a collective
-    call, which would be matched with the other ranks' update."""
+def _comparing(update: Callable[..., None]) -> Callable[..., None]:
+    """Wraps Booster.update to compare the ranks' rows and models after the first round. All ranks call `update` for each round, and
+    `update` makes collective calls itself, so all have to agree on whether they compare. The number of the round decides, not the
+    matrix, which may be a new object in each round on one rank only. The comparison follows the round: before the first round, a query
+    of the model makes a collective call, which would be matched with the other ranks' update."""
     def comparing(self: Any, dtrain: Any, iteration: int, *more: Any, **named: Any) -> None:
         update(self, dtrain, iteration, *more, **named)
         if iteration == 0:
             _name_features(dtrain, self)
-            _compare_rows(dtrain, self)
+            _compare(dtrain, self)
     return comparing
 
 
@@ -116,8 +119,12 @@ def reporting_rounds() -> ContextManager[None]:
 
 @contextlib.contextmanager
 def installed(workers: Callable[[], int]) -> Iterator[None]:
-    """Within the block, for this thread: detects workers that all train on the same rows, and reports the rounds of training. Training in
-    another thread, which is not part of the job, causes a warning if `workers` returns more than 1."""
+    """Within the block, for this thread: detects workers that all train on the same rows or that train different models, and reports the
+    rounds of training. Training in another thread, which is not part of the job, causes a warning if `workers` returns more than 1."""
     elsewhere = warns_once(lambda _, dtrain, iteration, *more, **named: iteration == 0 and workers() > 1, lambda: alone("XGBoost", workers()))
-    with replaced("update", _comparing_rows, xgb.Booster, elsewhere=elsewhere), reporting_rounds():
+    with contextlib.ExitStack() as stack:
+        for kind in (xgb.DMatrix, *WITH_CUTS):
+            stack.enter_context(replaced("__init__", _same_on_ranks.keeping_categories, kind))
+        stack.enter_context(replaced("update", _comparing, xgb.Booster, elsewhere=elsewhere))
+        stack.enter_context(reporting_rounds())
         yield

@@ -28,6 +28,14 @@ class Command(unittest.TestCase):
         self.assertEqual(set(re.findall(r"^  (\w+)  ", out, re.M)), COMMANDS)
         self.assertEqual(warren(code=2)[1], out)
 
+    def test_a_closed_standard_output_changes_nothing(self):
+        for words in (["-m", "warren.submit", "--version"], ["-m", "warren", "submit", "--version"],
+                      ["-c", "from warren import rabit; rabit.init([]); rabit.tracker_print('no one reads this')"]):
+            done = subprocess.run(["sh", "-c", 'exec "$@" >&-', "sh", sys.executable, *words], stderr=subprocess.PIPE, text=True,
+                                  check=False)
+            self.assertNotIn("Traceback", done.stderr)
+            self.assertNotIn("NoneType", done.stderr)
+
     def test_version_is_that_of_the_package(self):
         self.assertRegex(warren("--version")[0], r"^warren [0-9]\S*\n$")
 

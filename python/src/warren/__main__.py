@@ -64,7 +64,8 @@ def main() -> NoReturn:
         print(f"warren: {error}", file=sys.stderr)
         sys.exit(127)
     except BrokenPipeError:
-        sys.stderr.close()  # the reader closed the pipe
+        if sys.stderr is not None:
+            sys.stderr.close()  # the reader closed the pipe
         sys.exit(141)
     except KeyboardInterrupt:
         sys.exit(130)

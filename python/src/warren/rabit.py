@@ -145,8 +145,7 @@ def tracker_print(msg: Any) -> None:
     if is_distributed():
         _check(_LIB.RabitTryTrackerPrint(text.encode()))
     else:
-        sys.stdout.write(text)
-        sys.stdout.flush()
+        print(text, end="", flush=True)
 
 
 def get_processor_name() -> bytes:

@@ -212,8 +212,7 @@ class _Errors:
     def _pass_on(self, pipe: IO[str]) -> None:
         with pipe:
             for line in pipe:
-                sys.stderr.write(line)
-                sys.stderr.flush()
+                print(line, end="", file=sys.stderr, flush=True)
                 self._lines = [*self._lines[-20:], line.rstrip("\n")]
 
     def last(self) -> str:

@@ -28,7 +28,8 @@ def program(name: str) -> str:
 def run(name: str, arguments: Sequence[str]) -> NoReturn:
     """Replaces this process with the program. Raises FileNotFoundError if the program does not exist."""
     path = program(name)
-    sys.stdout.flush()
+    if sys.stdout is not None:  # None if this process was started with its standard output closed
+        sys.stdout.flush()
     os.execv(path, [name, *arguments])
 
 

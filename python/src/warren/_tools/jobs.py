@@ -307,7 +307,7 @@ def run(words: Sequence[str]) -> int:
     elif options.id:
         print(details(jobs[0], now), end="")
     elif jobs:
-        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 10_000
+        width = shutil.get_terminal_size().columns if sys.stdout is not None and sys.stdout.isatty() else 10_000
         print(table(jobs, now, width), end="")
     elif not errors:
         print(f"no jobs in {folder}")

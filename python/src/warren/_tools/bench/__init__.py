@@ -69,7 +69,7 @@ def _measured(command: Sequence[str]) -> "tuple[int, Optional[Dict[str, Any]]]":
             if mark:
                 figures = json.loads(text)
             else:
-                sys.stderr.write(line)
+                print(line, end="", file=sys.stderr)
     return job.returncode, figures
 
 

@@ -243,6 +243,25 @@ class Training(Workers):
             self.assertIn(f"[{how[-1]}]     {line}\n", output)
             self.assertNotRegex(output, r"\] RuntimeError: .* calls barrier")
 
+    def test_14c_a_forked_process_is_not_the_worker(self):
+        for workers, engine in ((2, "auto"), (2, "own"), ("2:2", "auto")) if COLLECTIVE else ((2, "auto"),):
+            output = self.submit_command(workers, *self.command("forked"), options=["--env", f"WARREN_XGBOOST_ENGINE={engine}"])
+            self.assertEqual(output.count("left"), 2, output)
+            for rank in range(2):
+                self.assertIn(f"ValueError: child of {rank}", output)
+
+    @unittest.skipUnless(VERSION >= (1, 7), "XGBoost's module is rabit, whose second init does nothing")
+    def test_14d_a_second_communicator_in_the_thread_of_the_job_is_an_error(self):
+        output = self.submit_command(2, *self.command("joins_again"), code=1)
+        self.assertRegex(output, r"RuntimeError: .*xgboost\.collective\.init, or CommunicatorContext, would take it out of the job")
+
+    def test_14e_a_program_that_does_not_leave_the_job_leaves_it_at_exit(self):
+        for workers in (1, 2):
+            self.assertEqual(self.submit_command(workers, *self.command("never_left", "end")).count("trained"), workers)
+        output = self.submit_command(2, *self.command("never_left", "raise"), code=1)
+        self.assertRegex(output, r"error: worker 1 \(rank 1, .*\) exited with code 1 ")
+        self.assertIn("ValueError: no such luck", output)
+
     @unittest.skipUnless(COLLECTIVE, "XGBoost's own communication notices no difference between calls")
     def test_16_a_call_that_had_ended_on_the_rank_that_made_it_alone_is_named(self):
         output = self.submit_command(2, *self.command("alone_in_a_call", "broadcast on 1"), code=1)

@@ -228,6 +228,65 @@ def twice(how: str) -> None:
             wx.finalize()
 
 
+def forked() -> None:
+    """Forks processes that end, fail, predict and train, while this one stays in the job."""
+    with wx.communicator():
+        matrix = share()
+        model = xgb.train(PARAMS, matrix, 2)
+
+        def code_of(work) -> int:  # noqa: ANN001
+            pid = os.fork()
+            if pid == 0:
+                work()
+                sys.exit(3)
+            return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+        def fail() -> None:
+            raise ValueError(f"child of {wx.get_rank()}")
+
+        def work() -> None:
+            rows = np.zeros((5, 4), np.float32)
+            assert len(model.inplace_predict(rows)) == 5
+            made = []
+            thread = threading.Thread(target=lambda: made.append(xgb.DMatrix(rows)))
+            thread.start()
+            thread.join()
+            assert made[0].num_row() == 5
+            for call in (lambda: xgb.DMatrix(rows), lambda: xgb.train(PARAMS, matrix, 1), lambda: wx.broadcast(1)):
+                try:
+                    call()
+                except RuntimeError as error:
+                    assert "forked from a worker" in str(error), error  # noqa: PT017
+                else:
+                    raise AssertionError("a forked process communicated")
+
+        assert [code_of(lambda: sys.exit(0)), code_of(fail), code_of(work)] == [0, 1, 3]
+        xgb.train(PARAMS, matrix, 2)
+    print("left", flush=True)
+
+
+def never_left(how: str) -> None:
+    """Joins the job and ends without leaving it."""
+    wx.init()
+    matrix = share()
+    xgb.train(PARAMS, matrix, 2)
+    if how == "raise" and wx.get_rank() == 1:
+        raise ValueError("no such luck")
+    if how == "raise":
+        xgb.train(PARAMS, matrix, 10_000)
+    print("trained", flush=True)
+
+
+def joins_again() -> None:
+    """Replaces the job's communicator by XGBoost's own means, which a thread outside of the job may do."""
+    with wx.communicator():
+        thread = threading.Thread(target=xgb.collective.init)
+        thread.start()
+        thread.join()
+        assert wx.get_world_size() == 2
+        xgb.collective.init()
+
+
 def short_of_files(spare: str) -> None:
     """Joins the job. Worker 1 can open only `spare` more files."""
     if os.environ["DMLC_TASK_ID"] == "1":

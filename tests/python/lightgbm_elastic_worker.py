@@ -268,10 +268,14 @@ def refuses():
 
 
 def other():
-    """Prints the errors of calls that an elastic job refuses. Then trains twice, in two communicators."""
+    """Forks a process that leaves the block, and prints the errors of calls that an elastic job refuses. Then trains twice."""
     refused(rabit.init)
     rows = data("two", check=True)
     with warren.lightgbm.communicator():
+        child = os.fork()
+        if child == 0:
+            sys.exit(0)
+        assert os.waitpid(child, 0)[1] == 0
         refused(warren.lightgbm.load_dataset, "train.parquet", label="two")
         refused(lightgbm.train, {}, lightgbm.Dataset(np.ones((9, 2)), np.ones(9)))
         refused(lightgbm.LGBMRegressor(n_estimators=2).fit, np.ones((9, 2)), np.ones(9))

@@ -7,6 +7,7 @@ from typing import Any, Callable, Iterator, List, NamedTuple, Optional, Tuple, T
 
 import numpy as np
 
+from warren._launch import rank as _rank
 from warren._launch.membership import Generation, JobIsOver, Membership
 from warren._launch.preemption import EndRequest
 from warren.data._peers import Peers, together
@@ -311,8 +312,11 @@ def begin(library: Library) -> None:
 @contextlib.contextmanager
 def ended(peers_of_job: Callable[[], Peers], failed: bool) -> Iterator[bool]:
     """Ends the session, if there is one, around the block in which this process leaves the library's communicator. Yields whether the process
-    is to leave the communicator."""
+    is to leave the communicator, which one that was forked from the worker is not."""
     global _current, _resting  # pylint: disable=global-statement
+    if _rank.is_forked():
+        yield False
+        return
     session, _current = _current, None
     if session is None:
         yield True

@@ -125,4 +125,4 @@ def left(failed: bool = False, tracker: Optional[_Address] = None) -> None:
             _awaited.pop().wait_for(_FAREWELL_S if failed else None)
         except ValueError as error:
             if not failed:
-                sys.stderr.write(f"warren: rank 0 left the job, but not all other ranks did: {error}\n")
+                print(f"warren: rank 0 left the job, but not all other ranks did: {error}", file=sys.stderr, flush=True)

@@ -1,6 +1,8 @@
 """Joins and leaves the job of this process with XGBoost's communicator, for warren.xgboost."""
+import atexit
 import contextlib
 import errno
+import functools
 import os
 import socket
 import sys
@@ -16,6 +18,7 @@ from warren._launch.launched import launched
 from warren._launch.shared_tracker import entered_again, has_left, left, share_tracker
 from warren._rounds import mlflow_runs as _mlflow_runs
 from warren._xgboost import acceleration as _acceleration
+from warren._xgboost import forked as _forked
 from warren._xgboost import hooks as _hooks
 from warren._xgboost import vouch as _vouch
 from warren._xgboost.versions import LIBRARY, VERSION, collective, peers_of_job
@@ -63,6 +66,8 @@ def join(arguments: Dict[str, Any]) -> None:
         _check_not_left(arguments)
         _join_tracker(arguments)
     _until_left.enter_context(_mlflow_runs.resting(int(collective().get_world_size())))
+    atexit.unregister(_leave_at_exit)
+    atexit.register(_leave_at_exit)
 
 
 def _join_generation(arguments: Dict[str, Any], generation: _membership.Generation) -> None:
@@ -103,6 +108,7 @@ def _join_tracker(arguments: Dict[str, Any]) -> None:
         prove_over_xgboost(collective())
     _rank.joined_as(int(collective().get_rank()))
     _workers = int(collective().get_world_size())
+    _forked.refuse_in_children()
 
 
 def _arguments() -> Dict[str, Any]:
@@ -128,8 +134,8 @@ def _worker_port() -> Dict[str, Any]:
         raise RuntimeError(f"WARREN_WORKER_PORTS is {text!r}, expected FIRST:LAST")
     if VERSION < (3, 3):
         if os.environ.get("RANK", "0") == "0":
-            sys.stderr.write(f"warren: --worker-ports does not bind XGBoost {xgb.__version__}'s own links, which take any free port; 3.3 and "
-                             "later keep to it\n")
+            print(f"warren: --worker-ports does not bind XGBoost {xgb.__version__}'s own links, which take any free port; 3.3 and later "
+                  "keep to it", file=sys.stderr)
         return {}
     ports = range(int(first), int(last) + 1)
     place, step = int(os.environ.get("LOCAL_RANK") or 0) % len(ports), max(1, int(os.environ.get("LOCAL_WORLD_SIZE") or 1))
@@ -187,9 +193,11 @@ def _check_not_left(arguments: Mapping[str, Any]) -> None:
 
 
 def leave(failed: bool) -> None:
-    """Leaves the job; does nothing if it was not joined. If this worker has `failed`, the other workers may never leave, so a rank 0 that
-    runs the tracker waits for them only briefly."""
+    """Leaves the job; does nothing if it was not joined, or in a process forked from the worker. If this worker has `failed`, the other
+    workers may never leave, so a rank 0 that runs the tracker waits for them only briefly."""
     global _joined  # pylint: disable=global-statement
+    if _rank.is_forked():
+        return
     _until_left.close()
     with _elastic.ended(peers_of_job, failed) as leaves:
         if _joined and leaves:
@@ -204,6 +212,29 @@ def leave(failed: bool) -> None:
                     left(failed, _tracker)
 
 
+def _fail() -> None:
+    """Reports this worker's failure to the tracker (XGBoost 2.1 and later), before other workers report the failures that it causes, and
+    leaves the job. Does nothing if the job was not joined, or in a process forked from the worker."""
+    if not _joined or VERSION < (2, 1) or _rank.is_forked():
+        return
+    with contextlib.suppress(Exception):
+        xgb.collective.signal_error()
+    with contextlib.suppress(Exception):
+        _acceleration.end(failed=True)
+    with contextlib.suppress(Exception):
+        # Ends XGBoost's threads, which could crash the process at exit. The failure has already been reported to the tracker.
+        leave(failed=True)
+
+
+def _leave_at_exit() -> None:
+    """Leaves the job for a program that ends without having left it: XGBoost's threads would crash the process. A program that an uncaught
+    exception ends has failed."""
+    if hasattr(sys, "last_type"):
+        _fail()
+    else:
+        leave(failed=False)
+
+
 @contextlib.contextmanager
 def leave_on_exit() -> Iterator[None]:
     """See warren.xgboost.left_in_the_end."""
@@ -211,16 +242,41 @@ def leave_on_exit() -> Iterator[None]:
         with _hooks.installed(lambda: _workers if _joined else 1):
             yield
     except BaseException as error:
-        if isinstance(error, SystemExit) and not error.code:
-            leave(failed=False)
-        elif _joined and VERSION >= (2, 1):
-            # The failure is reported to the tracker first, before other workers report the failures that it causes.
-            with contextlib.suppress(Exception):
-                xgb.collective.signal_error()
-            with contextlib.suppress(Exception):
-                _acceleration.end(failed=True)
-            with contextlib.suppress(Exception):
-                # Ends XGBoost's threads, which could crash the process at exit. The failure has already been reported to the tracker.
-                leave(failed=True)
+        leave_after(error)
         raise
     leave(failed=False)
+
+
+def leave_after(error: Optional[BaseException]) -> None:
+    """Leaves the job at the end of a block that raised `error`, or None. sys.exit without a failure is no error."""
+    if _rank.is_forked():
+        _forked.note_end(error)
+    if error is None or isinstance(error, SystemExit) and not error.code:
+        leave(failed=False)
+    else:
+        _fail()
+
+
+def is_joined() -> bool:
+    """Whether this process has joined a job, and not left it."""
+    return _joined
+
+
+def _keep_the_communicator() -> None:
+    """Makes xgboost.collective.init raise RuntimeError in the thread that has joined the job: XGBoost would replace the job's communicator,
+    and each worker would train alone."""
+    own = xgb.collective.init
+
+    @functools.wraps(own)
+    def init(*arguments: Any, **named: Any) -> Any:
+        if _joined and collective().get_world_size() > 1:
+            raise RuntimeError(
+                "this worker has already joined its job, and xgboost.collective.init, or CommunicatorContext, would take it out of the job "
+                "to train alone: remove that call")
+        return own(*arguments, **named)
+
+    xgb.collective.init = init
+
+
+if VERSION >= (1, 7):
+    _keep_the_communicator()

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warren._engine import sealed as _sealed
+from warren._launch import rank as _rank
 from warren._launch.launched import launched
 from warren._launch.shared_tracker import has_left
 
@@ -106,6 +107,8 @@ class _XGBoost(_Job):
     function pickles them, makes three copies, and frees them only when the garbage collector runs."""
 
     def __init__(self, module: Any) -> None:
+        if _rank.is_forked():
+            raise RuntimeError("this process was forked from a worker, and XGBoost cannot communicate in it")
         self._module = module
         self.rank, self.world = int(module.get_rank()), int(module.get_world_size())
         core: Any = sys.modules["xgboost.core"]

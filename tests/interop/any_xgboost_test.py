@@ -261,6 +261,33 @@ time.sleep({SEVERAL_MINUTES_S})
             self.assertRegex(output, rf"error: worker 1 \(rank 1, .*\) exited with code {code} on attempt 1 of 1")
             self.assertIn(story, output)
 
+    def test_20_compat_may_be_imported_before_and_after_xgboost_and_warren_xgboost(self):
+        for names in ("warren.compat, warren.xgboost", "warren.xgboost, warren.compat", "warren.compat, xgboost, warren.xgboost"):
+            code = f"import {names}; import xgboost; print('size', xgboost.rabit.get_world_size())"
+            done = subprocess.run([PYTHON, "-W", "ignore", "-c", code], capture_output=True, text=True, env=environment(), cwd=self.folder,
+                                  timeout=LIMIT_S, check=False)
+            self.assertEqual(done.stdout, "size 1\n", names + done.stderr)
+
+    @unittest.skipUnless(COLLECTIVE, "XGBoost up to 2.0 reads the environment itself")
+    def test_21_compat_joins_scripts_that_name_no_tracker(self):
+        ways = {"init": "collective.init()\ntell()\ncollective.finalize()",
+                "context": "with collective.CommunicatorContext():\n    tell()",
+                "failing": "with collective.CommunicatorContext():\n    tell()\n    if collective.get_rank() == 1:\n"
+                           "        raise ValueError('no such luck')\n    collective.broadcast('', 1)"}
+        for way, code in ways.items():
+            (self.folder / "script.py").write_text(f"""
+from xgboost import collective
+def tell():
+    print("sum", collective.get_world_size(), len(collective.broadcast("said", 1)))
+{code}
+""")
+            fails = way == "failing"
+            output = self.submit(2, "-W", "ignore", "-m", "warren.compat", "script.py", code=int(fails))
+            self.assertEqual(output.count("sum 2 4"), 2, output)
+            if fails:
+                self.assertRegex(output, r"error: worker 1 \(rank 1, ")
+                self.assertIn("ValueError: no such luck", output)
+
     @unittest.skipUnless(COLLECTIVE, "XGBoost up to 2.0 has no error port: a launcher ends its workers")
     def test_09_without_a_launcher_the_tracker_ends_the_survivors_of_a_killed_worker(self):
         tracker = self.enterContext(local_tracker(3))

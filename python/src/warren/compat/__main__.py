@@ -13,8 +13,8 @@ _INTERRUPTED = 130
 
 
 def _leave_xgboost_in_the_end(stack: contextlib.ExitStack) -> None:
-    from warren import xgboost  # pylint: disable=import-outside-toplevel
-    stack.enter_context(xgboost.left_in_the_end())
+    from warren._xgboost import communicator  # pylint: disable=import-outside-toplevel
+    stack.enter_context(communicator.leave_on_exit())
 
 
 def _horovod_has_failed(_: Any, error: Any, __: Any) -> None:

@@ -2,6 +2,7 @@
 `ntree_limit`; docs/how-to/xgboost.md has a complete list."""
 import contextlib
 import enum
+import functools
 import inspect
 import os
 import sys
@@ -13,14 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 import xgboost as xgb
 
-from warren import xgboost as wxgb
+from warren import xgboost as wxgb  # may itself still be importing xgboost, and then has no contents yet
 from warren._system import callers as _callers
+from warren._xgboost import communicator as _communicator
+from warren._xgboost.versions import VERSION
 from warren.compat import _training_1x
 
 #: From this version on, XGBoost reads text files only if their format is given, or not at all.
 _TEXT_WAS_READ_BEFORE = (2, 0)
 #: From this version on, `xgboost.rabit` is a remnant over `xgboost.collective`, or missing.
 _COLLECTIVE_SINCE = (1, 7)
+#: From this version on, `collective.init` finds the tracker by its arguments alone, and no longer by the environment.
+_ARGUMENTS_SINCE = (2, 1)
 #: From this version on, callbacks must be objects; other features were removed later.
 _ALL_WAS_THERE_BEFORE = (1, 6)
 #: The magic number of a file written by DMatrix.save_binary.
@@ -50,7 +55,15 @@ def _init(args: Optional[Iterable[Union[str, bytes]]] = None) -> None:
     if "dmlc_tracker_uri" in given:
         os.environ.setdefault("DMLC_TRACKER_URI", str(given["dmlc_tracker_uri"]))
         os.environ.setdefault("DMLC_TRACKER_PORT", str(given.get("dmlc_tracker_port", "")))
-    wxgb.init(**(given if wxgb.VERSION >= (2, 1) else {}))
+    wxgb.init(**(given if VERSION >= _ARGUMENTS_SINCE else {}))
+
+
+def _finalize() -> None:
+    wxgb.finalize()
+
+
+def _tracker_print(message: Any) -> None:
+    wxgb.tracker_print(message)
 
 
 def _allreduce(data: NDArray[Any], op: int, prepare_fun: Optional[Callable[[NDArray[Any]], None]] = None) -> NDArray[Any]:
@@ -74,15 +87,15 @@ class _RabitContext:
     def __enter__(self) -> None:
         _init(self._args)
 
-    def __exit__(self, *args: Any) -> None:
-        wxgb.finalize()
+    def __exit__(self, kind: Any, error: Optional[BaseException], trace: Any) -> None:
+        _communicator.leave_after(error)
 
 
 def _rabit() -> types.ModuleType:
     module = types.ModuleType("xgboost.rabit", "XGBoost's rabit module as it was in 1.x, from warren.compat.")
     vars(module).update(
-        init=_init, finalize=wxgb.finalize, get_rank=wxgb.get_rank, get_world_size=wxgb.get_world_size,
-        is_distributed=xgb.collective.is_distributed, tracker_print=wxgb.tracker_print,
+        init=_init, finalize=_finalize, get_rank=xgb.collective.get_rank, get_world_size=xgb.collective.get_world_size,
+        is_distributed=xgb.collective.is_distributed, tracker_print=_tracker_print,
         get_processor_name=lambda: xgb.collective.get_processor_name().encode(), broadcast=xgb.collective.broadcast, allreduce=_allreduce,
         version_number=lambda: 0, Op=_Op, RabitContext=_RabitContext)
     return module
@@ -130,11 +143,47 @@ def _reads_text() -> None:
     xgb.DMatrix.__init__ = from_text
 
 
+def _joins_by_the_environment() -> None:
+    """Makes collective.init, and so CommunicatorContext, join the job that the environment names if no argument names a communicator."""
+    context = xgb.collective.CommunicatorContext
+    own_init, own_finalize, own_exit = xgb.collective.init, xgb.collective.finalize, context.__exit__
+
+    def is_in_job() -> bool:
+        return _communicator.is_joined() and bool(xgb.collective.is_distributed())
+
+    @functools.wraps(own_init)
+    def init(**arguments: Any) -> None:
+        names = {name.lower() for name in arguments}
+        if not names & {"dmlc_tracker_uri", "rabit_tracker_uri", "dmlc_communicator"}:
+            wxgb.init(**arguments)
+            if _communicator.is_joined():
+                return
+        own_init(**arguments)
+
+    @functools.wraps(own_finalize)
+    def finalize() -> None:
+        if is_in_job():
+            wxgb.finalize()
+        else:
+            own_finalize()
+
+    @functools.wraps(own_exit)
+    def leave(self: Any, kind: Any = None, error: Optional[BaseException] = None, trace: Any = None) -> Any:
+        if is_in_job():
+            _communicator.leave_after(error)
+            return None
+        return own_exit(self, kind, error, trace)
+
+    xgb.collective.init, xgb.collective.finalize, context.__exit__ = init, finalize, leave
+
+
 def install() -> None:
     """Restores the features that this version of XGBoost lacks. Called once."""
-    if wxgb.VERSION >= _COLLECTIVE_SINCE:
+    if VERSION >= _COLLECTIVE_SINCE:
         sys.modules["xgboost.rabit"] = xgb.rabit = _rabit()
-    if wxgb.VERSION >= _TEXT_WAS_READ_BEFORE:
+    if VERSION >= _ARGUMENTS_SINCE:
+        _joins_by_the_environment()
+    if VERSION >= _TEXT_WAS_READ_BEFORE:
         _reads_text()
-    if wxgb.VERSION >= _ALL_WAS_THERE_BEFORE:
+    if VERSION >= _ALL_WAS_THERE_BEFORE:
         _training_1x.install()

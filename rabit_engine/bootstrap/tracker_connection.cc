@@ -86,7 +86,7 @@ void TrackerConnection::Connect() {
   throw TrackerLost(
       TrackerLost::When::kConnecting,
       fmt::format(
-          "the tracker at {} cannot be reached, tried {} times: {}. Is it still running, and are DMLC_TRACKER_URI and DMLC_TRACKER_PORT the values that it printed?",
+          "the tracker at {} cannot be reached, tried {} times: {}. Is it still running, and are DMLC_TRACKER_URI and DMLC_TRACKER_PORT the values that it printed? A job is over once all workers have left it: start one dmlc-submit for each program that joins.",
           tracker_, rounds, failure));
 }
 

@@ -260,12 +260,14 @@ class Search {
       case Kind::kModule:
         break;
     }
+    if (IsAmong(kRunningModules, interpreted.what)) {
+      // Before the module, so that the script is reported rather than warren.compat, which runs it.
+      const auto script = std::find_if(interpreted.arguments.begin(), interpreted.arguments.end(),
+                                       [](const std::string& word) { return word.ends_with(".py"); });
+      if (script != interpreted.arguments.end())
+        LookAtScript(At(running.directory, *script), Language::kPython, rest);
+    }
     LookAtModule(interpreted.what, running.directory, {}, running.named_by, true);
-    if (!IsAmong(kRunningModules, interpreted.what)) return;
-    const auto script = std::find_if(interpreted.arguments.begin(), interpreted.arguments.end(),
-                                     [](const std::string& word) { return word.ends_with(".py"); });
-    if (script != interpreted.arguments.end())
-      LookAtScript(At(running.directory, *script), Language::kPython, rest);
   }
 
   /// Examines the program that the first word names. Returns false if no program has this name.

@@ -6,8 +6,10 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
+#include "rabit_engine/base/error.h"
 #include "rabit_engine/reduce/reduction.h"
 
 namespace warren {
@@ -33,6 +35,22 @@ TEST(CallTag, SaysWhatAllRanksHaveToAgreeOn) {
   EXPECT_EQ(TagOf(Operation::Allreduce(buffer, 12, Sum())),
             TagOf(Operation::Allreduce(buffer, buffer + 1, 12, Sum())))
       << "where the buffers are is each rank's own affair";
+}
+
+TEST(CallTag, ABarrierWhereThisRankMakesAnotherCallMayBeThatOfLeaving) {
+  char buffer[64] = {};
+  const CallTag sum = TagOf(Operation::Allreduce(buffer, 12, Sum()));
+  const CallTag barrier = TagOf(Operation::Barrier());
+  const auto said = [](const CallTag& own, const CallTag& theirs) -> std::string {
+    try {
+      ThrowDifferentCalls(0, own, 1, theirs);
+    } catch (const Misuse& error) {
+      return error.what();
+    }
+  };
+  constexpr const char* kLeaving = "where rank 1 calls barrier (call 0), as it does when it leaves the job";
+  EXPECT_NE(said(sum, barrier).find(kLeaving), std::string::npos) << said(sum, barrier);
+  EXPECT_EQ(said(barrier, sum).find("leaves the job"), std::string::npos) << said(barrier, sum);
 }
 
 TEST(CallTag, HasNoCountIfOnlyTheTwoRanksOfAMessageKnowIt) {

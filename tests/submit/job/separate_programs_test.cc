@@ -56,6 +56,7 @@ TEST_F(SeparateProgramsTest, EveryWayToNameAScriptIsFollowed) {
   EXPECT_EQ(Find({"python3", "-c", "import numpy; import xgboost; print(1)"}),
             (LibraryUse{"the command", "xgboost"}));
   EXPECT_EQ(Find({"python3", "-m", "warren.compat", "old.py"}), (LibraryUse{"the command", "warren"}));
+  EXPECT_EQ(Find({"python3", "-m", "warren.compat", "train.py"}), light);
 }
 
 TEST_F(SeparateProgramsTest, ModulesBesideAScriptAreFollowed) {

@@ -82,6 +82,9 @@ class SameModel(Compared):
     def test_00_what_depends_on_the_number_of_workers_is_refused(self):
         self.run_program("refused.py")
 
+    def test_00b_errors_of_the_library_and_of_a_metric_are_the_same_on_all_workers(self):
+        self.run_program("errors.py", workers=2)
+
     def test_01_rows_in_memory_give_the_model_of_one_process(self):
         self.check("rows", (2, 3, 7), .7)
 

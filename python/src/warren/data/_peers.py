@@ -6,7 +6,8 @@ own information alone; `agree` passes an error of one rank on to the others. Not
 import ctypes
 import os
 import sys
-from typing import Any, Callable, List, Mapping, NoReturn, Optional, Protocol, Sequence, Tuple, TypeVar, Union
+import traceback
+from typing import Any, Callable, List, Mapping, NoReturn, Optional, Protocol, Sequence, Tuple, Type, TypeVar, Union
 
 import numpy as np
 from numpy.typing import NDArray
@@ -324,25 +325,53 @@ _KINDS = {kind.__name__: kind for kind in (ValueError, TypeError, FileNotFoundEr
                                            ImportError, MemoryError, RuntimeError)}
 
 
+#: The attribute of an error with the place at which a function of the caller raised it.
+_PLACE = "warren_place"
+
+
+def _kind(name: str) -> Type[Exception]:
+    """The class of this name: one of _KINDS, or XGBoostError, for which its base ValueError stands if XGBoost is not imported."""
+    if name == "XGBoostError":
+        found: Type[Exception] = getattr(sys.modules.get("xgboost.core"), name, ValueError)
+        return found
+    return _KINDS.get(name, RuntimeError)
+
+
 def _told(error: BaseException) -> Tuple[str, str]:
-    """Returns the name of the error's nearest class in _KINDS, or else "RuntimeError", and the message."""
-    for kind in type(error).__mro__:
-        if _KINDS.get(kind.__name__) is kind:
-            return kind.__name__, str(error) or kind.__name__
-    return "RuntimeError", f"{type(error).__name__}: {error}"
+    """Returns the name of the error's nearest class that `_kind` knows, or else "RuntimeError", and the message."""
+    kind = next((one for one in type(error).__mro__ if _kind(one.__name__) is one), None)
+    words = f"{type(error).__name__}: {error}" if kind is None else str(error) or kind.__name__
+    place = getattr(error, _PLACE, "")
+    return "RuntimeError" if kind is None else kind.__name__, f"{words} ({place})" if place else words
+
+
+def of_caller(function: Callable[..., T]) -> Callable[..., T]:
+    """Returns `function`, which the caller has given, with errors in whose message `agree` names the line that raised them."""
+    def call(*arguments: Any, **named: Any) -> T:
+        try:
+            return function(*arguments, **named)
+        except Exception as error:
+            for frame, line in traceback.walk_tb(error.__traceback__):
+                # A library's function may stand between, such as that of an estimator's metric.
+                if str(frame.f_globals.get("__name__")).partition(".")[0] not in ("warren", "xgboost"):
+                    setattr(error, _PLACE, f"in {frame.f_code.co_name}, {frame.f_code.co_filename}:{line}")
+                    break
+            raise
+
+    return call
 
 
 def agree(peers: Peers, error: Optional[BaseException]) -> None:
     """Ends a step that may fail on some ranks. A collective call: each rank passes its error, or None. If any rank has failed, raises the
-    error of the lowest failed rank on all ranks, with the same text; its class is the nearest one in _KINDS, or else RuntimeError."""
+    error of the lowest failed rank on all ranks, with the same text; its class is the nearest one that `_kind` knows, or else RuntimeError."""
     found = peers.allgather(None if error is None else _told(error))
     for rank, told in enumerate(found):
         if told is not None:
             kind, text = told
             words = text if peers.world == 1 or text.startswith("rank ") else f"rank {rank}: {text}"
-            # These errors explain themselves; for others, the traceback is needed.
-            foreseen = isinstance(error, (ValueError, OSError, ImportError))
-            raise _KINDS[kind](words) from (error if rank == peers.rank and not foreseen else None)
+            # These errors explain themselves, unless a function of the caller has raised them; for others, the traceback is needed.
+            foreseen = isinstance(error, (ValueError, OSError, ImportError)) and not hasattr(error, _PLACE)
+            raise _kind(kind)(words) from (error if rank == peers.rank and not foreseen else None)
 
 
 def together(peers: Peers, work: Callable[[], T]) -> T:

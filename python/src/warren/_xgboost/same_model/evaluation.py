@@ -9,7 +9,7 @@ from warren._frameworks.replacing import replaced
 from warren._xgboost.same_model.alone import alone_on_root
 from warren._xgboost.same_model.intercept import of_objective
 from warren._xgboost.same_model.rows import OfAllRows, Order, gathered
-from warren.data._peers import Peers
+from warren.data._peers import Peers, of_caller
 
 
 class _Evaluation:
@@ -54,7 +54,8 @@ def of_all_rows(params: Mapping[str, Any], peers: Peers, gives_margins: bool) ->
                      output_margin: bool = True) -> str:
             if not evals:
                 return inner(self, evals, iteration, feval, output_margin)
-            return evaluation.line(self, list(evals), iteration, feval, output_margin and gives_margins)
+            metric = feval if feval is None else of_caller(feval)
+            return evaluation.line(self, list(evals), iteration, metric, output_margin and gives_margins)
         return eval_set
 
     def as_it_is(_: Callable[..., Any]) -> Callable[..., Any]:

@@ -64,7 +64,11 @@ def opened(where: Optional[Checkpoints], run: Optional[Dict[str, Any]], peers: P
     def make_folder() -> None:
         place = _files.on_disk(folder)
         if peers.rank == 0 and place is not None:
-            os.makedirs(place, exist_ok=True)
+            try:
+                os.makedirs(place, exist_ok=True)
+            except OSError as error:
+                raise type(error)(f"checkpoint={folder!r} is to be a folder, which rank 0 cannot create: {error.strerror}; give another "
+                                  "folder") from error
 
     together(peers, make_folder)
     with Checkpoint(path, peers, storage_options=where.storage_options, is_everywhere=True) as found:

@@ -25,6 +25,10 @@ _MOST_BROKEN_LINKS = 5
 #: again must not keep the others from training.
 _MOST_INTERRUPTIONS = 3
 
+#: The error if a worker was lost between two training runs, or after the last one, and not replaced.
+_LOST = ("a worker was lost after the training, and no other one has come: what its program did then, such as saving the model, may be "
+         "missing")
+
 
 class Library(NamedTuple):
     """A library that trains in elastic jobs."""
@@ -75,7 +79,8 @@ class Session:
         self.returned = 0
         self._left = 0  # the number of times the program has left the communicator
         self._stays = False  # whether this process did not leave it the last time, because the others had already entered it again
-        self._size_at_result = 0
+        self._size_at_result = 0  # the number of members when the last training run ended
+        self._begun = 0  # the number of training runs at whose beginning all members have met
         self._has_finished = False
         self._take_part()
         self._end.may_wait = False
@@ -203,6 +208,7 @@ class Session:
             if self.behind(peers):
                 take(self.kept[self.returned])
             else:
+                self._require_no_loss(peers)
                 self.kept.append(tuple(run(peers)))
 
         self._recovering(work)
@@ -210,6 +216,14 @@ class Session:
         self.returned += 1
         self._size_at_result = self._membership.size
         return found
+
+    def _require_no_loss(self, peers: Peers) -> None:
+        """A collective call at the beginning of a training run. Raises RuntimeError on all members if a worker was lost between the previous
+        run and this one, and not replaced. A loss after the first such call of a run belongs to the run itself."""
+        begun, size = (int(one) for one in peers.greatest(np.array([self._begun, self._size_at_result], np.uint64)))
+        if begun <= self.returned and self._membership.size < size:
+            raise RuntimeError(_LOST)
+        self._begun = self.returned + 1
 
     def behind(self, peers: Peers, is_at_end: bool = False) -> bool:
         """A collective call before each training run, and, with `is_at_end`, when the program is about to leave the communicator. Returns
@@ -241,8 +255,7 @@ class Session:
                     break
                 self._has_finished = True
                 if self._membership.size < self._size_at_result:
-                    raise RuntimeError("a worker was lost after the training, and no other one has come: what its program did then, such as "
-                                       "saving the model, may be missing")
+                    raise RuntimeError(_LOST)
                 self._membership.done()
             except self._library.of_collectives as error:
                 self._broken_links += 1
@@ -261,6 +274,7 @@ class Session:
                 except self._library.of_collectives:
                     raise error from None
         self._left += 1
+        self._size_at_result = 0
         return not self._stays
 
     def abandon(self) -> None:

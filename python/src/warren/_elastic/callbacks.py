@@ -1,6 +1,6 @@
 """The callbacks of elastic training, and their states."""
 import copy
-from typing import Any, Callable, Dict, List, Sequence, Tuple, Type
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Type
 
 import numpy as np
 
@@ -24,17 +24,17 @@ State = Tuple[List[Tuple[str, Any]], Dict[str, Any]]
 
 class Callbacks:
     """Callbacks with their states. A Stateful callback saves its state itself; the state of one of the library's `own_kinds` consists of its
-    attributes."""
+    attributes with these names or, without names, of all that are plain data."""
 
-    def __init__(self, callbacks: Sequence[Any], own_kinds: Tuple[Type[Any], ...] = ()) -> None:
+    def __init__(self, callbacks: Sequence[Any], own_kinds: Optional[Mapping[Type[Any], Sequence[str]]] = None) -> None:
         self.all: List[Any] = list(callbacks)
-        self._own_kinds = own_kinds
+        self._own_kinds = dict(own_kinds or {})
         #: The parameters that callbacks have set, which a saved model does not contain.
         self.parameters: Dict[str, Any] = {}
 
     def state(self) -> State:
         """Returns the current states of the callbacks."""
-        return [(name_of(one), _state(one)) for one in self.with_states()], dict(self.parameters)
+        return [(name_of(one), self._state(one)) for one in self.with_states()], dict(self.parameters)
 
     def restore(self, state: State) -> None:
         """Sets the states of the callbacks. A checkpoint may come from a run with different callbacks, if these only display something: a
@@ -54,6 +54,12 @@ class Callbacks:
         """The callbacks that have states."""
         return [one for one in self.all if isinstance(one, (Stateful, *self._own_kinds))]
 
+    def _state(self, callback: Any) -> Any:
+        if isinstance(callback, Stateful):
+            return copy.deepcopy(callback.save())
+        names = next(names for kind, names in self._own_kinds.items() if isinstance(callback, kind))
+        return {name: copy.deepcopy(value) for name, value in vars(callback).items() if (name in names if names else _is_plain(value))}
+
     def recording(self, model: Any) -> Callable[..., Any]:
         """For replaced(NAME, ...), where NAME is the model's method that sets parameters: records the parameters that are set for this
         model."""
@@ -69,13 +75,6 @@ class Callbacks:
 def name_of(callback: Any) -> str:
     """The qualified name of the callback's class."""
     return f"{type(callback).__module__}.{type(callback).__qualname__}"
-
-
-def _state(callback: Any) -> Any:
-    """The state that a Stateful callback has saved, or the attributes of one of the library's callbacks that are plain data."""
-    if isinstance(callback, Stateful):
-        return copy.deepcopy(callback.save())
-    return {name: copy.deepcopy(value) for name, value in vars(callback).items() if _is_plain(value)}
 
 
 def _is_plain(value: Any) -> bool:

@@ -6,6 +6,9 @@ import xgboost as xgb
 from warren._elastic import callbacks as _callbacks
 from warren._elastic.callbacks import name_of
 
+#: XGBoost's callbacks whose states do not matter for the model.
+_WITHOUT_EFFECT = xgb.callback.EvaluationMonitor, xgb.callback.TrainingCheckPoint
+
 
 class ElasticCallback(_callbacks.Stateful, xgb.callback.TrainingCallback):  # type: ignore[misc]
     """See warren.xgboost.ElasticCallback."""
@@ -15,7 +18,9 @@ class Callbacks(_callbacks.Callbacks):
     """The caller's callbacks, and those that xgboost.train adds."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
-        super().__init__(options.get("callbacks") or (), (xgb.callback.EarlyStopping, xgb.callback.EvaluationMonitor))
+        # TrainingCheckPoint counts rounds; its folder and its interval may differ between the processes.
+        super().__init__(options.get("callbacks") or (), {xgb.callback.EarlyStopping: (), xgb.callback.EvaluationMonitor: (),
+                                                          xgb.callback.TrainingCheckPoint: ("_start", "_epoch")})
         #: Whether the caller passed callbacks that are not XGBoost's own. They may make collective calls, and may act on some workers only.
         self.any_of_caller = any(not type(one).__module__.startswith("xgboost.") for one in self.all)
         verbose = options.get("verbose_eval", True)
@@ -26,7 +31,7 @@ class Callbacks(_callbacks.Callbacks):
 
     def names(self) -> List[str]:
         """The names of the callbacks whose states matter for the model."""
-        return [name_of(one) for one in self.with_states() if not isinstance(one, xgb.callback.EvaluationMonitor)]
+        return [name_of(one) for one in self.with_states() if not isinstance(one, _WITHOUT_EFFECT)]
 
     def apply_to(self, model: "xgb.Booster") -> None:
         """Sets the recorded parameters of callbacks on `model`."""

@@ -302,9 +302,12 @@ class Logger(xgboost.callback.TrainingCallback):
         self.assert_all_have(alone, text)
 
     def test_13_a_job_that_loses_all_workers_goes_on_from_its_checkpoint(self):
-        program = SAVED.replace("WHAT", "os.kill(os.getpid(), 9)")
+        program = SAVED.replace("WHAT", "os.kill(os.getpid(), 9)").replace("[ending]", '[ending, xgboost.callback.TrainingCheckPoint(".", "m", interval=1)]')
         alone = self.alone(program)
+        for file in self.folder.glob("m_*"):
+            file.unlink()
         text = Job(self.folder, "2:2", program=program).end()
+        self.assertEqual(sorted(file.name for file in self.folder.glob("m_*")), [f"m_{round}.ubj" for round in range(1, 9)])
         self.assertRegex(text, "going on from round 4 of saved/[0-9a-f]{16}.ubj")
         self.assert_all_have(alone, text)
         self.assertEqual(os.listdir(self.folder / "saved"), [])
@@ -330,6 +333,18 @@ class Logger(xgboost.callback.TrainingCallback):
         text = Job(self.folder, "1:2", program=again.replace("verbose_eval=False", "verbose_eval=True")).end()
         self.assertRegex(text, "going on from round [46] ")
         self.assert_all_have(self.alone(again), text)
+        # The rows that are drawn depend on the order of all rows, but not on the number of workers.
+        drawn = [one.replace('"nthread": 1', '"nthread": 1, "subsample": .5') for one in (program, again)]
+        Job(self.folder, "1:2", program=drawn[0]).end(code=1)
+        lines = (self.folder / "rows.svm").read_text(encoding="ascii").splitlines(True)
+        moved = f'pathlib.Path("other.svm").write_text({"".join(lines[200:] + lines[:200])!r})\n'
+        self.assertRegex(Job(self.folder, "1:2", program="import pathlib\n" + moved + drawn[1].replace("rows.svm?", "other.svm?")).end(),
+                         r"has no checkpoint of this training.* with other options \(order of the rows: [0-9a-f]{16} there, [0-9a-f]{16} here\)")
+        text = Job(self.folder, "1:3", program=drawn[1]).end()
+        self.assertRegex(text, "going on from round [46] ")
+        self.assert_all_have(self.alone(drawn[1]), text)
+        self.assertIn("FileExistsError: checkpoint='rows.svm' is to be a folder, which rank 0 cannot create: File exists; give another folder",
+                      Job(self.folder, "1", program=again.replace('Checkpoints("saved"', 'Checkpoints("rows.svm"')).end(code=1))
         wrong = again.replace("return self.rounds, {}", "return object()")
         self.assertIn("TypeError: checkpoint: the state that an ElasticCallback has saved cannot be written to a file: builtins.object is not plain",
                       Job(self.folder, "1:2", program=wrong).end(code=1))
@@ -372,6 +387,24 @@ print("model", hashlib.sha256(b"".join(found)).hexdigest(), "of", size, flush=Tr
             text = Job(self.folder, "1:2", program=program).end()
             self.assertIn("killed by signal 9", text)
             self.assertEqual(self.models(text), [(alone[0][0], "2")] * 2, text)
+
+    def test_16b_a_worker_lost_between_two_trainings_is_replaced_or_the_job_fails(self):
+        program = PROGRAM[:PROGRAM.index("with warren")] + """
+with warren.xgboost.communicator():
+    for depth in (2, 3):
+        data = warren.xgboost.Data("rows.svm?format=libsvm&indexing_mode=1")
+        warren.xgboost.train({"max_depth": depth, "nthread": 1}, data, 4, elastic=True, verbose_eval=False)
+        if warren.xgboost.get_rank() == 0:
+            if depth == 2 and (os.environ["DMLC_NUM_ATTEMPT"], os.environ["DMLC_NUM_WORKER"]) == ("0", "2"):
+                time.sleep(1)  # the other worker begins the next training
+                os.kill(os.getpid(), 9)
+            print("saved", depth, flush=True)
+"""
+        text = Job(self.folder, "1:2", "--replace-within", "0", program=LATE.format("False") + program).end(code=1)
+        self.assertIn("RuntimeError: a worker was lost after the training, and no other one has come", text)
+        self.assertNotIn("saved", text)
+        text = Job(self.folder, "1:2", program=program).end()
+        self.assertEqual(sorted(re.findall(r"saved \d", text)), ["saved 2", "saved 3"], text)
 
     def test_17_random_numbers_are_those_of_plain_xgboost(self):
         draws = '"subsample": 0.6' + (', "colsample_bytree": 0.7, "colsample_bynode": 0.7' if VERSION >= (3, 3) else "")

@@ -30,6 +30,9 @@ _MOST_OBJECTS = 100_000
 #: The maximum length of a value in a message, in characters.
 _SHORT = 60
 
+#: An odd number, whose powers are the factors of words whose order matters.
+_BASE = 0x9E3779B97F4A7C15
+
 _Words = NDArray[np.uint64]
 #: The part of a matrix's features that the digest covers. All ranks use the maximum of these constants over the ranks.
 VALUES, CUTS, NOTHING = 0, 1, 2
@@ -149,22 +152,43 @@ def _of_rows(matrix: Any, with_features: bool, first: int) -> int:
         words: _Words = np.concatenate([_of_csr(part) for part in _parts(matrix)])
     else:
         words = np.arange(first, first + rows, dtype=np.uint64)
-    return _of_words(words, _groups(matrix), lambda name: _per_row(matrix, name))
+    return _sum(_of_words(words, _groups(matrix), lambda name: _per_row(matrix, name)))
 
 
-def of_table(table: Table) -> int:
-    """Returns the digest of a table's rows: the sum, modulo 2^64, of one word per row or, if there are queries, per query. For dense tables it
-    differs from the digest that `_of_rows` computes from a matrix. If it is stored in a matrix's `warren_digest` attribute, `of_matrices` uses it
-    instead of reading the rows. The digests of several tables may be added, modulo 2^64, if no query spans two of them."""
+class OfTable(NamedTuple):
+    """Digests of the rows of a table, or, if there are queries, of its queries."""
+
+    digest: int  #: independent of their order
+    in_order: int  #: for the function `in_order`
+    count: int  #: the number of rows, or of queries
+
+
+def of_table(table: Table) -> OfTable:
+    """Returns the digests of a table's rows. `digest` is the sum, modulo 2^64, of one word per row or, if there are queries, per query. For
+    dense tables it differs from the digest that `_of_rows` computes from a matrix. If it is stored in a matrix's `warren_digest` attribute,
+    `of_matrices` uses it instead of reading the rows. The digests of several tables may be added, modulo 2^64, if no query spans two of
+    them."""
     words = _of_array(table.features) if isinstance(table.features, np.ndarray) else _of_csr(table.features)
     sizes = table.group_sizes
     groups = np.concatenate([[0], np.cumsum(sizes)]) if sizes is not None else ()
     fields = {"label": table.label, "weight": table.query_weight if sizes is not None else table.weight, "base_margin": table.base_margin}
-    return _of_words(words, groups, lambda name: () if fields.get(name) is None else fields[name])
+    words = _of_words(words, groups, lambda name: () if fields.get(name) is None else fields[name])
+    powers = np.cumprod(np.full(len(words), _BASE, np.uint64))
+    return OfTable(_sum(words), _sum(words * powers), len(words))
 
 
-def _of_words(words: _Words, groups: Any, field: Callable[[str], Any]) -> int:
-    """Mixes the other fields into the rows' words, and returns the sum of these words or, if there are queries, of the queries' words.
+def in_order(tables: Sequence[Tuple[int, int]]) -> int:
+    """Returns a digest of the rows of adjacent tables, which depends on the order of the rows, but not on where one table ends and the next
+    one begins. `tables`: the fields `in_order` and `count` of each table, in order."""
+    found = before = 0
+    for words, count in tables:
+        found += words * pow(_BASE, before, 2**64)
+        before += count
+    return found % 2**64
+
+
+def _of_words(words: _Words, groups: Any, field: Callable[[str], Any]) -> _Words:
+    """Mixes the other fields into the rows' words, and returns these words or, if there are queries, the queries' words.
     `field` returns the values of a field, or an empty sequence if the field is not set."""
     rows, of_queries = len(words), []
     for place, name in enumerate(_PER_ROW):
@@ -180,7 +204,11 @@ def _of_words(words: _Words, groups: Any, field: Callable[[str], Any]) -> int:
         words = _mixed(_sums(_mixed(words), groups))
         for values in of_queries:
             words = _folded(words, _bits(values, len(groups) - 1)[:, 0].astype(np.uint64))
-    return int(np.sum(_mixed(words), dtype=np.uint64))
+    return _mixed(words)
+
+
+def _sum(words: _Words) -> int:
+    return int(np.sum(words, dtype=np.uint64))
 
 
 def _hash(*pieces: Any) -> int:

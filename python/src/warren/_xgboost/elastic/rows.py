@@ -94,7 +94,9 @@ class Rows(Files):
         matrix = alone(lambda: _matrix_of(table, options, check))
         matrix.warren_is_reproducible, matrix.warren_categories = True, table.categories
         if is_digested:
-            matrix.warren_digest = sum(map(_digest.of_table, tables)) % 2**64
+            digests = [_digest.of_table(one) for one in tables]
+            matrix.warren_digest = sum(one.digest for one in digests) % 2**64
+            matrix.warren_order = [(part.first, one.in_order, one.count) for part, one in zip(ranges, digests)]
         matrix.warren_parts = [(one.first, len(part), 0 if part.group_sizes is None else len(part.group_sizes))
                                for one, part in zip(ranges, tables)]
         return matrix

@@ -254,7 +254,8 @@ class _Training:
             options["xgb_model"] = pathlib.Path(options["xgb_model"]).read_bytes()
         if "subsample" in _draws_of(self._params):
             # Rows are sampled by their position in the data set.
-            options["files in order"] = [name for name, _, _ in common.files[0]]
+            parts = sorted(tuple(part) for of_rank in peers.allgather(self._rows.matrix.warren_order) for part in of_rank)
+            options["order of the rows"] = f"{_digest.in_order([(words, count) for _, words, count in parts]):016x}"
         params = {**self._params, "reproducible": "exact" if task.is_exact else True}
         self._common = common._replace(run=_digest.of_training(params, self._rows.matrix, task.num_boost_round, {**options, "evals": evals},
                                                                self._callbacks.all, peers))

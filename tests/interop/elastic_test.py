@@ -302,7 +302,8 @@ class Logger(xgboost.callback.TrainingCallback):
         self.assert_all_have(alone, text)
 
     def test_13_a_job_that_loses_all_workers_goes_on_from_its_checkpoint(self):
-        program = SAVED.replace("WHAT", "os.kill(os.getpid(), 9)").replace("[ending]", '[ending, xgboost.callback.TrainingCheckPoint(".", "m", interval=1)]')
+        program = SAVED.replace("WHAT", "os.kill(os.getpid(), 9)").replace(
+            "[ending]", '[ending, xgboost.callback.TrainingCheckPoint(".", "m", interval=1)]')
         alone = self.alone(program)
         for file in self.folder.glob("m_*"):
             file.unlink()
@@ -339,11 +340,13 @@ class Logger(xgboost.callback.TrainingCallback):
         lines = (self.folder / "rows.svm").read_text(encoding="ascii").splitlines(True)
         moved = f'pathlib.Path("other.svm").write_text({"".join(lines[200:] + lines[:200])!r})\n'
         self.assertRegex(Job(self.folder, "1:2", program="import pathlib\n" + moved + drawn[1].replace("rows.svm?", "other.svm?")).end(),
-                         r"has no checkpoint of this training.* with other options \(order of the rows: [0-9a-f]{16} there, [0-9a-f]{16} here\)")
+                         r"has no checkpoint of this training.* with other options "
+                         r"\(order of the rows: [0-9a-f]{16} there, [0-9a-f]{16} here\)")
         text = Job(self.folder, "1:3", program=drawn[1]).end()
         self.assertRegex(text, "going on from round [46] ")
         self.assert_all_have(self.alone(drawn[1]), text)
-        self.assertIn("FileExistsError: checkpoint='rows.svm' is to be a folder, which rank 0 cannot create: File exists; give another folder",
+        self.assertIn("FileExistsError: checkpoint='rows.svm' is to be a folder, which rank 0 cannot create: File exists; "
+                      "give another folder",
                       Job(self.folder, "1", program=again.replace('Checkpoints("saved"', 'Checkpoints("rows.svm"')).end(code=1))
         wrong = again.replace("return self.rounds, {}", "return object()")
         self.assertIn("TypeError: checkpoint: the state that an ElasticCallback has saved cannot be written to a file: builtins.object is not plain",

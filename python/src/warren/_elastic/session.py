@@ -218,8 +218,8 @@ class Session:
         return found
 
     def _require_no_loss(self, peers: Peers) -> None:
-        """A collective call at the beginning of a training run. Raises RuntimeError on all members if a worker was lost between the previous
-        run and this one, and not replaced. A loss after the first such call of a run belongs to the run itself."""
+        """A collective call at the beginning of a training run. Raises RuntimeError on all members if a worker was lost between the
+        previous run and this one, and not replaced. A loss after the first such call of a run belongs to the run itself."""
         begun, size = (int(one) for one in peers.greatest(np.array([self._begun, self._size_at_result], np.uint64)))
         if begun <= self.returned and self._membership.size < size:
             raise RuntimeError(_LOST)

@@ -113,8 +113,8 @@ class Checkpoint:
                                        "own path, or start this one when the other has ended") from None
                 time.sleep(0.2)
             except OSError as error:
-                raise type(error)(f"{self._shown}: the checkpoint's folder {self._file.parent} is not writable on rank 0: {error.strerror}; give "
-                                  "another folder") from error
+                raise type(error)(f"{self._shown}: the checkpoint's folder {self._file.parent} is not writable on rank 0: "
+                                  f"{error.strerror}; give another folder") from error
         if not self._lock.is_locked:
             say(f"{self._shown}: its file system has no locks; make sure that no other training uses this checkpoint at the same time")
         elif self._lock.before and f"host {socket.gethostname()}," not in self._lock.before and not self._is_of_this_job(self._lock.before):

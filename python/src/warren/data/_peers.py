@@ -363,7 +363,7 @@ def of_caller(function: Callable[..., T]) -> Callable[..., T]:
 
 def agree(peers: Peers, error: Optional[BaseException]) -> None:
     """Ends a step that may fail on some ranks. A collective call: each rank passes its error, or None. If any rank has failed, raises the
-    error of the lowest failed rank on all ranks, with the same text; its class is the nearest one that `_kind` knows, or else RuntimeError."""
+    error of the lowest failed rank on all ranks, with the same text. Its class is the nearest one that `_kind` knows, or RuntimeError."""
     found = peers.allgather(None if error is None else _told(error))
     for rank, told in enumerate(found):
         if told is not None:

@@ -26,7 +26,7 @@ PARAMS = {"objective": "binary:logistic", "nthread": 1}
 with warren.xgboost.communicator():
     features = np.arange(20, dtype="float32").reshape(10, 2)
     wrong = error_of(xgboost.core.XGBoostError, warren.xgboost.Data(features, label=features[:, 0]))
-    assert str(wrong).startswith("rank 0: ") and "Check failed" in str(wrong), wrong
+    assert str(wrong).startswith("rank 0: "), wrong
     rows = warren.xgboost.Data(features, label=features[:, 0] % 4 / 2)
     for kind, metric, words in ((RuntimeError, bad, "KeyError: 20"), (ValueError, bad_value, "bad")):
         found = error_of(kind, rows, evals=[(rows, "rows")], custom_metric=metric)

@@ -236,6 +236,18 @@ class Failures(InFolder):
         copy = pickle.loads(pickle.dumps(found))
         self.assertEqual((str(copy), copy.exit_code, copy.id), (str(found), 137, found.id))
 
+    def test_a_program_that_ignores_the_end_of_its_children_gets_the_exception_or_the_story(self):
+        def raising():
+            raise KeyError("no such column")
+
+        before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        self.addCleanup(signal.signal, signal.SIGCHLD, before)
+        self.assertEqual(repr(run(raising)[0]), "KeyError('no such column')")
+        found, _, _ = run(lambda: os.kill(os.getpid(), signal.SIGKILL), num_workers=1)
+        self.assertRegex(repr(found), "JobFailed.*was killed by signal 9")
+        self.assertEqual(found.exit_code, 137)
+        self.assertEqual(run(task)[0], [0, 1])
+
     def test_what_cannot_be_sent_is_named(self):
         self.assertRegex(repr(run(socket.socket)[0]), "TypeError.*the result, a socket, cannot be sent")
         self.assertRegex(repr(run(lambda _: None, socket.socket())[0]), "TypeError.*the function <lambda> cannot be sent")

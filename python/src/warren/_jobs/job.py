@@ -176,7 +176,7 @@ class Job:
         returned = [one.task for one in outcomes if one.kind == "returned"]
         if not self.done():
             return JobStatus("running" if outcomes else "starting", time.monotonic() - self._began, returned)
-        code, record = self._wait(None), self._record()
+        code, record = self._ended(None), self._record()
         state = record.get("how") or ("succeeded" if code == 0 else "failed")
         if not record and self._is_interrupted:
             record, state = {"story": _NOT_BEGUN}, "interrupted"
@@ -244,7 +244,7 @@ class Job:
         Raises the exception that the function raised in the process that failed first, with that process's traceback as its cause; JobFailed
         if there is no such exception (the process was killed or exited, say), or if results are missing; TimeoutError after `timeout`
         seconds."""
-        code = self._wait(timeout)
+        code = self._ended(timeout)
         outcomes, record = self._driver.outcomes(), self._record()
         if code == 0:
             returned = sorted((one for one in outcomes if one.kind == "returned"), key=lambda one: (one.rank, one.task))
@@ -280,6 +280,11 @@ class Job:
                 self._finalizer()
                 _running.discard(self)
         return code
+
+    def _ended(self, timeout: Optional[float]) -> int:
+        """Waits, and returns dmlc-submit's exit code. In a program that ignores SIGCHLD, subprocess takes every exit code for 0, so that the
+        record has the code."""
+        return self._wait(timeout) or int(self._record().get("exit_code") or 0)
 
     def _signal(self, number: int) -> None:
         if self._process.poll() is None:

@@ -1,5 +1,7 @@
 """The parts of jobs that are started from Python: connections, rows in shared memory, replaced functions of other libraries."""
 import contextlib
+import functools
+import io
 import os
 import socket
 import subprocess
@@ -18,8 +20,10 @@ from warren._frameworks import replacing
 from warren._frameworks.replacing import replaced
 from warren._jobs import channel as channels
 from warren._jobs import driver as drivers
+from warren._jobs import fitting
 from warren._jobs import job as jobs
 from warren._jobs import rows as job_rows
+from warren._jobs import state
 from warren._jobs import worker
 from warren.data._table import Table
 from warren_testing import wait_for
@@ -169,6 +173,103 @@ class SharedRows(unittest.TestCase):
     def test_without_room_in_memory_rows_come_in_pieces(self):
         with mock.patch.object(job_rows, "_fits", lambda _: False), contextlib.closing(job_rows.RowsForJob(True)) as served:
             self.assertIsNone(served.add(job_rows.rows_of(Table(np.ones((2, 2), np.float32), None, None, None, None, None, None, {}))).files)
+
+
+#: Changed by the functions below.
+_seen, _assigned = [], 0
+
+
+def _sees(round_):
+    global _assigned  # pylint: disable=global-statement
+    _seen.append(round_)
+    _assigned = round_ + 1
+
+
+class _Log:
+    """Has a lock, which it leaves out of its pickle."""
+
+    def __init__(self):
+        self.values, self.lock = [], threading.Lock()
+
+    def __getstate__(self):
+        return {"values": self.values}
+
+    def __setstate__(self, found):
+        self.__init__()
+        self.values = found["values"]
+
+
+class _Slots:
+    __slots__ = ("count", "log")
+    shared = []
+
+    def __init__(self, log):
+        self.count, self.log = 0, log
+
+    def __call__(self, round_):
+        self.count += 1
+        self.log.values.append(round_)
+        self.shared.append(round_)
+
+    def also(self, round_):
+        self.count += 1
+
+
+@with_cloudpickle
+class States(unittest.TestCase):
+    """warren._jobs.state: what callbacks have changed in another process."""
+
+    def after_a_job(self, callbacks):
+        """Calls the callbacks in another process, and takes over their state; returns what the process has printed."""
+        def function(given, changing):
+            for round_ in range(3):
+                for one in given:
+                    one(round_)
+            return state.contents(changing)
+
+        changing = state.reachable(callbacks)
+        job = jobs.Job(function, (callbacks, changing), 1, {"port": 0}, is_shown=False)
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            state.take_over(changing, job.result()[0])
+        return job.logs(0) + said.getvalue()
+
+    def test_callers_see_what_callbacks_have_changed(self):
+        appended, nested, count, by_name = [], {"a": {"b": []}}, 0, {"rounds": set()}
+        inner, log, added = nested["a"]["b"], _Log(), []
+
+        def closure(round_):
+            nonlocal count
+            count += 1
+            appended.append(round_)
+            inner.append(log)
+            closure.last = round_
+
+        slots = _Slots(log)
+        own_log, lock = slots.log, log.lock
+        self.assertEqual(self.after_a_job([closure, _sees, slots, slots.also, functools.partial(by_name["rounds"].__class__.add, by_name["rounds"]),
+                                           functools.partial(lambda rows, round_: rows.append((nested, round_)), added)]), "")
+        self.assertEqual((appended, count, closure.last, _seen, _assigned), ([0, 1, 2], 3, 2, [0, 1, 2], 3))
+        self.assertEqual((slots.count, slots.shared, by_name), (6, [0, 1, 2], {"rounds": {0, 1, 2}}))
+        self.assertTrue(slots.log is own_log is log and log.lock is not lock and log.values == [0, 1, 2])
+        self.assertTrue(nested["a"]["b"] is inner and all(one is log for one in inner) and len(inner) == 3)
+        self.assertTrue(all(one is nested for one, _ in added) and len(added) == 3)
+
+    def test_a_state_that_cannot_be_sent_is_named_and_the_old_one_stays(self):
+        kept = []
+
+        def opening(round_):
+            kept.append(open(os.devnull, "wb") if round_ else round_)  # pylint: disable=consider-using-with
+
+        self.assertRegex(self.after_a_job([opening]), "^warren: callbacks and functions have run in the workers, and their state is not taken "
+                         "over here: the new state cannot be sent .*\n$")
+        self.assertEqual(kept, [])
+
+    def test_what_a_caller_has_given_is_named_if_it_cannot_be_sent(self):
+        fit = fitting.Fitting(types.SimpleNamespace(cluster=None, host_file=None, job_options=None, num_workers=1))
+        for given, said in (({"callbacks": [print, _Slots(threading.Lock())]}, r"^callbacks\[1\], a _Slots, cannot be sent to other processes: "),
+                            ({"eta": 1, "obj": threading.Lock().acquire}, "^objective cannot be sent"), ({}, "^the function len cannot be sent")):
+            with self.subTest(given=given), self.assertRaisesRegex(TypeError, said):
+                fit.run(len, [threading.Lock()], given)
 
 
 class Replacements(unittest.TestCase):

@@ -1,11 +1,12 @@
 """The common parts of the scikit-learn estimators that fit in a job, for all libraries."""
 import os
 import re
-from typing import Any, Callable, Dict, Mapping, Sequence
+from typing import Any, Callable, Dict, List, Mapping
 
 import numpy as np
 
 from warren._jobs import options as _options
+from warren._jobs import pickling as _pickling
 from warren._jobs import rows as _rows
 from warren._jobs.job import Job
 from warren.data._peers import Peers
@@ -98,9 +99,15 @@ class Fitting:
         self._options = {"jobname": type(estimator).__name__, "quiet": True, **(estimator.job_options or {}), **given}
         self.rows = _rows.RowsForJob(_options.cluster_of(self._options) == "local")
 
-    def run(self, function: Callable[..., Any], argument: Any) -> Any:
-        """Calls the function on all workers, and returns the one result that is not None."""
-        job = Job(function, (argument, ), self._estimator.num_workers, self._options, is_shown=True, serve=self.rows.serve)
+    def run(self, function: Callable[..., Any], argument: Any, given: Mapping[str, Any]) -> Any:
+        """Calls the function on all workers, and returns the one result that is not None. `given`: the parts of the argument that the caller
+        has given, for the error message if they cannot be sent."""
+        try:
+            job = Job(function, (argument, ), self._estimator.num_workers, self._options, is_shown=True, serve=self.rows.serve)
+        except TypeError:
+            for name, value in given.items():
+                _require_sendable(name, value)
+            raise
         job.show()
         return next(one for one in job.result() if one is not None)
 
@@ -109,17 +116,18 @@ class Fitting:
         self.rows.close()
 
 
-def take_over(callbacks: Sequence[Any], remote: Sequence[Any]) -> None:
-    """Sets the state of callbacks to that of their copies after training in another process. Dicts and lists are changed in place, since
-    other objects may refer to them."""
-    for own, other in zip(callbacks, remote):
-        state: Dict[str, Any] = getattr(own, "__dict__", {})
-        for name, value in getattr(other, "__dict__", {}).items():
-            known = state.get(name)
-            if isinstance(known, dict) and isinstance(value, dict):
-                known.clear()
-                known.update(value)
-            elif isinstance(known, list) and isinstance(value, list):
-                known[:] = value
-            else:
-                state[name] = value
+def _require_sendable(name: str, value: Any) -> None:
+    """Raises TypeError for an argument of the training, or an element of it, that cannot be sent to other processes."""
+    name = _OF_ESTIMATORS.get(name, name)
+    for place, one in enumerate(value if isinstance(value, (list, tuple)) else ()):
+        _pickling.dumps(one, f"{name}[{place}]" + (f", a {type(one).__name__}," if name == "callbacks" else ""))
+    _pickling.dumps(value, name)
+
+
+#: The names of the estimators' parameters for arguments of the training.
+_OF_ESTIMATORS = {"obj": "objective", "custom_metric": "eval_metric", "feval": "eval_metric"}
+
+
+def functions_of(given: Mapping[str, Any]) -> List[Any]:
+    """The callbacks and functions among the arguments of a training; they run in the workers."""
+    return [value for name, value in given.items() if callable(value) or name in ("callbacks", "feval")]

@@ -5,22 +5,23 @@ import io
 import pickle
 import sys
 import types
-from typing import Any
+from typing import Any, Callable, Optional
 
 #: The names of the main module: in the program itself, and in a process that multiprocessing has spawned from it.
-_PROGRAMS = ("__main__", "__mp_main__")
+PROGRAMS = ("__main__", "__mp_main__")
 #: The text that cloudpickle 3 writes in place of the name of a function's file, which tracebacks show.
 _NO_FILE = "<dynamic-code>"
 #: The advice in the error message for objects that plain pickle cannot send.
 _ADVICE = "install cloudpickle, which also sends functions defined in a notebook, in a script or in another function: pip install cloudpickle"
 
 
-def dumps(value: Any, what: str) -> bytes:
-    """Pickles an object. Raises TypeError, whose message begins with `what`, if it cannot be pickled."""
+def dumps(value: Any, what: str, persistent_id: Optional[Callable[[Any], Any]] = None) -> bytes:
+    """Pickles an object. `persistent_id`: as in pickle.Pickler. Raises TypeError, whose message begins with `what`, if it cannot be
+    pickled."""
     try:
         import cloudpickle  # pylint: disable=import-outside-toplevel
     except ImportError:
-        return _pickled(value, what)
+        return _pickled(value, what, persistent_id)
     table = cloudpickle.CloudPickler.dispatch_table
 
     def code(function_code: types.CodeType) -> Any:
@@ -36,10 +37,15 @@ def dumps(value: Any, what: str) -> bytes:
     try:
         if "__mp_main__" in sys.modules:
             cloudpickle.register_pickle_by_value(sys.modules["__mp_main__"])
-        WithFiles(buffer).dump(value)
+        _with(persistent_id, WithFiles)(buffer).dump(value)
     except Exception as error:  # pylint: disable=broad-except  # any class may raise anything
         raise TypeError(f"{what} cannot be sent to other processes: {error}") from error
     return buffer.getvalue()
+
+
+def _with(persistent_id: Optional[Callable[[Any], Any]], kind: Any) -> Any:
+    """Returns the class of picklers, with the method if there is one: it is called for each object, which takes time."""
+    return kind if persistent_id is None else type(kind.__name__, (kind, ), {"persistent_id": staticmethod(persistent_id)})
 
 
 def exception(error: BaseException) -> bytes:
@@ -76,15 +82,15 @@ class _Pickler(pickle.Pickler):
 
     def reducer_override(self, value: Any) -> Any:
         """Called for each object."""
-        if isinstance(value, (type, types.FunctionType)) and value.__module__ in _PROGRAMS:
+        if isinstance(value, (type, types.FunctionType)) and value.__module__ in PROGRAMS:
             raise pickle.PicklingError(f"{value.__qualname__} is defined in this program")
         return NotImplemented
 
 
-def _pickled(value: Any, what: str) -> bytes:
+def _pickled(value: Any, what: str, persistent_id: Optional[Callable[[Any], Any]]) -> bytes:
     buffer = io.BytesIO()
     try:
-        _Pickler(buffer, pickle.HIGHEST_PROTOCOL).dump(value)
+        _with(persistent_id, _Pickler)(buffer, pickle.HIGHEST_PROTOCOL).dump(value)
     except Exception as error:  # pylint: disable=broad-except
         raise TypeError(f"{what} cannot be sent to other processes: {error}; {_ADVICE}") from error
     return buffer.getvalue()

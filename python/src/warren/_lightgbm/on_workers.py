@@ -19,6 +19,7 @@ from warren._frameworks.replacing import replaced
 from warren._frameworks.rows import in_known_form, split_arguments
 from warren._jobs import fitting as _fitting
 from warren._jobs import rows as _job_rows
+from warren._jobs import state as _state
 from warren._jobs.worker import channel
 from warren.data import _peers
 from warren.data._table import OF_ROWS, Table
@@ -84,6 +85,7 @@ class _Training:
     options: Dict[str, Any]  #: the other arguments of lightgbm.train
     finds_classes: bool  #: whether the number of classes must be found in files
     chooses_objective: bool  #: whether the objective follows from the number of classes
+    changing: List[Any]  #: the caller's objects that the callbacks and functions may change
 
 
 class Ours(NamedTuple):
@@ -96,8 +98,8 @@ class Ours(NamedTuple):
 
 
 def trained(training: _Training, ours: Ours) -> Any:
-    """Trains with the other workers. Rank 0 returns the model, the callbacks, and whether the features have names; the others return
-    None."""
+    """Trains with the other workers. Rank 0 returns the model, the state of callbacks, and whether the features have names; the others
+    return None."""
     with ours.communicator():
         params = {**training.params, **ours.parameters(), **_learner(training.params)}
         sets: List[Any] = []
@@ -108,7 +110,7 @@ def trained(training: _Training, ours: Ours) -> Any:
             params.update(_parameters_for(classes, params, training.chooses_objective))
         model = lightgbm.train(params, sets[0], valid_sets=[sets[place] for place in training.valid], **training.options)
         if ours.place()[0] == 0:
-            return model, training.options["callbacks"], getattr(sets[0], "_has_non_default_feature_names", False)
+            return model, _state.contents(training.changing), getattr(sets[0], "_has_non_default_feature_names", False)
     return None
 
 
@@ -201,9 +203,9 @@ class _Fit(_fitting.Fitting):
         is_of_classes = is_of_files and isinstance(estimator, lightgbm.LGBMClassifier)
         training = _Training(params, self._sets, [self._sets.index(one) for one in valid_sets or ()],
                              {**options, "callbacks": callbacks or []}, is_of_classes and not callable(estimator.objective),
-                             estimator.objective is None)
-        model, remote, has_names = self.run(self._train, training)
-        _fitting.take_over(callbacks or [], remote)
+                             estimator.objective is None, _state.reachable(_fitting.functions_of({**params, **options, "callbacks": callbacks})))
+        model, state, has_names = self.run(self._train, training, {**params, **options, "callbacks": callbacks})
+        _state.take_over(training.changing, state)
         train_set.set_has_names(has_names)
         if is_of_files:
             estimator._n_features = estimator._n_features_in = model.num_feature()
@@ -313,9 +315,14 @@ _DOCUMENTATION = """{name} with workers: `fit` trains in a job of dmlc-submit, a
 
     `fit` takes NumPy arrays, SciPy sparse matrices, and tables of pandas, polars and Arrow; the workers get their shares through shared
     memory on this machine, and otherwise in pieces. Or it takes files, as `load_dataset` does, with the names of columns in place of arrays,
-    also in `eval_set`, and the column of the queries as `group`; the workers read them. The model of several workers differs a little from that of one process, as LightGBM's
-    always does. Metrics are means over the rows of all workers. Callbacks have rank 0's state afterwards. Needs LightGBM 4. Raises what the
-    library raises, wherever it does, and JobFailed (warren.run)."""
+    also in `eval_set`, and the column of the queries as `group`; the workers read them.
+
+    The model of several workers differs a little from that of one process, as LightGBM's always does, though the bins of features are those
+    of one process. The metrics auc, average_precision, rmse, ndcg, map, and those that are means over rows, are those of all rows. Others,
+    such as auc_mu and metrics that are functions, are means of the workers' values, weighted by their rows.
+
+    Callbacks and functions run in the workers, and have rank 0's state afterwards, as docs/how-to/python.md explains. Needs LightGBM 4. Raises
+    what the library raises, wherever it does, and JobFailed (warren.run)."""
 
 
 @functools.lru_cache(maxsize=None)

@@ -18,6 +18,7 @@ from warren._frameworks.replacing import replaced
 from warren._frameworks.rows import in_known_form, split_arguments
 from warren._jobs import fitting as _fitting
 from warren._jobs import rows as _job_rows
+from warren._jobs import state as _state
 from warren._jobs.worker import channel
 from warren._xgboost import matrices as _matrices
 from warren._xgboost import rows as _rows
@@ -66,6 +67,8 @@ class _Training:
     reproducible: Any
     finds_classes: bool  #: whether the number of classes must be found in files
     is_elastic: bool  #: whether the job may lose workers
+    config: Dict[str, Any]  #: the caller's global configuration of XGBoost
+    changing: List[Any]  #: the caller's objects that the callbacks and functions may change
 
 
 class Ours(NamedTuple):
@@ -77,15 +80,15 @@ class Ours(NamedTuple):
 
 
 def trained(training: _Training, ours: Ours) -> Any:
-    """Trains with the other workers. Rank 0 returns the model, the evaluations, the callbacks, and the categories of files; the others
-    return None."""
+    """Trains with the other workers. Rank 0 returns the model, the evaluations, the state of callbacks, and the categories of files; the
+    others return None."""
     params, options = dict(training.params), dict(training.options)
     evals_result: Dict[str, Any] = {}
 
     def params_of(labels: Any, peers: _peers.Peers) -> Dict[str, Any]:
         return _parameters_for(_fitting.number_of_classes(labels, peers), params)
 
-    with _vouch.joining_quietly(), ours.communicator():
+    with xgb.config_context(**training.config), _vouch.joining_quietly(), ours.communicator():
         if training.is_elastic and training.reproducible and not any(one.rows for one in training.sets):
             files = [one.data(ours).of_files() for one in training.sets]
             for one in files:  # the labels and weights of the training rows are no features of the evaluation sets
@@ -106,7 +109,7 @@ def trained(training: _Training, ours: Ours) -> Any:
             model = ours.train(params, sets[0], training.num_boost_round, evals=[(sets[place], name) for place, name in training.evals],
                                reproducible=training.reproducible, evals_result=evals_result, **options)
             categories = getattr(sets[0], "warren_categories", None) if training.sets[0].rows is None else None
-        return (model, evals_result, options.get("callbacks"), categories) if int(collective().get_rank()) == 0 else None
+        return (model, evals_result, _state.contents(training.changing), categories) if int(collective().get_rank()) == 0 else None
 
 
 def _check_columns(one: _Matrix, sets: Sequence[Any]) -> None:
@@ -180,11 +183,12 @@ class _Fit(_fitting.Fitting):
         is_of_classes = dtrain.rows is None and isinstance(estimator, xgb.XGBClassifier)
         training = _Training(params, self._sets, [(_place(self._sets, one), name) for one, name in evals or ()], num_boost_round,
                              {name: value for name, value in options.items() if value is not None}, estimator.reproducible,
-                             is_of_classes and not callable(estimator.objective), is_elastic)
-        model, found, callbacks, categories = self.run(self._train, training)
+                             is_of_classes and not callable(estimator.objective), is_elastic, xgb.get_config(),
+                             _state.reachable(_fitting.functions_of(options)))
+        model, found, state, categories = self.run(self._train, training, {**params, **options})
         if evals_result is not None:
             evals_result.update(found)
-        _fitting.take_over(options.get("callbacks") or (), callbacks or ())
+        _state.take_over(training.changing, state)
         if is_of_classes:
             estimator.n_classes_ = max(2, int(json.loads(model.save_config())["learner"]["learner_model_param"]["num_class"]))
             if training.finds_classes:
@@ -292,8 +296,8 @@ _DOCUMENTATION = """{name} with workers: `fit` trains in a job of dmlc-submit, a
 
     `fit` takes NumPy arrays, SciPy sparse matrices, and tables of pandas, polars and Arrow; the workers get their shares through shared
     memory on this machine, and otherwise in pieces. Or it takes files, as `load_dmatrix` does, with the names of columns in place of arrays,
-    also in `eval_set`; the workers read them. Callbacks have rank 0's state afterwards. Raises what the library raises, wherever it does,
-    and JobFailed (warren.run)."""
+    also in `eval_set`; the workers read them. Callbacks and functions run in the workers, and have rank 0's state afterwards, as
+    docs/how-to/python.md explains. Raises what the library raises, wherever it does, and JobFailed (warren.run)."""
 
 
 @functools.lru_cache(maxsize=None)

@@ -22,7 +22,7 @@ class Estimators(unittest.TestCase):
         self.assertEqual(len(re.findall("^same ", ended.stdout, re.M)), same, ended.stdout)
 
     def test_xgboosts_on_tables_and_files_are_those_of_the_library_alone(self):
-        self.check("tests/interop/same_model/on_workers.py", "tables", same=12)
+        self.check("tests/interop/same_model/on_workers.py", "tables", same=14)
 
     def test_lightgbms_with_one_worker_are_those_of_the_library_alone_and_with_two_as_good(self):
         self.check("tests/python/lightgbm_estimators.py", same=19)

@@ -28,13 +28,14 @@ ROWS = 1500
 
 
 class Rounds(xgboost.callback.TrainingCallback):
-    """Records the rounds."""
+    """Records the rounds, and XGBoost's verbosity."""
 
     def __init__(self):
         self.seen = []
 
     def before_iteration(self, model, epoch, evals_log):
         self.seen.append(epoch)
+        self.verbosity = xgboost.get_config()["verbosity"]
         return False
 
 
@@ -79,11 +80,16 @@ def check(name, kind, fit, **params):
 def of_arrays(random, X, y):
     weight, query = random.rand(ROWS), np.repeat(np.arange(100), 15)
     random_margin = random.rand(3 * ROWS).astype(np.float32)
-    three, sparse = np.digitize(y, [-1, 1]), scipy.sparse.csr_matrix(np.nan_to_num(X))
+    three, once = np.digitize(y, [-1, 1]), scipy.sparse.csr_matrix(np.nan_to_num(X) * (np.arange(ROWS) % 3 == 0)[:, None])
+    # Each entry twice: XGBoost does not add such entries.
+    sparse = scipy.sparse.csr_matrix((np.repeat(once.data, 2) * np.resize([1, 3], 2 * once.nnz), np.repeat(once.indices, 2), once.indptr * 2),
+                                     once.shape)
     with_missing = np.where(np.isnan(X), -999, X).astype(np.float32)
-    alone, ours = check("early stopping on auc, a callback, the training rows as evaluation set", "XGBClassifier", lambda model: model.fit(
-        X[:1000], y[:1000] > 0, eval_set=[(X[:1000], y[:1000] > 0), (X[1000:], y[1000:] > 0)], verbose=True),
-        n_estimators=50, eval_metric="auc", early_stopping_rounds=2, callbacks=[callback := Rounds()])
+    with xgboost.config_context(verbosity=0):
+        alone, ours = check("early stopping on auc, a callback, the training rows as evaluation set", "XGBClassifier", lambda model: model.fit(
+            X[:1000], y[:1000] > 0, eval_set=[(X[:1000], y[:1000] > 0), (X[1000:], y[1000:] > 0)], verbose=True),
+            n_estimators=50, eval_metric="auc", early_stopping_rounds=2, callbacks=[callback := Rounds()])
+    assert callback.verbosity == 0, "the caller's configuration, in the workers"
     assert alone.best_iteration == ours.best_iteration and alone.evals_result() == ours.evals_result()
     assert callback.seen[:len(callback.seen) // 2] == callback.seen[len(callback.seen) // 2:], "rank 0's state came back"
     assert isinstance(ours, xgboost.XGBClassifier) and (pickle.loads(pickle.dumps(ours)).predict_proba(X) == alone.predict_proba(X)).all()
@@ -96,7 +102,7 @@ def of_arrays(random, X, y):
     for name, rows in (("dense", rising), ("sparse", present)):
         check(f"{name} rows, one of weight 0", "XGBRegressor", lambda model, rows=rows: model.fit(
             rows, np.isnan(rising[:, 0]) * 1., sample_weight=counts), n_estimators=1)
-    check("flat margins", "XGBClassifier", lambda model: model.fit(X, three, base_margin=random_margin))
+    check("flat margins, Python's numbers", "XGBClassifier", lambda model: model.fit(X.astype(object), three, base_margin=random_margin))
     check("sparse rows, subsample", "XGBRegressor", lambda model: model.fit(sparse, y), subsample=.6, random_state=4)
     check("a list, another missing value, a continued model", "XGBRegressor", lambda model: model.fit(
         with_missing.tolist(), y.tolist(), xgb_model=model.fit(with_missing, y).get_booster()), missing=-999.)
@@ -123,6 +129,19 @@ def of_tables(random, X, y, folder):
     assert (alone.predict_proba(renumbered) == ours.predict_proba(renumbered)).all()
     check("categories in another order", "XGBClassifier", lambda model: model.fit(
         with_kinds, y > 0, eval_set=[(renumbered, y > 0)], verbose=False), enable_categorical=True)
+    # XGBoost accepts some categories that no row has, and refuses others.
+    check("a continued model, and categories in another order", "XGBClassifier", lambda model: model.fit(
+        renumbered, y > 0, xgb_model=alone, eval_set=[(with_kinds if type(model) is xgboost.XGBClassifier else with_kinds.assign(
+            k=with_kinds.k.cat.set_categories(list("feadcb"))), y > 0)], verbose=False), enable_categorical=True)
+    check("a Series", "XGBRegressor", lambda model: model.fit(frame.a, y))
+    for name, column, more in (("numbers", with_kinds.k.cat.codes, {}), ("another category", with_kinds.k.cat.rename_categories({"a": "z"}), {}),
+                               ("numbers, approx", with_kinds.k.cat.codes, {"tree_method": "approx"})):
+        try:
+            warren.xgboost.XGBRegressor(num_workers=2, enable_categorical=True, **more).fit(
+                with_kinds, y, eval_set=[(with_kinds.assign(k=column), y)])
+            print("DIFFERENT: not refused in an evaluation set:", name)
+        except ValueError as error:
+            assert "and the training rows have ['a', 'b', 'c', 'd', 'e']" in str(error), error
     check("polars", "XGBRegressor", lambda model: model.fit(polars.from_pandas(frame), y))
     with_nulls = frame.assign(c=frame.c.astype("Int64").mask(frame.c == 3), b=frame.b.astype("boolean").mask(frame.c == 4))
     for kind, table in (("polars", polars.from_pandas(with_nulls)), ("Arrow", pa.Table.from_pandas(with_nulls))):

@@ -236,12 +236,16 @@ def require_cuts_of_all(options: Dict[str, Any]) -> None:
 
 
 def require_same_categories(categories: Mapping[str, Any], ref: Any) -> None:
-    """Raises ValueError if a column has other categories than the same column of `ref`, the matrix of the training rows."""
-    known = getattr(ref, "warren_categories", None) or {}
-    for name, values in categories.items():
-        if name in known and list(known[name]) != list(values):
-            raise ValueError(f"column {name!r} has the categories {list(values)[:8]!r}, and the training rows have {list(known[name])[:8]!r}: "
-                             "give both the same, as with pandas.CategoricalDtype")
+    """Raises ValueError if a column has other categories than the same column of `ref`, the matrix of the training rows, or none."""
+    for name, known in (getattr(ref, "warren_categories", None) or {}).items():
+        if list(categories.get(name, ())) != list(known):
+            raise ValueError(other_categories(name, categories.get(name), "the training rows have", known))
+
+
+def other_categories(name: Any, values: Optional[Sequence[Any]], others: str, known: Sequence[Any]) -> str:
+    """The error message for a column with other categories than others have; None: it has no categories."""
+    own = "is no column of categories" if values is None else f"has the categories {list(values)[:8]!r}"
+    return f"column {name!r} {own}, and {others} {list(known)[:8]!r}: give both the same, as with pandas.CategoricalDtype"
 
 
 def _how(options: Dict[str, Any], nthread: int, peers: Peers) -> Optional[_cuts.How]:

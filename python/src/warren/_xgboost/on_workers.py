@@ -30,6 +30,8 @@ from warren.data import _peers, _table
 
 #: The arguments that name columns, in place of arrays, if the rows are in files.
 _COLUMNS = ("label", "weight", "qid", "base_margin")
+#: The class of a model's categories, if this version of XGBoost has it, for isinstance.
+_CATEGORIES: Any = getattr(xgb.core, "Categories", ())
 
 
 @dataclasses.dataclass
@@ -138,6 +140,7 @@ class _Fit(_fitting.Fitting):
         self._estimator, self._label, self._train = estimator, label, train
         self._sets: List[_Matrix] = []
         self._first_row: Any = None  #: a one-row frame with the categories of the training rows, if there are any
+        self._continued: Any = None  #: the categories of the model that training continues, in XGBoost's form
 
     def matrix(self, ref: Any, given: Dict[str, Any]) -> _Matrix:
         """Replaces XGBModel._create_dmatrix, whose arguments are `ref` and `given`."""
@@ -146,16 +149,20 @@ class _Fit(_fitting.Fitting):
         if _fitting.is_files(data):
             matrix = self._of_files(data, given)
         else:
+            if hasattr(data, "to_frame") and not hasattr(data, "columns"):
+                data = data.to_frame()  # a Series
             rows, missing, fields, options = split_arguments({**given, "data": in_known_form(data)})
             has_categories = "category" in map(str, getattr(rows, "dtypes", ()))
             if has_categories and not given.get("enable_categorical", True):
                 raise ValueError("the rows have columns of categories: pass enable_categorical=True, or leave these columns out")
             if "weight" in fields and "qid" in fields and estimator.reproducible:
                 raise ValueError(_same_model.WEIGHTS_OF_QUERIES)
-            if self._first_row is not None and VERSION >= (3, 1):
-                rows = _renumbered(rows, self._first_row)
+            if self._first_row is not None:
+                rows = _renumbered(rows, self._first_row, "the training rows have" if self._sets else "the model in xgb_model has")
+            if isinstance(options.get("feature_types"), _CATEGORIES):
+                del options["feature_types"]  # those of the continued model; the types are the frame's
             matrix = _Matrix(options, self.rows.add(_rows_here(rows, missing, fields)))
-            if not self._sets and has_categories:
+            if not self._sets and has_categories and self._first_row is None:
                 self._first_row = rows.iloc[:1]
         matrix.options.pop("ref", None)
         matrix.options.update({name: value for name, value in made.items() if value is not None})
@@ -179,6 +186,8 @@ class _Fit(_fitting.Fitting):
         if not self._sets or dtrain is not self._sets[0]:
             raise RuntimeError(f"{type(self._estimator).__name__}.fit: the training rows are not those of this call; report this error")
         estimator = self._estimator
+        if self._continued is not None:  # like the matrices of the workers, which have only codes
+            options["xgb_model"] = _with_categories(options["xgb_model"], _NO_CATEGORIES)
         is_elastic = isinstance(estimator.num_workers, (tuple, list))
         is_of_classes = dtrain.rows is None and isinstance(estimator, xgb.XGBClassifier)
         training = _Training(params, self._sets, [(_place(self._sets, one), name) for one, name in evals or ()], num_boost_round,
@@ -195,18 +204,47 @@ class _Fit(_fitting.Fitting):
                 params.update(_parameters_for(estimator.n_classes_, params))
         if categories:
             self._first_row = _frame_with(model, categories)
-        return model if self._first_row is None else _with_categories(model, self._first_row)
+        if self._first_row is None or VERSION < (3, 1):
+            return model
+        return _with_categories(model, self._continued or _categories_of(self._first_row))
+
+    def continued(self, inner: Callable[..., Any], rows: Any, model: Any, types: Any) -> Any:
+        """Replaces get_model_categories of XGBoost 3.1 and later, which finds the categories of the model that training continues."""
+        model, types = inner(rows, model, types)
+        if isinstance(model, xgb.Booster) and isinstance(types, _CATEGORIES):
+            self._continued = _booster_of(json.loads(model.save_raw("json")))["model"]["cats"]
+            self._first_row = _frame_with(model, _decoded(model.feature_names, self._continued))
+        return model, types
 
 
-def _renumbered(rows: Any, like: Any) -> Any:
-    """Returns the rows of an evaluation set with the categories in the order in which the training rows have them: XGBoost 3.1 and later
-    number categories in this way."""
+def _decoded(names: Sequence[str], categories: Dict[str, Any]) -> Dict[str, List[Any]]:
+    """Returns the categories of a model, from its JSON, by the names of features."""
+    found: Dict[str, List[Any]] = {}
+    for name, one in zip(names, categories["enc"]):
+        values, ends = one["values"], one.get("offsets")
+        if values:
+            found[name] = values if ends is None else [bytes(values[begin:end]).decode() for begin, end in zip(ends, ends[1:])]
+    return found
+
+
+def _renumbered(rows: Any, like: Any, others: str) -> Any:
+    """Returns the rows with the categories in the order in which `like` has them, as XGBoost 3.1 and later number categories. Raises
+    ValueError for other categories, also in another order before version 3.1. `others`: a phrase for the owner of `like`."""
     changed = {}
-    for name in like.columns:
-        if hasattr(like[name], "cat") and name in getattr(rows, "columns", ()) and hasattr(rows[name], "cat"):
-            known = like[name].cat.categories
-            if list(rows[name].cat.categories) != list(known) and set(rows[name].cat.categories) <= set(known):
-                changed[name] = rows[name].cat.set_categories(known)
+    columns = dict(zip(_rows.names_of(rows), rows.columns)) if hasattr(rows, "columns") else {}
+    for name, own in zip(_rows.names_of(like), like.columns):
+        if not hasattr(like[own], "cat") or name not in columns:
+            continue
+        known, column = list(like[own].cat.categories), rows[columns[name]]
+        if not hasattr(column, "cat"):
+            raise ValueError(_matrices.other_categories(name, None, others, known))
+        values = list(column.cat.categories)
+        if values == known:
+            continue
+        used = {values[code] for code in np.unique(column.cat.codes.to_numpy()) if code >= 0}
+        if VERSION < (3, 1) or not used <= set(known):
+            raise ValueError(_matrices.other_categories(name, values, others, known))
+        changed[columns[name]] = column.cat.set_categories(known)
     if changed:
         rows = rows.copy(deep=False)
         for name, column in changed.items():  # names may be numbers, which `assign` does not take
@@ -229,14 +267,21 @@ def _frame_with(model: "xgb.Booster", categories: Mapping[str, Sequence[Any]]) -
                          for name, letter in zip(model.feature_names, model.feature_types)})
 
 
-def _with_categories(model: "xgb.Booster", frame: Any) -> "xgb.Booster":
-    """Returns the model with the categories of `frame`, a pandas DataFrame. Since version 3.1, XGBoost keeps categories in the model and
-    uses them to number the categories of other frames in predictions. The workers have only seen the codes, so the categories are taken
-    from a small model that is trained here. Before version 3.1, returns the model unchanged."""
-    if VERSION < (3, 1):
-        return model
+def _categories_of(frame: Any) -> Any:
+    """Returns the categories of `frame`, a pandas DataFrame, in the form in which XGBoost keeps them: those of a small model that is trained
+    here."""
     small = xgb.train({"max_depth": 1}, xgb.DMatrix(frame, np.zeros(1), enable_categorical=True), 1)
-    whole, categories = json.loads(model.save_raw("json")), _booster_of(json.loads(small.save_raw("json")))["model"]["cats"]
+    return _booster_of(json.loads(small.save_raw("json")))["model"]["cats"]
+
+
+#: The categories of a model without any, in the same form.
+_NO_CATEGORIES: Dict[str, Any] = {"enc": [], "feature_segments": [], "sorted_idx": []}
+
+
+def _with_categories(model: "xgb.Booster", categories: Any) -> "xgb.Booster":
+    """Returns the model with the categories. Since version 3.1, XGBoost keeps categories in the model and uses them to number the categories
+    of other frames in predictions. The workers have only seen the codes."""
+    whole = json.loads(model.save_raw("json"))
     _booster_of(whole)["model"]["cats"] = categories
     found = xgb.Booster(model_file=bytearray(json.dumps(whole).encode()))
     found.load_config(model.save_config())
@@ -254,6 +299,8 @@ def _place(sets: Sequence[_Matrix], one: _Matrix) -> int:
 
 
 def _rows_here(rows: Any, missing: float, fields: Dict[str, Any]) -> _job_rows.RowsHere:
+    if isinstance(rows, np.ndarray) and (rows.dtype.hasobject or not _rows.is_array(rows)):
+        rows = _rows.table(rows).features  # raises TypeError unless these are numbers
     count = rows.shape[0]
     if hasattr(rows, "tocsr"):
         return _job_rows.rows_of(_rows.table(rows, missing=missing, **fields))
@@ -278,7 +325,12 @@ def _in_job(fit: _Fit) -> Iterator[None]:
             return fit.matrix(ref, given)
         return create
 
-    with contextlib.closing(fit), replaced("_create_dmatrix", creating, xgb.XGBModel), replaced("train", lambda _: fit.train, xgboost.sklearn):
+    with contextlib.ExitStack() as stack:
+        stack.callback(fit.close)
+        stack.enter_context(replaced("_create_dmatrix", creating, xgb.XGBModel))
+        stack.enter_context(replaced("train", lambda _: fit.train, xgboost.sklearn))
+        if hasattr(xgboost.sklearn, "get_model_categories"):
+            stack.enter_context(replaced("get_model_categories", lambda inner: functools.partial(fit.continued, inner), xgboost.sklearn))
         yield
 
 

@@ -19,8 +19,9 @@ def table(rows: Any, *, label: Any = None, weight: Any = None, qid: Any = None, 
     if hasattr(rows, "columns") and hasattr(rows, "dtypes") and hasattr(rows, "iloc"):
         features, names, types, categories = _of_pandas(rows)
     elif hasattr(rows, "tocsr"):
-        features = rows.astype(np.float32, copy=False)
-    elif isinstance(rows, np.ndarray) and rows.ndim == 2 and rows.dtype.kind in "biuf":
+        # SciPy's own conversion would sum entries of the same place, which XGBoost keeps.
+        features = type(rows)((rows.data.astype(np.float32, copy=False), rows.indices, rows.indptr), shape=rows.shape)
+    elif is_array(rows):
         features = np.ascontiguousarray(rows, np.float32)
     else:
         raise TypeError(f"Data: found a {type(rows).__name__}{_shape(rows)}, expected files, a NumPy array of numbers with two dimensions, a "
@@ -32,6 +33,16 @@ def table(rows: Any, *, label: Any = None, weight: Any = None, qid: Any = None, 
     count = features.shape[0]
     return Table(features, names, types, _field("label", label, count), _field("weight", weight, count), queries(qid, count),
                  _field("base_margin", base_margin, count), categories)
+
+
+def is_array(rows: Any) -> bool:
+    """Whether the rows are an array of numbers; these may be Python's."""
+    return isinstance(rows, np.ndarray) and rows.ndim == 2 and rows.dtype.kind in "biufO"
+
+
+def names_of(frame: Any) -> List[str]:
+    """The names that XGBoost gives the features of a pandas DataFrame."""
+    return [" ".join(map(str, name)) if isinstance(name, tuple) else str(name) for name in frame.columns]
 
 
 def require_whole_queries(qid: Any, peers: Peers) -> None:
@@ -58,8 +69,7 @@ def _shape(rows: Any) -> str:
 
 
 def _of_pandas(frame: Any) -> Tuple[NDArray[Any], List[str], List[str], Dict[str, List[Any]]]:
-    # XGBoost gives features the same names.
-    names = [" ".join(map(str, name)) if isinstance(name, tuple) else str(name) for name in frame.columns]
+    names = names_of(frame)
     types: List[str] = []
     categories: Dict[str, List[Any]] = {}
     features = np.empty(frame.shape, np.float32)

@@ -141,7 +141,7 @@ def main():
     two = check("rows with 64 bits", "LGBMRegressor", X + 1e6, y, score=lambda model: model.score(X + 1e6, y), sample_weight=weight)
     assert isinstance(two, lightgbm.LGBMRegressor) and (pickle.loads(pickle.dumps(two)).predict(X) == two.predict(X)).all()
     assert clone(two).get_params()["num_workers"] == 2
-    check("words as classes", "LGBMClassifier", X, words, score=lambda model: model.score(X, words), eval_set=[(X, words), (X[:500], words[:500])])
+    check("words as classes", "LGBMClassifier", X, words, score=lambda model: model.score(X, words), eval_set=[(X, words), (X[:500], words[:500]), (X[:1], words[:1])])
     check("three classes, sparse", "LGBMClassifier", scipy.sparse.csr_matrix(X * (X > 0)), three + 5,
           score=lambda model: model.score(X * (X > 0), three + 5))
     check("queries", "LGBMRanker", X, three, score=lambda model: np.corrcoef(model.predict(X), y)[0, 1], group=[30] * 100)
@@ -164,6 +164,8 @@ def main():
                              ("linear trees", lambda: warren.lightgbm.LGBMRegressor(num_workers=2, linear_tree=True).fit(X, y),
                               "on their own rows alone"),
                              ("no number", lambda: warren.lightgbm.LGBMRegressor(cluster="slurm").fit(X, y), "num_workers is missing"),
+                             ("few rows", lambda: warren.lightgbm.LGBMRegressor(num_workers=4).fit(X[:3], y[:3]), "num_workers=4: 3 rows do not"),
+                             ("few queries", lambda: warren.lightgbm.LGBMRanker(num_workers=2).fit(X, three, group=[3000]), "3000 rows in 1 queries"),
                              ("lengths", lambda: warren.lightgbm.LGBMRanker(num_workers=2).fit(X, three, group=[30]), "qid has 30 values")):
         refuse(what, make, ValueError, said)
     refuse("labels that are all 0 in a worker", lambda: warren.lightgbm.LGBMRegressor(num_workers=3, objective="poisson", **HOW).fit(X[:300], steep - 1),

@@ -170,6 +170,15 @@ class SharedRows(unittest.TestCase):
                 self.assertEqual([set(share[0].qid) & set(other[0].qid) for share, other in zip(shares, shares[1:])], [set(), set()])
             self.assertFalse(any(map(os.path.exists, files)))
 
+    def test_too_few_rows_or_queries_are_noticed(self):
+        with contextlib.closing(job_rows.RowsForJob(False)) as served:
+            def given(rows, qid=None):
+                return served.add(job_rows.rows_of(Table(np.ones((rows, 1), np.float32), None, None, None, None, qid, None, {})))
+
+            found = [given(3).leaves_out_a_rank(world) for world in (1, 3, 4)]
+            found += [given(4, np.array(qid)).leaves_out_a_rank(2) for qid in ([0, 1, 1, 1], [0, 0, 0, 1], [0, 0, 0, 0])]
+            self.assertEqual(found, [False, False, True, True, False, True])
+
     def test_without_room_in_memory_rows_come_in_pieces(self):
         with mock.patch.object(job_rows, "_fits", lambda _: False), contextlib.closing(job_rows.RowsForJob(True)) as served:
             self.assertIsNone(served.add(job_rows.rows_of(Table(np.ones((2, 2), np.float32), None, None, None, None, None, None, {}))).files)

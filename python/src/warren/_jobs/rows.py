@@ -75,6 +75,11 @@ class Rows:
         features = _mapped(self.files, "features", begin, end)
         return dataclasses.replace(self.like, features=features, **{name: _mapped(self.files, name, begin, end) for name in self.columns})
 
+    def leaves_out_a_rank(self, world: int) -> bool:
+        """Whether there are too few rows or queries for each of the ranks to get some."""
+        bounds = [self._bound(part, world) for part in range(world + 1)]
+        return any(begin == end for begin, end in zip(bounds, bounds[1:]))
+
     def _bound(self, part: int, world: int) -> int:
         bound = self.count * part // world
         if self.ends_of_queries is None or bound in (0, self.count):

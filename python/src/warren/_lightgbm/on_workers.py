@@ -37,11 +37,12 @@ class _Dataset:
 
     def __init__(self, rows: _job_rows.Rows, categories: Dict[str, "_Categories"], options: Dict[str, Any]) -> None:
         self.rows, self.categories, self.options = rows, categories, options
+        self.is_whole = False  #: whether each worker has all rows, which are too few to share
         self._has_non_default_feature_names = False
 
     def load(self, ours: "Ours", _: Optional["lightgbm.Dataset"], params: Dict[str, Any]) -> "lightgbm.Dataset":
         """Returns a worker's share."""
-        rank, world = ours.place()
+        rank, world = (0, 1) if self.is_whole else ours.place()
         table = self.rows.share(rank, world, channel)
         features = table.features
         if table.names is not None:
@@ -49,7 +50,7 @@ class _Dataset:
         found = {"label": table.label, "weight": table.weight, "group": table.group_sizes, "init_score": table.base_margin}
         dataset = lightgbm.Dataset(features, **{name: value for name, value in found.items() if value is not None},
                                    **{**self.options, "params": params})
-        dataset.warren_is_share = True  # the workers' rows are not compared
+        dataset.warren_is_share = not self.is_whole  # the workers' shares are not compared
         return dataset
 
     def set_has_names(self, has_names: bool) -> None:
@@ -188,7 +189,13 @@ class _Fit(_fitting.Fitting):
             wrong_name = {"base_margin": "init_score"}.get(wrong, wrong)
             raise ValueError(f"{wrong_name} has {len(fields[wrong])} values, and there are {rows.shape[0]} rows")
         described, categories = _rows_here(rows, fields)
-        dataset = _Dataset(self.rows.add(described), categories, options)
+        dataset, workers = _Dataset(self.rows.add(described), categories, options), self._estimator.num_workers
+        if isinstance(workers, (int, np.integer)) and workers > 0:
+            dataset.is_whole = dataset.rows.leaves_out_a_rank(int(workers))
+        if dataset.is_whole and not self._sets:
+            queries = "" if "qid" not in fields else f" in {len(np.unique(fields['qid']))} queries, which stay whole,"
+            raise ValueError(f"num_workers={workers}: {rows.shape[0]} rows{queries} do not give each worker a share, and LightGBM cannot train "
+                             "without rows: use fewer workers")
         self._sets.append(dataset)
         return dataset
 
@@ -315,7 +322,8 @@ _DOCUMENTATION = """{name} with workers: `fit` trains in a job of dmlc-submit, a
 
     `fit` takes NumPy arrays, SciPy sparse matrices, and tables of pandas, polars and Arrow; the workers get their shares through shared
     memory on this machine, and otherwise in pieces. Or it takes files, as `load_dataset` does, with the names of columns in place of arrays,
-    also in `eval_set`, and the column of the queries as `group`; the workers read them.
+    also in `eval_set`, and the column of the queries as `group`; the workers read them. An evaluation set with too few rows to share is
+    whole in each worker.
 
     The model of several workers differs a little from that of one process, as LightGBM's always does, though the bins of features are those
     of one process. The metrics auc, average_precision, rmse, ndcg, map, and those that are means over rows, are those of all rows. Others,

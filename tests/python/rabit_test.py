@@ -238,13 +238,75 @@ class Jobs(unittest.TestCase):
         """)
 
     def test_an_exception_is_no_end_of_work(self):
-        output = job(2, """
-            with rabit.context():
+        body = """
                 if rabit.get_rank() == 1:
                     raise ValueError("no such luck")
-                rabit.allreduce(np.zeros(3), rabit.SUM)
-        """, expected=1)
-        self.assertRegex(output, r"error: worker 1 \(rank 1, .*\) exited with code 1")
+                for _ in range(3):
+                    rabit.allreduce(np.zeros(3), rabit.SUM)
+        """
+        for code in (f"""
+            with rabit.context():{body}
+        """, f"""
+            rabit.init()
+            try:{body}
+            finally:
+                rabit.finalize()
+        """, f"""
+            from warren import collectives
+            collectives.init()
+            try:{body}
+            finally:
+                collectives.finalize()
+        """):
+            output = job(3, code, expected=1)
+            self.assertRegex(output, r"error: worker 1 \(rank 1, .*\) exited with code 1")
+            self.assertIn("ValueError: no such luck", output)
+            self.assertNotIn("calls barrier", output)
+
+    def test_a_program_that_survives_its_exception_leaves_at_exit(self):
+        output = job(3, """
+            import sys
+            rabit.init()
+            try:
+                try:
+                    if rabit.get_rank() == 1:
+                        raise ValueError("no such luck")
+                    if rabit.get_rank() == 2:
+                        sys.exit()  # no error
+                finally:
+                    rabit.finalize()
+            except ValueError:
+                print("survived")
+        """)
+        self.assertEqual((output.count("survived"), output.count("no such luck")), (1, 0), output)
+
+
+class Leaving(unittest.TestCase):
+    """What finalize does after an exception, in one process."""
+
+    def test_leaving_is_postponed_only_after_an_error(self):
+        from warren._launch import leaving  # pylint: disable=import-outside-toplevel
+        left = []
+
+        def leave():
+            with leaving.others_report_first():
+                left.append(len(left))
+
+        def postponed_after(error):
+            try:
+                raise error
+            except BaseException:  # pylint: disable=broad-except
+                return leaving.postpone_after_error(leave)
+
+        self.assertFalse(leaving.postpone_after_error(leave))
+        for no_error in (SystemExit(), SystemExit(0), GeneratorExit()):
+            self.assertFalse(postponed_after(no_error), no_error)
+        for error in (ValueError(), KeyboardInterrupt(), SystemExit(1), SystemExit("why"), RuntimeError()):
+            self.assertTrue(postponed_after(error), error)
+        self.assertEqual(left, [])
+        leaving.leave_postponed()
+        leaving.leave_postponed()
+        self.assertEqual(left, [0])
 
 
 class Errors(unittest.TestCase):

@@ -59,6 +59,7 @@ def init(args: Optional[Iterable[Union[str, bytes]]] = None) -> None:
     """Joins the job. `args` are `key=value` strings, sys.argv by default; arguments of another form are ignored. Processes started by
     mpirun, srun or torchrun form one job, unless WARREN_BOOTSTRAP is `none`. Raises RuntimeError if the job cannot be joined."""
     words = [os.fsencode(word) for word in (sys.argv if args is None else args)]
+    _leaving.leave_postponed()
     _shared_tracker.before_init(words)
     _c.check(_c.LIB.WarrenInit(len(words), (ctypes.c_char_p * len(words))(*words)))
     _rank.joined_as(world().rank)
@@ -70,7 +71,14 @@ num_left = 0
 
 def finalize() -> None:
     """Leaves the job. Collective. Raises RuntimeError if that fails, or if an earlier error had already ended the job for this rank; this
-    rank leaves the job in any case."""
+    rank leaves the job in any case. After an exception (`finally: finalize()`), this rank leaves only when the program is known to survive
+    it: before the next `init`, or at exit. Otherwise the other ranks would take it for finished."""
+    if not _leaving.postpone_after_error(leave):
+        leave()
+
+
+def leave() -> None:
+    """`finalize` without regard to an exception that is being handled; for Warren's own modules."""
     global num_left  # pylint: disable=global-statement
     num_left += 1
     with _leaving.others_report_first():

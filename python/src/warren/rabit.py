@@ -84,6 +84,7 @@ def init(args: Optional[Iterable[Union[str, bytes]]] = None, lib: str = "standar
     del lib
     words = [os.fsencode(word) for word in (sys.argv if args is None else args)]
     _check_generation(words)
+    _leaving.leave_postponed()
     _shared_tracker.before_init(words)
     array = (ctypes.c_char_p * len(words))(*words)
     _check(_LIB.RabitTryInit(len(words), array))
@@ -101,7 +102,14 @@ def _check_generation(words: Iterable[bytes]) -> None:
 
 def finalize() -> None:
     """Leaves the job. Raises RuntimeError if that fails, or if an earlier error had already ended the job for this rank; the session is
-    over in any case."""
+    over in any case. After an exception (`finally: finalize()`), this rank leaves only when the program is known to survive it: before the
+    next `init`, or at exit. Otherwise the other ranks would take it for finished."""
+    if not _leaving.postpone_after_error(leave):
+        leave()
+
+
+def leave() -> None:
+    """`finalize` without regard to an exception that is being handled; for Warren's own modules."""
     with _leaving.others_report_first():
         _check(_LIB.RabitTryFinalize())
     _shared_tracker.left()
@@ -110,6 +118,7 @@ def finalize() -> None:
 def abandon() -> None:
     """Leaves a job that is broken, such as the generation of an elastic job that has lost a worker, without an error and without waiting for
     the other ranks."""
+    _leaving.forget_postponed()
     _LIB.RabitTryFinalize()
     _shared_tracker.left(failed=True)
 

@@ -39,4 +39,4 @@ def _leave() -> None:
     # The other ranks must not take a failed process for a finished one. An error here usually means that the job has been left already.
     if not hasattr(sys, "last_type"):
         with contextlib.suppress(RuntimeError):
-            collectives.finalize()
+            collectives.leave()

@@ -20,7 +20,7 @@ class LauncherWorld:
             self._world = collectives.world()
         except RuntimeError:
             collectives.init([])
-            self._leave = collectives.finalize
+            self._leave = collectives.leave
             self._world = collectives.world()
         if (self._world.rank, self._world.size) != (found.rank, found.size):
             raise RuntimeError(f"{found.description()}, and joined a job as rank {self._world.rank} of {self._world.size}")

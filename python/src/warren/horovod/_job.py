@@ -253,7 +253,7 @@ def _leave() -> None:
     elastic = session()
     if elastic is None:
         shutdown()
-        collectives.finalize()
+        collectives.leave()
         return
     with contextlib.suppress(RuntimeError, ValueError):  # fails if other workers have been lost
         shutdown()

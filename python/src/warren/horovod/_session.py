@@ -69,7 +69,7 @@ class Session:
         """Leaves the communicator of this generation. Errors caused by lost ranks are ignored."""
         self.is_in_generation = False
         with contextlib.suppress(RuntimeError):
-            collectives.finalize()
+            collectives.leave()
 
     def _leave_job_if_asked(self) -> None:
         if self._end.is_there:

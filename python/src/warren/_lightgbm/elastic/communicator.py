@@ -85,4 +85,4 @@ def _leave(failed: bool) -> None:
     if failed:
         rabit.abandon()
     else:
-        rabit.finalize()
+        rabit.leave()

@@ -263,6 +263,18 @@ class Jobs(unittest.TestCase):
             self.assertIn("ValueError: no such luck", output)
             self.assertNotIn("calls barrier", output)
 
+    def test_the_rank_that_cannot_join_is_named_with_its_reason(self):
+        for library in ("rabit", "collectives"):
+            output = job(3, f"""
+                import os
+                from warren import {library}
+                if os.environ["RANK"] == "1":
+                    os.environ["WARREN_ALGORITHM"] = "foo"
+                {library}.init()
+            """, "-q", expected=1)
+            self.assertRegex(output, r"error: worker 1 \(.*\) exited with code 1")
+            self.assertIn("WARREN_ALGORITHM=foo: 'foo' is not known", output)
+
     def test_a_program_that_survives_its_exception_leaves_at_exit(self):
         output = job(3, """
             import sys
@@ -291,6 +303,7 @@ class Leaving(unittest.TestCase):
         def leave():
             with leaving.others_report_first():
                 left.append(len(left))
+                raise RuntimeError("an earlier error had ended the job for this rank")
 
         def postponed_after(error):
             try:

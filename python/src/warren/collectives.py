@@ -61,7 +61,8 @@ def init(args: Optional[Iterable[Union[str, bytes]]] = None) -> None:
     words = [os.fsencode(word) for word in (sys.argv if args is None else args)]
     _leaving.leave_postponed()
     _shared_tracker.before_init(words)
-    _c.check(_c.LIB.WarrenInit(len(words), (ctypes.c_char_p * len(words))(*words)))
+    with _leaving.lost_reports_first():
+        _c.check(_c.LIB.WarrenInit(len(words), (ctypes.c_char_p * len(words))(*words)))
     _rank.joined_as(world().rank)
 
 

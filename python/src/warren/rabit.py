@@ -87,7 +87,8 @@ def init(args: Optional[Iterable[Union[str, bytes]]] = None, lib: str = "standar
     _leaving.leave_postponed()
     _shared_tracker.before_init(words)
     array = (ctypes.c_char_p * len(words))(*words)
-    _check(_LIB.RabitTryInit(len(words), array))
+    with _leaving.lost_reports_first():
+        _check(_LIB.RabitTryInit(len(words), array))
     _rank.joined_as(get_rank())
 
 

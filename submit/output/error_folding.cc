@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "submit/output/error_lines.h"
@@ -12,8 +13,13 @@ namespace warren::submit {
 namespace {
 
 /// Words of the engine's error in ranks that wait for a rank that has failed: the reason is in that rank's
-/// error.
-constexpr std::string_view kPointsToAnother = "gave up after an error";
+/// error, which may arrive later.
+constexpr std::string_view kGaveUp = "gave up after an error";
+/// Words of the engine's errors if another rank has closed its connections: the reason, if that rank has
+/// printed one, has arrived before.
+constexpr std::array<std::string_view, 4> kSaysLost{" lost rank ", " was lost, as rank ",
+                                                    " was lost while the ranks connected",
+                                                    "has ended before it was done"};
 /// The maximum number of processes named in one line.
 constexpr std::size_t kMaxNamed = 16;
 
@@ -145,21 +151,30 @@ std::optional<std::size_t> ErrorFolding::FirstBeforeStop() const {
 }
 
 /// Shows the earliest error that gives a reason, if the error of process `first` only says that another rank
-/// has given up. Which of the two processes ends first, and whose error arrives first, is a matter of chance.
+/// has given up or was lost. Which of the two processes ends first, and whose error arrives first, is a
+/// matter of chance. A rank that was lost may have given no reason, e.g. if it was killed. Errors that the
+/// stop caused give none.
 void ErrorFolding::ShowReasonFor(std::size_t first) {
-  const auto points_to_another = [](const Process& process) {
+  const auto says = [](const Process& process, std::string_view words) {
     for (const Block& block : process.blocks) {
       for (const std::string& piece : block.pieces) {
-        if (piece.find(kPointsToAnother) != std::string::npos) return true;
+        if (piece.find(words) != std::string::npos) return true;
       }
     }
     return false;
   };
-  if (!points_to_another(processes_[first])) return;
+  const auto says_lost = [&](const Process& process) {
+    return std::any_of(kSaysLost.begin(), kSaysLost.end(),
+                       [&](std::string_view words) { return says(process, words); });
+  };
+  const bool gave_up = says(processes_[first], kGaveUp);
+  if (!gave_up && !says_lost(processes_[first])) return;
+  const TimePoint end = gave_up ? TimePoint::max() : stop_.value_or(TimePoint::max());
   std::optional<std::size_t> reason;
   for (const std::size_t index : holding_) {
     const Process& process = processes_[index];
-    if (process.blocks.empty() || points_to_another(process)) continue;
+    if (process.blocks.empty() || process.blocks.front().begin >= end) continue;
+    if (says(process, kGaveUp) || says_lost(process)) continue;
     if (!reason || process.blocks.front().begin < processes_[*reason].blocks.front().begin) reason = index;
   }
   if (reason) ShowHeld(*reason);

@@ -75,7 +75,8 @@ class ErrorFolding {
   void ShowAllHeld();
   /// Discards held output, except the output of the process that failed first, which ShowHeld shows. Call
   /// when the job has failed or is restarted. `culprit`: the process that failed first, if known. If its
-  /// error only says that another rank gave up, the error of the process that gives a reason is shown, too.
+  /// error only says that another rank gave up or was lost, the error of the process that gives a reason is
+  /// shown, too.
   FoldedErrors Fold(std::optional<std::size_t> culprit);
 
  private:

@@ -143,11 +143,34 @@ TEST(ErrorFolding, OnlyTheWordsOfTheFirstAreShown) {
 TEST(ErrorFolding, WhoeverIsFoundToBeTheFirstInTheEndIsShown) {
   for (const std::size_t culprit : {0U, 1U, 2U}) {
     Folding job;
-    for (const std::size_t index : {2U, 1U, 0U}) job.Say(index, index == 1 ? kTraceback : kEcho);
+    for (const std::size_t index : {2U, 1U, 0U})
+      job.Say(index, {kTraceback[0], "ValueError: " + std::string(index + 1, 'x') + "\n"});
     job.folding.StopBegins(job.now + 1s);
     EXPECT_EQ(job.folding.Fold(culprit).first, culprit);
     job.folding.ShowHeld(culprit);
     EXPECT_THAT(job.order, ElementsAre(culprit));
+  }
+}
+
+TEST(ErrorFolding, TheReasonIsShownIfTheFirstErrorOnlySaysThatARankWasLost) {
+  for (const char* lost :
+       {"rank 0 on vm lost rank 1 at 10.0.0.1:4000: reset. Look at what it printed last.\n",
+        "rank 0: rank 1 was lost, as rank 2 has noticed\n",
+        "rank 0: rank 1, on the same host, has ended before it was done\n"}) {
+    for (const bool gives_reason : {true, false}) {
+      Folding job;
+      job.Say(0, {kTraceback[0], lost});
+      job.Wait(1ms);
+      if (gives_reason) job.Say(1, kTraceback);
+      job.Say(2, kEcho);
+      job.Wait(1ms);
+      job.folding.StopBegins(job.now);
+      job.Say(3, {kTraceback[0], "KeyboardInterrupt\n"});
+      EXPECT_EQ(job.folding.Fold(0).first, 0U);
+      job.folding.ShowHeld(0);
+      EXPECT_EQ(job.order, gives_reason ? std::vector<std::size_t>({1, 0}) : std::vector<std::size_t>({0}))
+          << lost;
+    }
   }
 }
 

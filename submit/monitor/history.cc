@@ -229,6 +229,12 @@ void History::Write() {
     } catch (const std::exception& error) {
       error_ = fmt::format("cannot record the job for `warren jobs` in '{}': {}", folder, error.what());
       spdlog::debug("{}", error_);
+      if (!record_.end) continue;
+      const std::string record = FileOfJob(folder, JobId(record_), kRecordEnding);
+      std::error_code unknown;
+      if (!fs::exists(record, unknown)) continue;
+      spdlog::warn("{}; its record, which would show a killed job, {} removed", error_,
+                   fs::remove(record, unknown) ? "was" : "could not be");
     }
   }
   if (record_.end) locks.clear();

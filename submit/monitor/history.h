@@ -82,12 +82,13 @@ std::vector<std::string> OutdatedRecords(const std::vector<std::string>& names, 
 /// $HOME/.local/state/warren/jobs; empty if neither variable can be used.
 std::string HistoryFolder(const char* xdg_state_home, const char* home);
 
-/// Writes the record of one job. Errors are logged at level DEBUG; no function throws them.
+/// Writes the record of one job. Errors are logged; no function throws them.
 class History {
  public:
   /// Writes the record of a new job into the user's history and, if the record has a log_dir, into the folder
   /// `jobs` in that directory.
   explicit History(JobRecord record);
+  /// If the end cannot be recorded, as on a full disk, removes the record and warns.
   void End(RecordedEnd end);
   /// Updates JobRecord::kept_jobs.
   void SetKeptJobs(std::vector<KeptJob> jobs);

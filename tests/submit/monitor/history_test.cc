@@ -188,6 +188,17 @@ TEST_F(HistoryFiles, AFolderThatCannotBeMadeIsNoTroubleOfTheJob) {
   EXPECT_THAT(History(record).error(), HasSubstr("cannot record the job"));
 }
 
+TEST_F(HistoryFiles, AJobWhoseEndCannotBeRecordedIsNotTakenForAKilledOne) {
+  JobRecord record = Example();
+  record.log_dir.clear();
+  History history(record);
+  ASSERT_TRUE(fs::exists(FileOf(record)));
+  fs::create_directory(FileOf(record).string() + ".new");  // the new record cannot be written
+  history.End(Failure());
+  EXPECT_FALSE(fs::exists(FileOf(record)));
+  EXPECT_THAT(history.error(), HasSubstr("cannot record the job"));
+}
+
 TEST_F(HistoryFiles, ThePageOfAnotherJobReadsRecordsNewestFirst) {
   History running(Example());
   running.KeepEvaluations("{\"evaluations\":[]}");

@@ -101,6 +101,11 @@ void StartLogging(Console& console, const LogSettings& settings) {
     throw std::runtime_error(
         fmt::format("--log-file: cannot write '{}': {}", settings.file, std::strerror(errno)));
   }
+  const auto tell = [&console, told = std::make_shared<bool>(false)](const std::string& why) {
+    if (!std::exchange(*told, true))
+      console.Message(Severity::kWarning, fmt::format("--log-file: messages are missing: {}", why));
+  };
+  logger->set_error_handler(tell);
   try {
     auto sink = std::make_shared<spdlog::sinks::basic_file_sink_st>(settings.file);
     if (settings.format == LogFormat::kJson) {
@@ -111,6 +116,7 @@ void StartLogging(Console& console, const LogSettings& settings) {
     logger->sinks().push_back(sink);
     auto prints = std::make_shared<spdlog::logger>(kTrackerPrints, std::move(sink));
     prints->flush_on(spdlog::level::info);
+    prints->set_error_handler(tell);
     spdlog::register_logger(std::move(prints));
   } catch (const spdlog::spdlog_ex& error) {
     throw std::runtime_error(fmt::format("--log-file: {}", error.what()));

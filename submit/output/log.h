@@ -17,7 +17,7 @@ struct LogSettings {
 
 /// Sends every message to the console as "dmlc-submit: ..." and, with time and level, to the file. `console`
 /// must live until StopLogging. Throws std::runtime_error if the file cannot be written; messages then go to
-/// the console only.
+/// the console only. If a later write to the file fails, as on a full disk, a warning says so once.
 void StartLogging(Console& console, const LogSettings& settings);
 /// Writes to the file, if any, the text that a worker printed through the tracker, line by line.
 void LogTrackerPrint(std::string_view text);

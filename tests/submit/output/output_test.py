@@ -257,9 +257,12 @@ class Output(SubmitCase):
 
     def test_a_log_file_that_may_grow_no_more_is_no_end_of_the_job(self):
         limited = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (200, 200))
-        process = self.submit("--num-workers", 1, "--log-level", "DEBUG", "--log-file", "log", "sh", "-c", "sleep 0.1; echo done",
-                              preexec_fn=limited, exit_code=0)
-        self.assertIn("[0] done", process.out)
+        for log in ("log", "/dev/full"):
+            process = self.submit("--num-workers", 1, "--log-level", "DEBUG", "--log-file", log, "sh", "-c", "sleep 0.1; echo done",
+                                  preexec_fn=limited, exit_code=0)
+            self.assertIn("[0] done", process.out)
+            self.assertEqual(process.err.count("dmlc-submit: warning: --log-file: messages are missing: "), 1, process.err)
+            self.assertNotIn("LOG ERROR", process.err)
         self.assertEqual(self.file("log").stat().st_size, 200)
 
     # --- terminals ---------------------------------------------------------------------------------------

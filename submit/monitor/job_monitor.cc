@@ -205,7 +205,8 @@ void JobMonitor::Reported(const wire::WorkerReport& report, TimePoint now) {
   // Usually, the rank is already known (Assigned).
   if (!shown.rank && report.rank >= 0) shown.rank = report.rank;
   if (shown.host.empty()) shown.host = report.host;
-  if (shown.state == WorkerState::kStarting && report.rank >= 0) shown.state = WorkerState::kRunning;
+  if (shown.state == WorkerState::kStarting && (report.rank >= 0 || report.progress))
+    shown.state = WorkerState::kRunning;
   if (report.call) {
     worker.call_since =
         now - std::chrono::duration_cast<std::chrono::nanoseconds>(

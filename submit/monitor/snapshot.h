@@ -17,8 +17,8 @@ namespace warren::submit {
 
 enum class WorkerState {
   kWaiting,    ///< not started yet, or waiting in a queue
-  kStarting,   ///< running, but has not joined the job
-  kRunning,    ///< has its rank, or needs none
+  kStarting,   ///< running, but has neither joined the job nor reported a round
+  kRunning,    ///< has its rank, needs none, or has reported a round without one
   kStuck,      ///< stopped, waiting for a disk, or silent for --hang-timeout
   kSucceeded,  ///< ended successfully
   kFailed      ///< ended in another way, and has not been started again (yet)

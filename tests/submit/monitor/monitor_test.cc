@@ -219,7 +219,14 @@ class Monitored : public testing::Test {
 };
 
 TEST_F(Monitored, WorkersShowTheirStates) {
+  wire::WorkerReport report = Report(2);
+  report.rank = -1;  // The program calls warren.progress, but does not join the job.
+  monitor_->Reported(report, now_);
   EXPECT_EQ(monitor_->Snapshot(now_).workers[2].state, WorkerState::kStarting);
+  report.progress = wire::ReportedProgress{3, 10, {}};
+  monitor_->Reported(report, now_);
+  EXPECT_EQ(monitor_->Snapshot(now_).workers[2].state, WorkerState::kRunning);
+  EXPECT_FALSE(monitor_->Snapshot(now_).workers[2].rank);
   Link();
   monitor_->Exited(1, {.code = 3}, now_);
   auto job = monitor_->Snapshot(now_);

@@ -226,7 +226,8 @@ class Training(Workers):
                 output = self.submit_command(workers, *self.command("twice", how), code=1)
                 self.assertIn("RuntimeError: this worker has left its job and cannot join it again: a job has one communicator; put one "
                               "`with warren.xgboost.communicator():` around all trainings", output)
-                self.assertEqual(output.count("sum of ranks"), workers if how == "communicator" else 0)
+                for words in ("sum of ranks", "left with the rank it had True"):
+                    self.assertEqual(output.count(words), workers if how == "communicator" else 0, words + output)
 
     @unittest.skipUnless(COLLECTIVE, "XGBoost before 2.1 links a worker with a few others")
     def test_14b_a_worker_that_may_open_too_few_files_says_so_before_it_joins(self):

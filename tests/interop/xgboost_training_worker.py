@@ -223,6 +223,8 @@ def twice(how: str) -> None:
         if how == "communicator":
             with wx.communicator():
                 print("sum of ranks", wx.get_world_size(), flush=True)
+                before = wx.get_rank(), wx.get_world_size()
+            print("left with the rank it had", before == (wx.get_rank(), wx.get_world_size()), flush=True)
         else:
             wx.init()
             wx.finalize()

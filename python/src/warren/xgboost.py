@@ -130,13 +130,13 @@ def dask_setup(_worker: Any) -> None:
 
 
 def get_rank() -> int:
-    """Returns this worker's rank, counted from 0; 0 outside a job."""
-    return int(_versions.collective().get_rank())
+    """Returns this worker's rank, counted from 0; after `communicator`, the rank that it had; 0 outside a job."""
+    return _communicator.place()[0]
 
 
 def get_world_size() -> int:
-    """Returns the number of workers; 1 outside a job."""
-    return int(_versions.collective().get_world_size())
+    """Returns the number of workers; after `communicator`, the number at its end; 1 outside a job."""
+    return _communicator.place()[1]
 
 
 def tracker_print(message: Any) -> None:

@@ -68,12 +68,7 @@ class _Files(_Dataset):
     def load(self, ours: "Ours", first: Optional["lightgbm.Dataset"], params: Dict[str, Any]) -> "lightgbm.Dataset":
         """Returns a worker's share, with the features and categories of the training rows, `first`. A collective call."""
         like = {**_fitting.features_like(first.feature_name), "categories": first.warren_categories or None} if first is not None else {}
-        dataset = ours.load_dataset(self.files, **self.columns, **self.options, **like, params=params)
-        categories = dataset.warren_categories
-        if categories:
-            # LightGBM keeps these in the model, and uses them to number the categories of a pandas DataFrame in predictions.
-            dataset.pandas_categorical = [list(categories[name]) for name in dataset.feature_name if name in categories]
-        return dataset
+        return ours.load_dataset(self.files, **self.columns, **self.options, **like, params=params)
 
 
 @dataclasses.dataclass

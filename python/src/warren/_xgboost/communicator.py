@@ -29,6 +29,8 @@ from warren.data._peers import prove_over_xgboost
 _FILES_TO_JOIN = 6
 
 _joined = False
+#: The rank and the number of workers when this process left its job.
+_left_as: Optional[Tuple[int, int]] = None
 _workers = 1  #: the number of workers of the job that was joined last
 #: Closed when this process leaves its job.
 _until_left = contextlib.ExitStack()
@@ -192,12 +194,21 @@ def _check_not_left(arguments: Mapping[str, Any]) -> None:
                            "warren.xgboost.communicator():` around all trainings, outside of any loop")
 
 
+def place() -> Tuple[int, int]:
+    """This worker's rank and the number of workers; after it has left its job, those that it had at the end."""
+    module = collective()
+    if _left_as is not None and not module.is_distributed():
+        return _left_as
+    return int(module.get_rank()), int(module.get_world_size())
+
+
 def leave(failed: bool) -> None:
     """Leaves the job; does nothing if it was not joined, or in a process forked from the worker. If this worker has `failed`, the other
     workers may never leave, so a rank 0 that runs the tracker waits for them only briefly."""
-    global _joined  # pylint: disable=global-statement
+    global _joined, _left_as  # pylint: disable=global-statement
     if _rank.is_forked():
         return
+    _left_as = place()
     _until_left.close()
     with _elastic.ended(peers_of_job, failed) as leaves:
         if _joined and leaves:

@@ -44,10 +44,13 @@ def rank_of_a_job():
             assert cudart.cudaStreamSynchronize(ctypes.c_void_p(self.cuda_stream)) == 0
 
     class Event:
-        recorded = None
+        recorded, is_past = None, True
 
         def record(self, stream):
             self.recorded = stream
+
+        def query(self):
+            return self.is_past
 
     stream = Stream()
     torch.cuda.current_stream, torch.cuda.Event = lambda device: stream, Event
@@ -69,6 +72,9 @@ def rank_of_a_job():
     case.assertEqual(stream.waited, [stream])
     stream.synchronize()
     case.assertEqual(values.tolist(), [3, 10])
+    case.assertTrue(work.is_completed())
+    Event.is_past = False  # the result is still being copied
+    case.assertFalse(work.is_completed())
     tensor, values = on_gpu(rank, 7 - rank, dtype=np.int64)
     dist.all_reduce(tensor, dist.ReduceOp.MAX)
     stream.synchronize()

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 import warnings
+import weakref
 
 import torch
 import torch.distributed as dist
@@ -15,6 +16,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 import refusals
 import warren.torch
+from warren_testing import wait_for
 
 torch.set_num_threads(1)
 refuses = functools.partial(refusals.refuses, (RuntimeError, ValueError, TypeError))
@@ -69,6 +71,14 @@ def every_collective():
     data = torch.arange(6.0)[::2] if rank == size - 1 else torch.zeros(6)[::2]
     dist.broadcast(data, size - 1)
     same(data, [0.0, 2.0, 4.0])
+    # Parameters, for which autograd would refuse a copy.
+    parameter = torch.nn.Parameter(torch.full((2, 3), float(rank)).t())
+    dist.broadcast(parameter, size - 1)
+    dist.all_reduce(parameter)
+    same(parameter, torch.full((3, 2), size * (size - 1.0)))
+    parameters = [torch.nn.Parameter(torch.zeros(3)) for _ in range(size)]
+    dist.all_gather(parameters, torch.full((3,), float(rank)))
+    same(torch.stack(parameters), torch.arange(float(size)).repeat_interleave(3).view(size, 3))
 
     data = torch.full((2,), rank + 1)
     dist.reduce(data, size - 1)
@@ -291,6 +301,32 @@ def without_waiting():
     work = dist.all_reduce(view, async_op=True)
     work.wait()
     same(view, [float(total)] * 4)
+    # The results are complete as soon as the work is, also where they are copied.
+    view.fill_(rank)
+    parts = [torch.zeros(2) for _ in range(size)]
+    got = torch.zeros(3, 2)
+    works = [dist.all_reduce(view, async_op=True), dist.all_gather(parts, torch.full((2,), float(rank)), async_op=True)]
+    if size > 1:
+        works += [dist.irecv(got[:, 0], (rank - 1) % size)]
+        dist.send(torch.ones(3), (rank + 1) % size)
+    for work in works:
+        wait_for(work.is_completed)
+    same(view, [float(total)] * 4)
+    same(torch.stack(parts)[:, 1], torch.arange(float(size)))
+    same(got, [[float(size > 1), 0.0]] * 3)
+    for work in works:
+        assert work.exception() is None and work.wait()
+    parameter = torch.nn.Parameter(torch.full((2, 3), float(rank)).t())
+    with torch.no_grad():
+        dist.broadcast(parameter, size - 1, async_op=True).get_future().wait()
+    same(parameter, torch.full((3, 2), size - 1.0))
+    # No work is kept after the next one was waited for.
+    work = dist.barrier(async_op=True)
+    work.wait()
+    ended = weakref.ref(work)
+    del work
+    dist.barrier(async_op=True).wait()
+    assert ended() is None
     dist.barrier(async_op=True).wait()
     # The call completes although no rank waits for it or keeps the tensor.
     dist.all_reduce(torch.ones(10), async_op=True)
@@ -533,6 +569,17 @@ def data_parallel():
         digests = [None] * size
         dist.all_gather_object(digests, [parameter.tolist() for parameter in together.parameters()])
         assert all(digest == digests[0] for digest in digests)
+    # Ranks with different numbers of batches: each step divides by the number of ranks that still take part.
+    together = torch.nn.Linear(1, 1)
+    torch.nn.init.zeros_(together.bias)
+    model = DistributedDataParallel(together)
+    with model.join(divide_by_initial_world_size=False):
+        optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+        for _ in range(rank + 1):
+            optimizer.zero_grad()
+            model(torch.ones(1, 1)).sum().backward()
+            optimizer.step()
+    same(together.bias, [-float(size)])
 
 
 def compiled():

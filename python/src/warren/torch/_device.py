@@ -35,7 +35,7 @@ class DeviceWork(BaseWork):
         return True
 
     def is_completed(self) -> bool:
-        return self._handle.done()
+        return self._handle.done() and bool(self._behind.query())  # the results may still be copied on the stream
 
     def exception(self) -> Any:
         try:

@@ -123,8 +123,8 @@ def is_plain(tensor: Tensor) -> bool:
 
 
 def materialized(tensor: Tensor) -> Tensor:
-    """The tensor itself if it is plain, else a plain copy."""
-    return tensor.resolve_conj().resolve_neg().contiguous()
+    """The tensor's elements as a plain tensor outside the autograd graph; a copy unless the tensor itself is plain."""
+    return tensor.detach().resolve_conj().resolve_neg().contiguous()
 
 
 class Staging:
@@ -194,6 +194,7 @@ class Staging:
         return flat.data_ptr(), flat
 
     def copy_back(self) -> None:
-        for to, made in self._back:
-            to.copy_(made)
+        with torch.no_grad():  # a tensor may be a parameter, and the engine's threads have a gradient mode of their own
+            for to, made in self._back:
+                to.copy_(made)
         self._back.clear()

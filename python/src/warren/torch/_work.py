@@ -13,8 +13,10 @@ from torch.futures import Future
 from warren.collectives import Handle
 from warren.torch._tensors import Staging
 
-#: Up to PyTorch 2.6, C++ callers keep only the C++ part of a work alive. Its Python part is kept here until they have waited for the work.
+#: Up to PyTorch 2.6, C++ callers keep only the C++ part of a work alive. Its Python part is kept here until they have waited for the work,
+#: and in `_waited` until the same thread has waited for another one: DistributedDataParallel calls `get_future` after `wait`.
 _of_callers_in_cpp: Optional[Set[Any]] = None if hasattr(dist.AllreduceOptions, "asyncOp") else set()
+_waited = threading.local()
 
 
 def keep(work: Any) -> None:
@@ -25,6 +27,7 @@ def keep(work: Any) -> None:
 def let_go(work: Any) -> None:
     if _of_callers_in_cpp is not None:
         _of_callers_in_cpp.discard(work)
+        _waited.last = work
 
 
 class Callbacks:
@@ -114,19 +117,20 @@ class Work(BaseWork):
             if timeout is not None and timeout.total_seconds() > 0:
                 _poll(self._handle.done, timeout.total_seconds())
             self._finish(self._handle.wait)
-        let_go(self)
         self._tell()
+        let_go(self)  # after the callbacks, which may wait for other works
         if self._error is not None:
             raise self._error
         return True
 
     def is_completed(self) -> bool:
-        return self._is_finished or self._handle.done()
+        """Whether the operation has failed, or its results are in the tensors."""
+        if not self._is_finished and self._handle.done():
+            self._finish(self._handle.wait)
+        return self._is_finished
 
     def exception(self) -> Optional[BaseException]:
-        if self.is_completed():
-            self._finish(self._handle.wait)
-        return self._error
+        return self._error if self.is_completed() else None
 
     def get_future(self) -> "Future[List[Tensor]]":
         with self._lock:
@@ -137,9 +141,7 @@ class Work(BaseWork):
             self._future = self._ended.then(self._value)
         if self._callbacks is not None:
             self._callbacks.add(1)
-        if self._handle.done():
-            self._finish(self._handle.wait)
-        if self._is_finished:
+        if self.is_completed():
             self._tell()
             return self._future
         try:
@@ -215,9 +217,11 @@ class Several(BaseWork):
         self._works = works
 
     def wait(self, timeout: Any = None) -> bool:
-        let_go(self)
-        for work in self._works:
-            work.wait(timeout)
+        try:
+            for work in self._works:
+                work.wait(timeout)
+        finally:
+            let_go(self)
         return True
 
     def is_completed(self) -> bool:

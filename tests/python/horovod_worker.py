@@ -71,6 +71,18 @@ def every_operation():
     same(data, torch.full((4, 3), float(total - size) * 2))
     view = torch.full((4, 2), float(rank))[:, 1]
     same(hvd.broadcast_(view, size - 1), [size - 1.0] * 4)
+    # Results in place are complete as soon as `poll` says so.
+    column, integers, scaled, sent = torch.full((4, 2), float(rank))[:, 1], torch.tensor([2 * rank]), torch.ones(2), view.add_(rank)
+    handles = [hvd.allreduce_async_(column, op=hvd.Sum), hvd.allreduce_async_(integers),
+               hvd.allreduce_async_(scaled, op=hvd.Sum, postscale_factor=0.5), hvd.broadcast_async_(sent, 0)]
+    for handle in handles:
+        wait_for(lambda handle=handle: hvd.poll(handle))
+    same(column, [float(total - size)] * 4)
+    same(integers, [size - 1])
+    same(scaled, [size / 2] * 2)
+    same(sent, [size - 1.0] * 4)
+    for handle in handles:
+        hvd.synchronize(handle)
     same(hvd.allreduce(torch.empty(0)), torch.empty(0))
     same(hvd.allreduce(torch.tensor(float(rank)), op=hvd.Sum), float(total - size))
     same(hvd.allgather(torch.empty(0, 2)), torch.empty(0, 2))
@@ -536,7 +548,8 @@ def refused():
     for function in (hvd.allreduce_async, hvd.allgather_async):
         if rank == 0:
             handle = function(torch.ones(3), name="twice")
-            refuses(ValueError, "twice' is already under way", function, torch.ones(3), name="twice")
+            error = refuses(ValueError, "twice' is already under way", function, torch.ones(3), name="twice")
+            assert ("named_parameters" in str(error)) == (function is hvd.allreduce_async), error
             meet(function.__name__)
         else:
             meet(function.__name__)

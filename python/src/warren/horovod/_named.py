@@ -130,12 +130,19 @@ class Pending(Generic[T]):
             except RuntimeError as error:
                 self._error = self._error or HorovodInternalError(str(error))
         if self._error is None:
-            self._result = self._finish(results)
+            try:
+                self._result = self._finish(results)
+            except Exception as error:  # pylint: disable=broad-except
+                self._error = error
         self._is_finished, self._handles = True, ()
 
     def done(self) -> bool:
-        """Whether all operations have ended, successfully or not."""
-        return self._is_finished or all(handle.done() for handle in self._handles)
+        """Whether an operation has failed and all have ended, or the result is complete. Does not raise the operations' errors."""
+        if not self._is_finished and all(handle.done() for handle in self._handles):
+            with self._lock:
+                if not self._is_finished:
+                    self._end()
+        return self._is_finished
 
 
 class _Steps(Generic[T]):
@@ -380,8 +387,10 @@ class Named:
 
 
 def _is_under_way(name: str) -> ValueError:
-    return ValueError(
-        f"'{name}' is already under way: wait for it (hvd.synchronize) before using the name again, or use another name")
+    hint = ("; DistributedOptimizers that are used at the same time need different names for their parameters: give each of them "
+            "named_parameters, with a prefix of its own")
+    return ValueError(f"'{name}' is already under way: wait for it (hvd.synchronize) before using the name again, or use another name"
+                      f"{hint if name.startswith('allreduce.') else ''}")
 
 
 def _rows_of(sources: Sequence[Memory]) -> str:

@@ -68,12 +68,12 @@ class Horovod(unittest.TestCase):
         self.expect_well(2, "goes_on")
 
     def test_training_gives_the_model_of_one_process(self):
-        self.expect_well(3, "optimizer", "groups", "closures", "gradients_of_some", "state", "batch_norm")
+        self.expect_well(3, "optimizer", "groups", "closures", "gradients_of_some", "later_parameters", "state", "batch_norm")
 
     def test_adasum_is_that_of_its_definition(self):
         for size in (1, 2, 4):
             self.expect_well(size, *(["adasum_optimizer"] if size == 1 else ["adasum", "adasum_optimizer"]))
-        self.expect_well(2, "adasum", WARREN_SHARED_MEMORY="off")
+        self.expect_well(2, "adasum", "later_parameters", WARREN_SHARED_MEMORY="off")
         self.expect_well(3, "adasum_of_three")
 
     def test_horovods_ranks_are_in_the_environment_before_and_after_init(self):

@@ -292,6 +292,32 @@ def gradients_of_some():
         assert torch.allclose(model[0].weight, before - expected)
 
 
+def later_parameters():
+    """Parameters that are unfrozen or added to the optimizer later are reduced as the others are."""
+    rank, size = hvd.rank(), hvd.size()
+    for more in ({}, {"groups": 1}, {"op": hvd.Adasum}) if size != 3 else ({}, {"groups": 1}):
+        for is_named in (False, True):
+            layers = [torch.nn.Linear(1, 1) for _ in range(3)]
+            for layer in layers:
+                torch.nn.init.ones_(layer.weight)
+                torch.nn.init.zeros_(layer.bias)
+            frozen, added, always = layers
+            frozen.requires_grad_(False)
+            names = torch.nn.Sequential(frozen, always).named_parameters() if is_named else None
+            sgd = hvd.DistributedOptimizer(torch.optim.SGD([*frozen.parameters(), *always.parameters()], lr=1.0), names, **more)
+            for step in range(3):
+                if step == 1:
+                    frozen.requires_grad_(True)
+                    sgd.add_param_group({"params": added.parameters()})
+                before = [layer.bias.item() for layer in layers]
+                sgd.zero_grad()
+                (sum(layer(torch.ones(1, 1)) for layer in layers).sum() * (rank + 1)).backward()
+                sgd.step()
+                # Adasum of equal directions is their average, too.
+                moved = [start - layer.bias.item() for start, layer in zip(before, layers)]
+                assert moved == [(size + 1) / 2 * (step > 0)] * 2 + [(size + 1) / 2], (rank, more, is_named, step, moved)
+
+
 def optimizer_errors():
     size = hvd.size()
     model = make_model()

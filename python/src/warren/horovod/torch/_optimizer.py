@@ -25,8 +25,7 @@ def _names_of(optimizer: Any, named_parameters: Optional[Iterable[Tuple[str, Ten
     """Returns the names of all parameters of the optimizer. Raises ValueError if `named_parameters` lacks some of them, uses a name twice, or
     does not consist of pairs."""
     if named_parameters is None:
-        return {parameter: f"noname.{group}.{index}" for group, options in enumerate(optimizer.param_groups)
-                for index, parameter in enumerate(options["params"])}
+        return _places_of(optimizer)
     pairs = list(named_parameters)
     if not all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs):
         raise ValueError("named_parameters must be pairs of a name and a parameter, as from model.named_parameters()")
@@ -41,6 +40,12 @@ def _names_of(optimizer: Any, named_parameters: Optional[Iterable[Tuple[str, Ten
     return found
 
 
+def _places_of(optimizer: Any) -> Dict[Tensor, str]:
+    """The names of parameters that the program has not named. They are the same on all ranks."""
+    return {parameter: f"noname.{group}.{index}" for group, options in enumerate(optimizer.param_groups)
+            for index, parameter in enumerate(options["params"])}
+
+
 def _parameters_of(optimizer: Any) -> List[Tensor]:
     return [parameter for group in optimizer.param_groups for parameter in group["params"]]
 
@@ -50,7 +55,7 @@ class _Reducer:
 
     def __init__(self, names: Dict[Tensor, str], parameters: Sequence[Tensor], compression: Any, passes: int, op: ReduceOp,
                  predivide: float, sparse_as_dense: bool, process_set: ProcessSet) -> None:
-        self._names, self._parameters = names, parameters
+        self._names, self._parameters = names, list(parameters)
         self._compression, self._op, self._sparse_as_dense, self._process_set = compression, op, sparse_as_dense, process_set
         self._factors = (1.0 / predivide, predivide)
         self._passes = passes
@@ -60,11 +65,20 @@ class _Reducer:
         self._under_way: Dict[Tuple[Tensor, ...], Callable[[], None]] = {}
         self._is_reduced: Dict[Tensor, bool] = {}
         self.reset()
-        self._hooks = [when_accumulated(parameter, self._hook_of(parameter)) for parameter in parameters]
+        self._hooks = {parameter: when_accumulated(parameter, self._hook_of(parameter)) for parameter in parameters}
 
     def __del__(self) -> None:
-        for hook in getattr(self, "_hooks", ()):
+        for hook in getattr(self, "_hooks", {}).values():
             hook.remove()
+
+    def include_late(self, optimizer: Any) -> None:
+        """Includes parameters that were frozen, or not yet in the optimizer, when this was created."""
+        late = [parameter for parameter in _parameters_of(optimizer) if parameter.requires_grad and parameter not in self._hooks]
+        for parameter in late:
+            self._names.setdefault(parameter, _places_of(optimizer)[parameter])
+            self._parameters.append(parameter)
+            self._left[parameter] = self._passes
+            self._hooks[parameter] = when_accumulated(parameter, self._hook_of(parameter))
 
     def form_groups(self, groups: Sequence[Sequence[Tensor]]) -> None:
         known = set(self._parameters)
@@ -191,11 +205,12 @@ class AdasumMixin:
         with torch.no_grad():
             before = [parameter.detach().clone() for parameter in parameters]
         loss = super().step(closure)  # type: ignore[misc]
+        names = {**_places_of(self), **self._hvd_names}  # parameters may have been added
         with torch.no_grad():
             handles = []
             for parameter, start in zip(parameters, before):
                 compressed, context = self._hvd_compression.compress(parameter - start)
-                name = f"adasum.{self._hvd_names[parameter]}"
+                name = f"adasum.{names[parameter]}"
                 handles.append((allreduce_async_(compressed, None, name, ReduceOp.Adasum, 1.0, 1.0, self._hvd_process_set), context))
             for parameter, start, (handle, context) in zip(parameters, before, handles):
                 parameter.copy_(start + self._hvd_compression.decompress(synchronize(handle), context))
@@ -222,6 +237,7 @@ class DistributedMixin:
     def synchronize(self) -> None:
         """Waits until all gradients have been reduced, for example to clip them before a `step` in `skip_synchronize`."""
         if self._hvd_reducer is not None:
+            self._hvd_reducer.include_late(self)
             self._hvd_reducer.synchronize()
         self._hvd_is_synchronized = True
 

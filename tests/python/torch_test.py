@@ -140,6 +140,9 @@ class Torch(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertEqual(done.stdout.count("well among 3"), 3, done.stdout)
 
+    def test_horovods_api_joins_by_the_same_variables_and_ends_without_a_word(self):
+        self.expect_well("horovods_api", (2,), [PYTHON])
+
     def expect_well_of(self, ranks, *launcher, function="every_collective", python=None):
         """Runs `function` in ranks whose only information about the job comes from `launcher`. All must succeed."""
         environment = {name: value for name, value in self.environment().items() if not name.startswith("DMLC_")}

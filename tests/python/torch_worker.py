@@ -582,6 +582,14 @@ def data_parallel():
     same(together.bias, [-float(size)])
 
 
+def horovods_api():
+    """warren.horovod finds the job by the same variables."""
+    import warren.horovod.torch as hvd
+    hvd.init()
+    sizes.append(hvd.size())
+    assert hvd.allreduce(torch.ones(1), op=hvd.Sum).item() == hvd.size()
+
+
 def compiled():
     """torch.compile of a whole model, of a module in it, of a step, and of functions that call collectives."""
     rank, size = begin()

@@ -211,13 +211,15 @@ def init(comm: Optional[Sequence[int]] = None, process_sets: Union[None, str, Se
     if _job is not None:
         return
     _begin_timeline()
-    _leave_at_exit()
     elastic = session()
+    if elastic is not None:
+        _leave_at_exit()
     if elastic is not None and not elastic.is_in_generation:
         job = elastic.join(_made, Job.rank)
     else:
         if elastic is None:
             collectives.init([])
+            _leave_at_exit()  # after joining, so that it runs before the end of a tracker that `collectives.init` started
         # A launcher that sets HOROVOD_RANK may number the ranks differently from the engine.
         job = _made(collectives.world(), int(_number("HOROVOD_RANK") or 0))
     if comm is not None and (not isinstance(comm, Sequence) or sorted(comm) not in ([], global_process_set.ranks)):

@@ -117,6 +117,14 @@ def training():
         assert same_on_all_ranks(model), how
         together.append(torch.cat([parameter.reshape(-1) for parameter in model.parameters()]))
     assert torch.equal(together[0], together[1]) and torch.equal(together[0], together[2])
+    # A layer that is frozen in the first epoch.
+    for how in ({}, {"asynchronous": True}):
+        engine = warren.torch.AllReduceSGDEngine(**how)
+        model = make_model()
+        model[0].requires_grad_(False)
+        engine.hooks.on_start_epoch = lambda state: state.network[0].requires_grad_(state.epoch > 0)
+        engine.train(model, torch.nn.CrossEntropyLoss(), mine, lr=0.1, max_epochs=2)
+        assert same_on_all_ranks(model), how
     # A criterion with parameters, and another optimizer.
     for asynchronous in (False, True):
         criterion = Scaled()

@@ -1,4 +1,5 @@
 """Makes the parameters or gradients of modules the same on all ranks: all at once, or each gradient as soon as it is ready."""
+import functools
 from typing import Any, Dict, List, Optional, Tuple
 
 import torch
@@ -52,16 +53,20 @@ class GradientsInFlight:
     the same structure. One backward pass runs between `begin` and `finish`. The gradients may become ready in a different order on each rank."""
 
     def __init__(self, module: Module, average: bool, communicator: Communicator) -> None:
-        self._parameters = {name: parameter for name, parameter in module.named_parameters() if parameter.requires_grad}
+        self._module = module
+        self._parameters: Dict[str, Tensor] = {}
+        self._hooks: List[Any] = []
         self._op = Op.AVG if average else Op.SUM
         self._communicator = communicator
         self._coordinator = communicator.coordinator()
         self._under_way: Dict[str, Tuple[Handle[Any], Staging]] = {}
         self._is_begun = False
-        self._hooks = [when_accumulated(parameter, lambda name=name: self._ready(name))  # type: ignore[misc]
-                       for name, parameter in self._parameters.items()]
 
     def begin(self) -> None:
+        for name, parameter in self._module.named_parameters():
+            if parameter.requires_grad and name not in self._parameters:  # at first all; later those that were frozen until now
+                self._parameters[name] = parameter
+                self._hooks.append(when_accumulated(parameter, functools.partial(self._ready, name)))
         self._is_begun = True
 
     def finish(self) -> None:

@@ -144,8 +144,10 @@ void CollectiveJob::HandleStart(ConnectionId connection, const collective::Start
       Confirm(now);
     } else {
       Break(*rank,
-            members_[*rank].shut_down ? "wants to join again after leaving: a job has only one communicator"
-                                      : "was restarted while the others were running, or a second process has joined under its task id: a process that a worker starts must not join the job itself",
+            members_[*rank].shut_down
+                ? "wants to join again after leaving: a job has only one communicator"
+                : "was restarted while the others were running, or a second process has joined under its "
+                  "task id: a process that a worker starts must not join the job itself",
             now);
     }
   }

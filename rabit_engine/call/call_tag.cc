@@ -126,8 +126,8 @@ void ThrowDifferentCalls(int rank, const CallTag& own, int peer, const CallTag& 
   }
   const bool may_have_left = theirs.collective == Collective::kBarrier;
   throw Misuse(fmt::format(
-      "rank {} calls {} where rank {} calls {}{}. All ranks must make the same calls in the same order.", rank,
-      mine_text, peer, their_text,
+      "rank {} calls {} where rank {} calls {}{}. All ranks must make the same calls in the same order.",
+      rank, mine_text, peer, their_text,
       may_have_left ? ", as it does when it leaves the job (its communicator() block has ended)" : ""));
 }
 

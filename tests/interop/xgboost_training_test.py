@@ -259,9 +259,10 @@ class Training(Workers):
     def test_14e_a_program_that_does_not_leave_the_job_leaves_it_at_exit(self):
         for workers in (1, 2):
             self.assertEqual(self.submit_command(workers, *self.command("never_left", "end")).count("trained"), workers)
-        output = self.submit_command(2, *self.command("never_left", "raise"), code=1)
-        self.assertRegex(output, r"error: worker 1 \(rank 1, .*\) exited with code 1 ")
-        self.assertIn("ValueError: no such luck", output)
+        for how in ("raise", "finally"):
+            output = self.submit_command(2, *self.command("never_left", how), code=1)
+            self.assertRegex(output, r"error: worker 1 \(rank 1, .*\) exited with code 1 ")
+            self.assertIn("ValueError: no such luck", output)
 
     @unittest.skipUnless(COLLECTIVE, "XGBoost's own communication notices no difference between calls")
     def test_16_a_call_that_had_ended_on_the_rank_that_made_it_alone_is_named(self):

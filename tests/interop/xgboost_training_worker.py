@@ -268,14 +268,18 @@ def forked() -> None:
 
 
 def never_left(how: str) -> None:
-    """Joins the job and ends without leaving it."""
+    """Joins the job and ends without leaving it, or leaves it in `finally` after an exception."""
     wx.init()
     matrix = share()
     xgb.train(PARAMS, matrix, 2)
-    if how == "raise" and wx.get_rank() == 1:
-        raise ValueError("no such luck")
-    if how == "raise":
-        xgb.train(PARAMS, matrix, 10_000)
+    try:
+        if how != "end" and wx.get_rank() == 1:
+            raise ValueError("no such luck")
+        if how != "end":
+            xgb.train(PARAMS, matrix, 10_000)
+    finally:
+        if how == "finally":
+            wx.finalize()
     print("trained", flush=True)
 
 

@@ -14,6 +14,7 @@ from typing import Any, Dict, Iterator, Mapping, Optional, Sequence, Tuple, Unio
 import xgboost as xgb
 
 from warren import data
+from warren._launch import leaving as _leaving
 from warren._xgboost import acceleration as _acceleration
 from warren._rounds import training as _rounds
 from warren._xgboost import communicator as _communicator
@@ -64,8 +65,10 @@ def init(**arguments: Any) -> None:
 
 
 def finalize() -> None:
-    """Leaves the job; does nothing outside a job."""
-    _communicator.leave(failed=False)
+    """Leaves the job; does nothing outside a job. In `finally`, after an exception, the process leaves when it ends, so that the exception is
+    reported before other workers notice that this one has left."""
+    if not _leaving.is_after_error():
+        _communicator.leave(failed=False)
 
 
 @contextlib.contextmanager

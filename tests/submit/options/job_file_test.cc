@@ -21,7 +21,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::Pair;
-using StartsWith;
+using testing::StartsWith;
 
 constexpr const char* kWhole = "num-workers: 2\ncommand: [run]\n";
 

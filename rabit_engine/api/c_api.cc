@@ -198,6 +198,14 @@ int RabitTryAllreduce(void* sendrecvbuf, size_t count, int enum_dtype, int enum_
   return Allreduce(sendrecvbuf, count, enum_dtype, enum_op, prepare_fun, prepare_arg);
 }
 
+int RabitTryGiveUp(const char* reason) {
+  const Call call{"RabitGiveUp"};
+  return AttemptWithSession(call, [&](Session& session) {
+    const char* const text = reason == nullptr || *reason == '\0' ? "no reason given" : reason;
+    session.GiveUp(session.Where(call) + ": " + text);
+  });
+}
+
 int RabitTryAllgatherV(void* sendrecvbuf, const size_t* counts, int enum_dtype) {
   const Call call{"RabitAllgatherV"};
   return AttemptWithSession(call, [&](Session& session) {

@@ -514,7 +514,16 @@ void Session::Allreduce(const Call& call, void* buffer, std::size_t count, const
     };
     const Preparing preparing{prepares_};
     const std::uint64_t num_forks = NumForks();
-    prepare.function(prepare.argument);
+    try {
+      prepare.function(prepare.argument);
+    } catch (const std::exception& error) {
+      // The other ranks are in this allreduce: a further call of this rank would be taken for it.
+      GiveUp(fmt::format("{}: the prepare function threw: {}", Where(call), error.what()));
+      throw;
+    } catch (...) {
+      GiveUp(fmt::format("{}: the prepare function threw an exception", Where(call)));
+      throw;
+    }
     RequireNoFork(num_forks, "the prepare function");
   }
   Communicate(call, [&] { communicator_->Run(operation); });

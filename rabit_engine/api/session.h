@@ -137,7 +137,8 @@ class Session {
   void Check(const Call& call, const Operation& operation) const {
     if (!IsPlainlyValid(operation)) CheckClosely(call, operation);
   }
-  /// Calls `prepare`, unless the result is already known, then runs an allreduce in place.
+  /// Calls `prepare`, unless the result is already known, then runs an allreduce in place. Gives up and
+  /// rethrows if `prepare` throws.
   void Allreduce(const Call& call, void* buffer, std::size_t count, const Reduction& reduction,
                  Prepare prepare);
   /// Whether these rabit codes, of an element type and an operation, name a built-in reduction.

@@ -80,6 +80,10 @@ class Alone(unittest.TestCase):
         def bad(_):
             raise KeyError("bad")
         self.assertRaises(KeyError, self.rabit.allreduce, np.zeros(3), self.rabit.SUM, bad)
+        self.assertRaisesRegex(RuntimeError, "an earlier call has failed.*: the prepare function raised KeyError",
+                               self.rabit.allreduce, np.zeros(3), self.rabit.SUM)
+        self.rabit.abandon()
+        self.rabit.init([])
 
     def test_checkpoints_are_kept(self):
         self.assertEqual(self.rabit.load_checkpoint(True), (0, None, None))
@@ -219,6 +223,27 @@ class Jobs(unittest.TestCase):
         self.assertEqual(output.count("model [63.0, 63.0, 63.0, 63.0] "), 3, output)
         self.assertIn("starting it again", output)
         self.assertIn("called 0", output)
+
+    def test_a_prepare_function_that_raises_in_one_rank_makes_no_sum_wrong(self):
+        _, output = submit(2, PYTHON, "-c", textwrap.dedent("""
+            import numpy as np
+            from warren import rabit
+            rabit.init()
+            sums, errors = [], []
+            for number, bad_rank in (1, None), (10, 1), (100, 0), (1000, None):
+                def prepare(array):
+                    if rabit.get_rank() == bad_rank:
+                        raise KeyError("bad batch")
+                    array[:] = number
+                try:
+                    sums.append(rabit.allreduce(np.zeros(1), rabit.SUM, prepare)[0].item())
+                except (KeyError, RuntimeError) as error:
+                    errors.append(type(error).__name__)
+            print("sums", sums, "errors", errors, flush=True)
+            rabit.abandon()
+        """))
+        self.assertRegex(output, r"sums \[2\.0\] errors \['(Key|Runtime)Error', ")
+        self.assertNotIn("sums [2.0, ", output)
 
     def test_a_call_in_a_prepare_function_is_refused_where_ranks_can_be_lost_even_if_it_has_a_prepare_function_itself(self):
         job(2, """

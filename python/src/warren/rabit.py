@@ -192,6 +192,7 @@ def allreduce(data: NDArray[Any], op: int, prepare_fun: Optional[Callable[[NDArr
 
     A non-contiguous array is reduced in a copy and written back; a read-only one is left unchanged, and the reduced copy is returned.
     `prepare_fun(data)` is called first to fill the array, unless this rank was lost and the result is already known from the other ranks.
+    If it raises, allreduce raises the exception, and the job is over for this rank, as after an error of the engine.
     Types: (u)int8, (u)int32, (u)int64, float32, float64, float16 and the bfloat16 of ml_dtypes. 16-bit floats are summed as float32, and
     the sum is rounded once."""
     if prepare_fun is None and _reduced(data, op):
@@ -217,6 +218,7 @@ def allreduce(data: NDArray[Any], op: int, prepare_fun: Optional[Callable[[NDArr
                 np.copyto(buffer, data)
         except BaseException as error:  # pylint: disable=broad-except
             failure.append(error)
+            _LIB.RabitTryGiveUp(f"the prepare function raised {type(error).__name__}".encode(errors="replace"))
 
     callback = _NOTHING if prepare_fun is None else _PREPARE(prepare)
     result = _LIB.RabitTryAllreduce(buffer.ctypes.data, buffer.size, number, int(op), callback, None)

@@ -86,7 +86,8 @@ RABIT_DLL int RabitAllgather(void* sendrecvbuf, size_t total_size, size_t beginI
  *             nearest even.
  * enum_op:    0 max, 1 min, 2 sum, 3 bitwise or (integers only)
  *
- * prepare_fun, unless NULL, is called with prepare_arg to fill the buffer; see rabit::Allreduce. */
+ * prepare_fun, unless NULL, is called with prepare_arg to fill the buffer; see rabit::Allreduce. If it cannot
+ * fill the buffer, it calls RabitTryGiveUp, and this call fails. */
 RABIT_DLL int RabitAllreduce(void* sendrecvbuf, size_t count, int enum_dtype, int enum_op,
                              void (*prepare_fun)(void* arg), void* prepare_arg);
 
@@ -111,6 +112,9 @@ RABIT_DLL int RabitTryAllgather(void* sendrecvbuf, size_t total_size, size_t beg
                                 size_t size_node_slice, int enum_dtype);
 RABIT_DLL int RabitTryAllreduce(void* sendrecvbuf, size_t count, int enum_dtype, int enum_op,
                                 void (*prepare_fun)(void* arg), void* prepare_arg);
+/* Ends the job for this rank, like an error in a collective: informs the other ranks; all further calls that
+ * need them fail with `reason`. Has no effect during a collective, except in its prepare function. */
+RABIT_DLL int RabitTryGiveUp(const char* reason);
 /* Collects one slice from each rank into a buffer for all slices, in rank order. Rank r's slice has counts[r]
  * elements; all ranks pass the same counts. This rank's slice must already be in its place. Types as in
  * RabitAllreduce. */

@@ -107,7 +107,8 @@ inline void Broadcast(std::string* sendrecv_data, int root, const char* _file = 
 /// nearest even.
 ///
 /// `prepare_fun(prepare_arg)`, if given, is called first, to fill the buffer. It is not called if the result
-/// is already known, as in a restarted process that has not caught up yet.
+/// is already known, as in a restarted process that has not caught up yet. An exception from it passes through
+/// and ends the job for this rank, like an error in the collective.
 template <typename OP, typename DType>
 inline void Allreduce(DType* sendrecvbuf, std::size_t count, void (*prepare_fun)(void*) = nullptr,
                       void* prepare_arg = nullptr, const char* _file = _FILE, const int _line = _LINE,

@@ -12,6 +12,7 @@
 #include <limits>
 #include <memory>
 #include <new>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
@@ -225,6 +226,42 @@ TEST(SessionPrepare, RunsBeforeTheReductionAndMayUseTheSession) {
                           },
                           &argument});
   EXPECT_EQ(seen, 7);
+}
+
+TEST(SessionPrepare, ThatThrowsEndsTheJobForThisRankAndTellsTheOthers) {
+  for (const bool is_standard : {true, false}) {
+    OneRank rank(2);
+    int reductions = 0;
+    rank.communicator->on_allreduce = [&](void*, std::size_t, const Reduction&) { ++reductions; };
+    bool throws_standard = is_standard;
+    int value = 0;
+    const Prepare prepare{[](void* pointer) {
+                            if (*static_cast<bool*>(pointer)) throw std::invalid_argument("bad batch");
+                            throw 7;
+                          },
+                          &throws_standard};
+    const auto allreduce = [&] { rank.session.Allreduce(kCall, &value, 1, Sum(), prepare); };
+    if (is_standard) {
+      EXPECT_THAT(allreduce, ThrowsMessage<std::invalid_argument>(testing::StrEq("bad batch")));
+    } else {
+      EXPECT_THROW(allreduce(), int);
+    }
+    EXPECT_EQ(rank.communicator->times_given_up, 1);
+    EXPECT_THAT([&] { rank.session.Allreduce(kCall, &value, 1, Sum(), {}); },
+                ThrowsMessage<EngineError>(
+                    testing::AllOf(HasSubstr("an earlier call has failed"),
+                                   HasSubstr("(train.cc:12 in Train): the prepare function threw"))));
+    EXPECT_EQ(reductions, 0);
+  }
+}
+
+TEST(SessionPrepare, IsNotCalledForInvalidArgumentsWhichLeaveTheJobAsItWas) {
+  OneRank rank(2);
+  int value = 0;
+  const Prepare prepare{[](void*) { throw 7; }, nullptr};
+  EXPECT_THROW(rank.session.Allreduce(kCall, nullptr, 1, Sum(), prepare), Misuse);
+  EXPECT_EQ(rank.communicator->times_given_up, 0);
+  EXPECT_NO_THROW(rank.session.Allreduce(kCall, &value, 1, Sum(), {}));
 }
 
 TEST(SessionCheckpoints, AreOfferedOnlyWithTheModelsTheyHave) {

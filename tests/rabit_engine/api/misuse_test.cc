@@ -3,13 +3,17 @@
 #include <gtest/gtest.h>
 #include <rabit/rabit.h>
 
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
+
+#include "rabit_engine/api/caller_function.h"
 
 namespace {
 
@@ -186,6 +190,45 @@ TEST_F(Misuse, NamesThePlaceOfTheCall) {
               HasSubstr("rabit::Broadcast (my key:3 in me): "));
   EXPECT_THAT(Error([&] { rabit::Broadcast(&value, sizeof(value), 5, "N/A", -1, "N/A"); }),
               HasSubstr("rabit::Broadcast: "));
+}
+
+/// Grows when it is reduced. Takes 8 bytes more than its text.
+struct Joined {
+  std::string text;
+  void Load(rabit::Stream& stream) { stream.Read(&text); }
+  void Save(rabit::Stream& stream) const { stream.Write(text); }
+  void Reduce(const Joined& right, std::size_t /*max_nbyte*/) { text += right.text; }
+};
+
+TEST_F(Misuse, OfASerializeReducerNamesTheSizeThatWasTooSmall) {
+  rabit::SerializeReducer<Joined> reducer;
+  Joined object{"0123456789"};
+  EXPECT_EQ(Error([&] { reducer.Allreduce(&object, 18, 1); }), "no error");
+  const int line = __LINE__ + 1;
+  const std::string message = Error([&] { reducer.Allreduce(&object, 17, 1); });
+  EXPECT_THAT(
+      message,
+      MatchesRegex("rank 0: rabit::SerializeReducer::Allreduce \\(.*misuse_test.cc:" + std::to_string(line) +
+                   "\\): an object takes more than max_nbyte \\(17\\) bytes; results of Reduce "
+                   "count, too"));
+}
+
+// Elements that are sent as their bytes; others do not compile in Broadcast, Allreduce, Allgather and
+// Reducer.
+static_assert(rabit::IsBytes_<double>::value && rabit::IsBytes_<std::pair<float, int>>::value);
+static_assert(!rabit::IsBytes_<std::string>::value && !rabit::IsBytes_<std::vector<int>>::value);
+
+TEST(SerializeReducer, RefusesAResultOfReduceThatIsTooLarge) {
+  constexpr std::size_t kMaxBytes = 20;
+  std::string left(kMaxBytes, '\0');
+  std::string right(kMaxBytes, '\0');
+  for (std::string* bytes : {&left, &right}) {
+    rabit::utils::MemoryFixSizeBuffer stream(bytes->data(), kMaxBytes);
+    Joined{"0123456789"}.Save(stream);
+  }
+  const MPI::Datatype type(kMaxBytes);
+  EXPECT_THAT(Error([&] { rabit::SerializeReducerFunction_<Joined>(right.data(), left.data(), 1, type); }),
+              HasSubstr("an object takes more than max_nbyte (20) bytes"));
 }
 
 TEST_F(Misuse, IsAnErrorOfTheStandardLibraryToo) {

@@ -117,6 +117,16 @@ struct IsTyped
 
 inline namespace warren_v1 {
 
+/// Whether objects of this type can be sent as their bytes. Weaker than std::is_trivially_copyable, which
+/// std::pair is not.
+template <typename DType>
+struct IsBytes_ : std::integral_constant<bool, std::is_trivially_copy_constructible<DType>::value &&
+                                                   std::is_trivially_destructible<DType>::value> {};
+#define RABIT_REQUIRE_BYTES_(DType) \
+  static_assert(                    \
+      IsBytes_<DType>::value,       \
+      "elements are sent as bytes, which this type does not allow: serialize them, see SerializeReducer")
+
 inline bool Init(int argc, char* argv[]) {
   return engine::Init(argc, argv);
 }
@@ -156,6 +166,7 @@ inline void Broadcast(void* sendrecv_data, std::size_t size, int root, const cha
 template <typename DType>
 inline void Broadcast(std::vector<DType>* sendrecv_data, int root, const char* _file, const int _line,
                       const char* _caller) {
+  RABIT_REQUIRE_BYTES_(DType);
   std::size_t size = sendrecv_data->size();
   Broadcast(&size, sizeof(size), root, _file, _line, _caller);
   sendrecv_data->resize(size);
@@ -188,6 +199,7 @@ inline void AllreduceBy_(std::false_type /*typed*/, DType* sendrecvbuf, std::siz
 template <typename OP, typename DType>
 inline void Allreduce(DType* sendrecvbuf, std::size_t count, void (*prepare_fun)(void*), void* prepare_arg,
                       const char* _file, const int _line, const char* _caller) {
+  RABIT_REQUIRE_BYTES_(DType);
   AllreduceBy_<OP, DType>(std::integral_constant<bool, op::IsTyped<OP, DType>::value>(), sendrecvbuf, count,
                           prepare_fun, prepare_arg, _file, _line, _caller);
 }
@@ -210,6 +222,7 @@ template <typename DType>
 inline void Allgather(DType* sendrecvbuf, std::size_t total_size, std::size_t slice_begin,
                       std::size_t slice_size_or_end, std::size_t /*size_prev_slice*/, const char* _file,
                       const int _line, const char* _caller) {
+  RABIT_REQUIRE_BYTES_(DType);
   engine::GetEngine()->AllgatherSlice(sendrecvbuf, sizeof(DType), total_size, slice_begin, slice_size_or_end,
                                       _file, _line, _caller);
 }
@@ -239,6 +252,7 @@ inline void ReducerFunction_(const void* src, void* dst, int count, const MPI::D
 }
 template <typename DType, void (*freduce)(DType& dst, const DType& src)>
 inline Reducer<DType, freduce>::Reducer() {
+  RABIT_REQUIRE_BYTES_(DType);
   handle_.Init(ReducerFunction_<DType, freduce>, sizeof(DType));
 }
 template <typename DType, void (*freduce)(DType& dst, const DType& src)>
@@ -248,13 +262,34 @@ inline void Reducer<DType, freduce>::Allreduce(DType* sendrecvbuf, std::size_t c
   handle_.Allreduce(sendrecvbuf, sizeof(DType), count, prepare_fun, prepare_arg, _file, _line, _caller);
 }
 
+/// An object's serialized form does not fit into its part of the buffer.
+struct ObjectTooLarge_ : public dmlc::Error {
+  explicit ObjectTooLarge_(std::size_t max_nbyte)
+      : dmlc::Error("an object takes more than max_nbyte (" + std::to_string(max_nbyte) +
+                    ") bytes; results of Reduce count, too") {}
+};
+
+/// The stream into which a SerializeReducer saves an object. Throws ObjectTooLarge_ past the end.
+struct ObjectStream_ : public utils::MemoryFixSizeBuffer {
+  ObjectStream_(void* buffer, std::size_t max_nbyte)
+      : utils::MemoryFixSizeBuffer(buffer, max_nbyte), max_nbyte_(max_nbyte) {}
+  utils::Written Write(const void* data, std::size_t size) override {
+    const std::size_t at = Tell();
+    if (size != 0 && (at > max_nbyte_ || size > max_nbyte_ - at)) throw ObjectTooLarge_(max_nbyte_);
+    return utils::MemoryFixSizeBuffer::Write(data, size);
+  }
+
+ private:
+  std::size_t max_nbyte_;
+};
+
 template <typename DType>
 inline void SerializeReducerFunction_(const void* src, void* dst, int count, const MPI::Datatype& dtype) {
   const std::size_t bytes = static_cast<std::size_t>(engine::ReduceHandle::TypeSize(dtype));
   for (int i = 0; i < count; ++i) {
     // The const_cast is safe: the stream is only read, but has no const constructor.
     utils::MemoryFixSizeBuffer source(static_cast<char*>(const_cast<void*>(src)) + i * bytes, bytes);
-    utils::MemoryFixSizeBuffer target(static_cast<char*>(dst) + i * bytes, bytes);
+    ObjectStream_ target(static_cast<char*>(dst) + i * bytes, bytes);
     DType left, right;
     left.Load(target);
     right.Load(source);
@@ -283,7 +318,7 @@ struct SerializeToBuffer_ {
     const SerializeToBuffer_& self = *static_cast<SerializeToBuffer_*>(self_pointer);
     if (self.prepare_fun != nullptr) self.prepare_fun(self.prepare_arg);
     for (std::size_t i = 0; i < self.count; ++i) {
-      utils::MemoryFixSizeBuffer stream(&(*self.buffer)[i * self.max_nbyte], self.max_nbyte);
+      ObjectStream_ stream(&(*self.buffer)[i * self.max_nbyte], self.max_nbyte);
       self.objects[i].Save(stream);
     }
   }
@@ -294,8 +329,14 @@ inline void SerializeReducer<DType>::Allreduce(DType* sendrecvobj, std::size_t m
                                                const char* _file, const int _line, const char* _caller) {
   buffer_.assign(max_nbyte * count, '\0');
   SerializeToBuffer_<DType> prepare = {sendrecvobj, count, max_nbyte, &buffer_, prepare_fun, prepare_arg};
-  handle_.Allreduce(BeginPtr(buffer_), max_nbyte, count, SerializeToBuffer_<DType>::Run, &prepare, _file,
-                    _line, _caller);
+  try {
+    handle_.Allreduce(BeginPtr(buffer_), max_nbyte, count, SerializeToBuffer_<DType>::Run, &prepare, _file,
+                      _line, _caller);
+  } catch (const ObjectTooLarge_& error) {
+    const std::string place =
+        _file != nullptr && _line > 0 ? std::string(" (") + _file + ":" + std::to_string(_line) + ")" : "";
+    utils::Error("rank %d: rabit::SerializeReducer::Allreduce%s: %s", GetRank(), place.c_str(), error.what());
+  }
   for (std::size_t i = 0; i < count; ++i) {
     utils::MemoryFixSizeBuffer stream(&buffer_[i * max_nbyte], max_nbyte);
     sendrecvobj[i].Load(stream);
@@ -319,6 +360,8 @@ inline void SerializeReducer<DType>::Allreduce(DType* sendrecvobj, std::size_t m
             _caller);
 }
 #endif
+
+#undef RABIT_REQUIRE_BYTES_
 
 }  // namespace warren_v1
 }  // namespace rabit

@@ -724,6 +724,7 @@ bool Session::IsReplayed() const {
 std::optional<Session::Loaded> Session::LoadCheckPoint(const Call& call, bool want_global, bool want_local) {
   recovery::Models* models = nullptr;
   Communicate(call, [&] { models = &communicator_->LoadCheckPoint(); });
+  if (!local_model_use_) local_model_use_ = {call.name, want_local};
   version_ = communicator_->version();
   if (version_ == 0) return std::nullopt;
   const auto local = models->locals.find(rank_);
@@ -736,13 +737,27 @@ std::optional<Session::Loaded> Session::LoadCheckPoint(const Call& call, bool wa
   return Loaded{version(), want_global ? &models->Global() : nullptr, want_local ? &local->second : nullptr};
 }
 
+/// Refuses a checkpoint with a local model if the first load or checkpoint had none, and the reverse: a
+/// restarted process could not load what it needs.
+void Session::CheckLocalModel(const Call& call, bool has_local) {
+  if (!local_model_use_) local_model_use_ = {call.name, has_local};
+  if (local_model_use_->has_local == has_local) return;
+  const auto with = [](bool has) { return has ? "with a local model" : "without a local model"; };
+  Refuse(call,
+         fmt::format("called {}, but {} was called {} before; a restarted process needs the same models in "
+                     "all calls of LoadCheckPoint and CheckPoint",
+                     with(has_local), local_model_use_->call, with(!has_local)));
+}
+
 void Session::CheckPoint(const Call& call, std::optional<std::string> global,
                          std::optional<std::string> local) {
+  if (global) CheckLocalModel(call, local.has_value());  // without models, only the version counts
   Communicate(call, [&] { communicator_->CheckPoint(std::move(global), std::move(local)); });
   version_ = communicator_->version();
 }
 
 void Session::LazyCheckPoint(const Call& call, recovery::Models::Serializer serialize) {
+  CheckLocalModel(call, false);
   Communicate(call, [&] { communicator_->LazyCheckPoint(std::move(serialize)); });
   version_ = communicator_->version();
 }

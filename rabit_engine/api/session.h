@@ -186,6 +186,7 @@ class Session {
   /// Returns the newest checkpoint, or nullopt before the first one. Throws Misuse if it lacks a requested
   /// model.
   std::optional<Loaded> LoadCheckPoint(const Call& call, bool want_global, bool want_local);
+  /// Both refuse a checkpoint with a local model if the first load or checkpoint had none, and the reverse.
   void CheckPoint(const Call& call, std::optional<std::string> global, std::optional<std::string> local);
   void LazyCheckPoint(const Call& call, recovery::Models::Serializer serialize);
   /// Leaves the communicator after an error outside its calls, and informs the other ranks. Has no effect if
@@ -227,6 +228,7 @@ class Session {
   // Runs `function`, which needs the communicator. Throws if an earlier call has failed.
   template <typename Function>
   void Communicate(const Call& call, Function&& function);
+  void CheckLocalModel(const Call& call, bool has_local);
   void CompareOffsets(const Call& call, std::span<const std::size_t> offsets);
   void CountAsMet();
   std::shared_ptr<Session> Wrap(std::unique_ptr<Communicator> group) const;
@@ -252,6 +254,12 @@ class Session {
   /// Shared by all sessions made from one world.
   std::shared_ptr<Endings> endings_ = std::make_shared<Endings>();
   std::atomic<int> version_ = 0;  // atomic, because other threads may read it
+  struct LocalModelUse {
+    const char* call;
+    bool has_local;
+  };
+  /// The first load, or checkpoint with models, and whether it had a local model.
+  std::optional<LocalModelUse> local_model_use_;
   int rank_;
   int world_size_;
   bool is_distributed_;

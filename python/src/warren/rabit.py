@@ -260,7 +260,8 @@ def load_checkpoint(with_local: bool = False) -> Union[Tuple[int, Any], Tuple[in
 
 def checkpoint(global_model: Any, local_model: Any = None) -> None:
     """Saves a checkpoint and increments the version. A rank that is lost later recovers the global model, which must be the same on all
-    ranks, and its own local model, and resumes from this checkpoint."""
+    ranks, and its own local model, and resumes from this checkpoint. Raises RuntimeError if there is a local model, but the first
+    `load_checkpoint` or `checkpoint` had none, or the reverse."""
     whole = bytes(_sealed.seal(global_model, _GLOBAL_MODEL, _ANY))
     local = None if local_model is None else bytes(_sealed.seal(local_model, _LOCAL_MODEL, _ANY))
     _check(_LIB.RabitTryCheckPoint(whole, len(whole), local, 0 if local is None else len(local)))

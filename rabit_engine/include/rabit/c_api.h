@@ -98,7 +98,8 @@ RABIT_DLL int RabitAllreduce(void* sendrecvbuf, size_t count, int enum_dtype, in
 RABIT_DLL int RabitLoadCheckPoint(char** out_global_model, rbt_ulong* out_global_len, char** out_local_model,
                                   rbt_ulong* out_local_len);
 
-/* Ends a version: keeps a copy of both models. local_model is NULL if there is no local model. */
+/* Ends a version: keeps a copy of both models. local_model is NULL if there is no local model, which must be
+ * so in all calls or in none; see rabit::LoadCheckPoint. */
 RABIT_DLL void RabitCheckPoint(const char* global_model, rbt_ulong global_len, const char* local_model,
                                rbt_ulong local_len);
 

@@ -107,8 +107,8 @@ inline void Broadcast(std::string* sendrecv_data, int root, const char* _file = 
 /// nearest even.
 ///
 /// `prepare_fun(prepare_arg)`, if given, is called first, to fill the buffer. It is not called if the result
-/// is already known, as in a restarted process that has not caught up yet. An exception from it passes through
-/// and ends the job for this rank, like an error in the collective.
+/// is already known, as in a restarted process that has not caught up yet. An exception from it passes
+/// through and ends the job for this rank, like an error in the collective.
 template <typename OP, typename DType>
 inline void Allreduce(DType* sendrecvbuf, std::size_t count, void (*prepare_fun)(void*) = nullptr,
                       void* prepare_arg = nullptr, const char* _file = _FILE, const int _line = _LINE,
@@ -135,8 +135,8 @@ inline void Allgather(DType* sendrecvbuf, std::size_t total_size, std::size_t sl
                       const int _line = _LINE, const char* _caller = _CALLER);
 
 /// Loads the newest checkpoint and returns its version. If there is no checkpoint, returns 0 and leaves the
-/// models unchanged. local_model: null, or this rank's own model; if it is not null, CheckPoint must also be
-/// given a local model.
+/// models unchanged. local_model: null, or this rank's own model. CheckPoint must be given a local model if
+/// and only if the first LoadCheckPoint was; LazyCheckPoint is a CheckPoint without one.
 inline int LoadCheckPoint(Serializable* global_model, Serializable* local_model = nullptr);
 /// Ends a version: keeps a copy of the models in memory. global_model: the same on all ranks. local_model:
 /// null, or this rank's own. Prefer global models: a local model must be sent to other ranks to outlive this

@@ -95,6 +95,45 @@ TEST_F(Checkpoints, ThatHaveNoLocalModelRefuseToLoadOne) {
   EXPECT_EQ(local.text, "untouched");
 }
 
+TEST_F(Checkpoints, RefuseALocalModelInSomeCallsOnly) {
+  Text model("global");
+  Text local("local");
+  const auto begin_again = [] {
+    rabit::Finalize();
+    rabit::Init(0, nullptr);
+  };
+  const auto with = [&] { rabit::CheckPoint(&model, &local); };
+  const auto without = [&] { rabit::CheckPoint(&model); };
+  const auto lazily = [&] { rabit::LazyCheckPoint(&model); };
+  rabit::LoadCheckPoint(&model);
+  EXPECT_THAT(
+      with, ThrowsMessage<dmlc::Error>(HasSubstr("rank 0: rabit::CheckPoint: called with a local model, but "
+                                                 "rabit::LoadCheckPoint was called without a local model")));
+  EXPECT_NO_THROW(without());
+  begin_again();
+  rabit::LoadCheckPoint(&model, &local);
+  EXPECT_THAT(without, ThrowsMessage<dmlc::Error>(HasSubstr("called without a local model")));
+  EXPECT_THAT(lazily,
+              ThrowsMessage<dmlc::Error>(HasSubstr("rabit::LazyCheckPoint: called without a local model")));
+  EXPECT_EQ(rabit::VersionNumber(), 0);
+  EXPECT_NO_THROW(with());
+  begin_again();
+  rabit::LazyCheckPoint(&model);
+  EXPECT_THAT(with, ThrowsMessage<dmlc::Error>(HasSubstr("but rabit::LazyCheckPoint was called without")));
+}
+
+TEST_F(Checkpoints, MayCountAVersionOrLoadTheGlobalModelAloneWhileTheyHaveLocalModels) {
+  Text model("global");
+  Text local("local");
+  rabit::CheckPoint();
+  EXPECT_EQ(rabit::LoadCheckPoint(), 0);
+  rabit::CheckPoint(&model, &local);
+  rabit::CheckPoint();
+  rabit::CheckPoint(&model, &local);
+  EXPECT_EQ(rabit::LoadCheckPoint(&model), 4);
+  EXPECT_NO_THROW(rabit::CheckPoint(&model, &local));
+}
+
 TEST_F(Checkpoints, BeginAnewWithEachJob) {
   const Text model("model");
   rabit::CheckPoint(&model);

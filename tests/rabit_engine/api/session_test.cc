@@ -266,7 +266,7 @@ TEST(SessionPrepare, IsNotCalledForInvalidArgumentsWhichLeaveTheJobAsItWas) {
 
 TEST(SessionCheckpoints, AreOfferedOnlyWithTheModelsTheyHave) {
   OneRank rank(1);
-  EXPECT_FALSE(rank.session.LoadCheckPoint(kCall, true, true));
+  EXPECT_FALSE(rank.session.LoadCheckPoint(kCall, true, false));
   rank.session.CheckPoint(kCall, "global", std::nullopt);
   EXPECT_EQ(*rank.session.LoadCheckPoint(kCall, true, false)->global, "global");
   EXPECT_THROW(rank.session.LoadCheckPoint(kCall, true, true), Misuse);

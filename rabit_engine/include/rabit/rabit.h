@@ -64,9 +64,9 @@ inline namespace warren_v1 {
 /// or scheduler (DMLC_ROLE) has nothing to do and exits with code 0.
 inline bool Init(int argc, char* argv[]);
 
-/// Leaves the job as soon as all ranks have called this function; no call that needs other ranks may follow.
-/// Returns true, or false if an earlier error had already ended the job for this rank. Throws if leaving
-/// fails, e.g. because the tracker cannot be reached.
+/// Leaves the job as soon as all ranks have called this function; no call that needs other ranks may follow,
+/// and Init cannot join the same job again. Returns true, or false if an earlier error had already ended the
+/// job for this rank. Throws if leaving fails, e.g. because the tracker cannot be reached.
 inline bool Finalize();
 
 /// The calling thread's rank, 0 to GetWorldSize() - 1.

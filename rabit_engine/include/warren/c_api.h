@@ -103,8 +103,8 @@ typedef struct WarrenComm_* WarrenComm;
  * this or rabit's API. A process started as a server or scheduler (DMLC_ROLE) has nothing to do and exits
  * with code 0. */
 WARREN_DLL int WarrenInit(int argc, char** argv);
-/* Leaves the job; a collective call. Also returns -1 if an earlier error had already ended the job for this
- * rank. Communicators may still be freed afterwards. */
+/* Leaves the job, which WarrenInit cannot join again; a collective call. Also returns -1 if an earlier error
+ * had already ended the job for this rank. Communicators may still be freed afterwards. */
 WARREN_DLL int WarrenFinalize(void);
 /* The message of this thread's last call that returned -1. Valid until the thread's next call. */
 WARREN_DLL const char* WarrenGetLastError(void);
@@ -244,7 +244,7 @@ typedef struct WarrenHandle_* WarrenHandle;
 typedef struct WarrenCallOptions {
   size_t struct_bytes; /* sizeof(WarrenCallOptions) */
   /* Shown in a timeline (WARREN_TIMELINE) and in errors; copied. NULL or "": only the function's name is
-   * shown. */
+   * shown. The ranks do not compare names. */
   const char* name;
   /* How many seconds the operation may wait for a rank that is alive, counted from the start of its execution
    * (for messages with tags, from the call); may be fractional. After this time the operation ends with an
@@ -259,11 +259,12 @@ typedef struct WarrenCallOptions {
 
 /* The asynchronous forms of the calls above; they return immediately. The calls on one communicator,
  * synchronous ones included, run one after another in the order in which they were made, which must be the
- * same on all ranks; calls on different communicators may run concurrently, in any order. They run on a
- * thread of this library, or on a thread that waits for one of them, e.g. in WarrenWait. Buffers belong to
- * the operation until the operation has ended, and a custom function may be called on another thread; counts
- * are copied. Invalid arguments are refused immediately, without a handle. A communicator that is freed in
- * the meantime lives until its operations have ended. `options` may be NULL. */
+ * same on all ranks: threads that make calls concurrently need a communicator each, or a coordinator. Calls
+ * on different communicators may run concurrently, in any order. They run on a thread of this library, or on
+ * a thread that waits for one of them, e.g. in WarrenWait. Buffers belong to the operation until the
+ * operation has ended, and a custom function may be called on another thread; counts are copied. Invalid
+ * arguments are refused immediately, without a handle. A communicator that is freed in the meantime lives
+ * until its operations have ended. `options` may be NULL. */
 WARREN_DLL int WarrenAllreduceAsync(WarrenComm comm, const void* send, void* recv, size_t count, int type,
                                     int op, const WarrenCallOptions* options, WarrenHandle* handle);
 WARREN_DLL int WarrenAllreduceCustomAsync(WarrenComm comm, const void* send, void* recv, size_t count,

@@ -107,11 +107,11 @@ def _type_of(values: NDArray[Any]) -> int:
 def _of_array(array: NDArray[Any]) -> _Dense:
     if array.ndim != 2:
         raise ValueError("Input numpy.ndarray must be 2 dimensional")
-    return _Dense(*array.shape, lambda begin, end: array[begin:end], lambda positions: _floats(array[positions]))
+    return _Dense(array.shape[0], array.shape[1], lambda begin, end: array[begin:end], lambda positions: _floats(array[positions]))
 
 
 def _of_sequence(rows: Any) -> _Dense:
-    return _Dense(len(rows), len(rows[0]) if len(rows) else 0, lambda begin, end: rows[begin:end],
+    return _Dense(len(rows), len(rows[0]) if len(rows) else 0, lambda begin, end: np.asarray(rows[begin:end]),
                   lambda positions: np.array([rows[int(place)] for place in positions]))
 
 
@@ -123,7 +123,8 @@ def _of_table(table: Any) -> _Dense:
 
     cut = getattr(table, "slice", lambda begin, count: table[begin:begin + count])
     take = getattr(table, "take", lambda positions: table[positions.tolist()])
-    return _Dense(*table.shape, lambda begin, end: matrix(cut(begin, end - begin)), lambda positions: matrix(take(positions)))
+    rows, columns = table.shape
+    return _Dense(rows, columns, lambda begin, end: matrix(cut(begin, end - begin)), lambda positions: matrix(take(positions)))
 
 
 def _column(values: Any) -> NDArray[Any]:
@@ -261,7 +262,7 @@ def sampled_positions(count: int, params: str) -> NDArray[np.int64]:
 
 def _within(positions: NDArray[np.int64], begin: int, end: int) -> NDArray[np.int64]:
     """The positions from `begin` to `end`, counted from `begin`."""
-    return positions[np.searchsorted(positions, begin):np.searchsorted(positions, end)] - begin
+    return positions[int(np.searchsorted(positions, begin)):int(np.searchsorted(positions, end))] - begin
 
 
 def _by_piece(pieces: List[Any], positions: NDArray[np.int64]) -> Iterator[Tuple[Any, NDArray[np.int64]]]:

@@ -160,7 +160,7 @@ class OfTable(NamedTuple):
 
     digest: int  #: independent of their order
     in_order: int  #: for the function `in_order`
-    count: int  #: the number of rows, or of queries
+    length: int  #: the number of rows, or of queries
 
 
 def of_table(table: Table) -> OfTable:
@@ -173,13 +173,13 @@ def of_table(table: Table) -> OfTable:
     groups = np.concatenate([[0], np.cumsum(sizes)]) if sizes is not None else ()
     fields = {"label": table.label, "weight": table.query_weight if sizes is not None else table.weight, "base_margin": table.base_margin}
     words = _of_words(words, groups, lambda name: () if fields.get(name) is None else fields[name])
-    powers = np.cumprod(np.full(len(words), _BASE, np.uint64))
+    powers: _Words = np.cumprod(np.full(len(words), _BASE, np.uint64), dtype=np.uint64)
     return OfTable(_sum(words), _sum(words * powers), len(words))
 
 
 def in_order(tables: Sequence[Tuple[int, int]]) -> int:
     """Returns a digest of the rows of adjacent tables, which depends on the order of the rows, but not on where one table ends and the next
-    one begins. `tables`: the fields `in_order` and `count` of each table, in order."""
+    one begins. `tables`: the fields `in_order` and `length` of each table, in order."""
     found = before = 0
     for words, count in tables:
         found += words * pow(_BASE, before, 2**64)

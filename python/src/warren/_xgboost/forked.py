@@ -6,7 +6,7 @@ import contextlib
 import functools
 import os
 import sys
-from typing import Any, NoReturn, Optional
+from typing import Any, Dict, NoReturn, Optional, Tuple
 
 import xgboost as xgb
 
@@ -14,8 +14,9 @@ from warren._launch import rank as _rank
 from warren._xgboost.versions import collective
 
 #: The classes and their methods that make collective calls.
-_METHODS = {**dict.fromkeys(("DMatrix", "QuantileDMatrix", "ExtMemQuantileDMatrix", "DeviceQuantileDMatrix"), ("__init__",)),
-            "Booster": ("update", "boost", "eval_set")}
+_METHODS: Dict[str, Tuple[str, ...]] = {
+    "DMatrix": ("__init__",), "QuantileDMatrix": ("__init__",), "ExtMemQuantileDMatrix": ("__init__",), "DeviceQuantileDMatrix": ("__init__",),
+    "Booster": ("update", "boost", "eval_set")}
 #: The functions of xgboost.collective, or of xgboost.rabit, that do.
 _FUNCTIONS = ("init", "finalize", "allreduce", "broadcast", "signal_error")
 _registered = False
@@ -73,7 +74,7 @@ def _is_in_parents_job() -> bool:
 
 
 def _wrap(owner: Any, name: str) -> None:
-    own = getattr(owner, name, None)
+    own: Any = getattr(owner, name, None)
     if own is None:
         return
     what = owner.__name__ if name == "__init__" else f"{owner.__name__}.{name}"

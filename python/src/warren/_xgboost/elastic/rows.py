@@ -96,7 +96,7 @@ class Rows(Files):
         if is_digested:
             digests = [_digest.of_table(one) for one in tables]
             matrix.warren_digest = sum(one.digest for one in digests) % 2**64
-            matrix.warren_order = [(part.first, one.in_order, one.count) for part, one in zip(ranges, digests)]
+            matrix.warren_order = [(part.first, one.in_order, one.length) for part, one in zip(ranges, digests)]
         matrix.warren_parts = [(one.first, len(part), 0 if part.group_sizes is None else len(part.group_sizes))
                                for one, part in zip(ranges, tables)]
         return matrix

@@ -18,10 +18,18 @@ namespace {
 constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kWithoutEffect = {
     {{"--hdfs-tempdir", "DIR"}, {"--mesos-master", "HOST:PORT"}, {"--ship-libcxx", "DIR"}}};
 
+/// Options of dmlc-core that set variables of the processes of one role.
+constexpr std::array<std::string_view, 2> kOfOneRole = {"--env-server", "--env-worker"};
+
 constexpr int kMaxWorkers = wire::classic::kMaxWorldSize;
 constexpr double kMaxTimeoutSeconds = 1e8;
 
 // --- storing values --------------------------------------------------------------------------------------
+
+void RefuseVariablesOfOneRole(Options&, const std::string&) {
+  throw std::runtime_error(
+      "not possible: --env sets a variable for all roles; to set it for one, let the command look at DMLC_ROLE");
+}
 
 void StoreWorkerCores(Options& options, const std::string& value) {
   Count<&Options::worker_cores, 1, kMaxCount>(options, value);
@@ -402,6 +410,11 @@ std::vector<Option> MakeRows(const std::vector<ClusterFacts>& clusters) {
       true);
   for (const auto& [name, value] : kWithoutEffect) {
     add("Without effect", false, {{name, value, "", "Accepted for old scripts; has no effect.", Drop}});
+  }
+  for (const std::string_view name : kOfOneRole) {
+    add("Without effect", false,
+        {{name, "K:V,...", "", "Refused, with what to do in its place: an option of dmlc-core.",
+          RefuseVariablesOfOneRole}});
   }
   return options;
 }

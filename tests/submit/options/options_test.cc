@@ -351,6 +351,12 @@ TEST_F(OptionsTest, OptionsOfOldScriptsWithoutEffectAreTakenAndNamed) {
               ElementsAre("--hdfs-tempdir", "--mesos-master", "--ship-libcxx"));
 }
 
+TEST_F(OptionsTest, VariablesOfOneRoleAreRefusedWithWhatToDo) {
+  for (const std::string name : {"--env-worker", "--env-server"}) {
+    EXPECT_THAT(OptionsError(Job({name, "A:b"})), testing::AllOf(HasSubstr(name), HasSubstr("DMLC_ROLE")));
+  }
+}
+
 TEST_F(OptionsTest, HelpFitsATerminal) {
   const std::string help = HelpText(AllOptions());
   std::size_t begin = 0;

@@ -8,6 +8,7 @@ import lzma
 import os
 import pathlib
 import random
+import re
 import tempfile
 import unittest
 import zipfile
@@ -86,6 +87,49 @@ class Lines(Folder):
             begin, stop = formats.line_of_names(first, True)
             self.assertEqual(first[begin:stop].strip(), names.encode(), trial)
             self.assertEqual(first[stop:], b"1" + end.encode() if after.endswith("1" + end) else b"", trial)
+
+
+class Quotes(Folder):
+    """A quoted cell ends on its line. pyarrow goes on in the lines that follow, or ends the cell at the end of the text."""
+
+    def test_a_quoted_cell_that_does_not_end_on_its_line_is_an_error_with_the_line(self):
+        head, rows = "a,y,note\n", [f"{k},{k % 2},fine\n" for k in range(20000)]
+        stray = head + "".join(rows[:500]) + '500,0,"unfinished\n' + "".join(rows[501:])
+        late = head + "".join(rows) + '\n500,0,"unfinished\n' + "".join(rows)
+        several = head + "".join(f'{k},{k % 2},"log {k}\n{k + 1000000},5,x\n{k + 2000000},6,done"\n' for k in range(8000))
+        for name, text, line in (("a", 'a,y,note\n1,0,ok\n2,1,"6 inch\n3,0,ok\n4,1,ok\n', 3), ("b", stray, 502), ("c", several, 2),
+                                 ("d", 'a,y,note\n1,0,"x\r2,1,y"\n', 2), ("e", 'a,y,note\r\n1,0,x\r\n\r\n2,1,"x""', 4),
+                                 ("f", 'a,y,note\n1,0,"x"\n2,1,"x\n', 3)):
+            for path in (self.write(f"{name}.csv", text), self.write(f"{name}.csv.gz", gzip.compress(text.encode()))):
+                with self.subTest(path=path.name):
+                    self.refused(rf"{path.name}: line {line}: a quoted cell does not end on this line", path, label="y", exclude="note")
+        with mock.patch.object(formats, "_CSV_FIRST_BYTES", 1 << 10), mock.patch.object(formats, "_CSV_BLOCK_BYTES", 1 << 12):
+            self.refused(r"g\.csv, bytes \d+ to \d+: line \d+ of this range: a quoted cell does", self.write("g.csv", late), label="y",
+                         exclude="note")
+            self.refused(r"g\.csv\.gz, the file: line 20003: a quoted cell does", self.write("g.csv.gz", gzip.compress(late.encode())),
+                         label="y", exclude="note")
+        self.refused(r"h\.csv: a quoted name does not end on the header line", self.write("h.csv", '"a\nb",y\n1,0\n'), label="y")
+
+    def test_a_cut_behind_the_first_line_of_a_cell_makes_no_row_of_the_second(self):
+        # Each cut lies between two lines of a cell, in ranges as in blocks of text that are parsed at once.
+        text = "a,y,note\n" + '1,0,"\n2,1,x"\n' * 3000
+        for size in range(20, 34):
+            with mock.patch.object(formats, "_CSV_PARSED_BYTES", size), mock.patch.object(formats, "_CSV_FIRST_BYTES", 14):
+                for name, content in (("a.csv", text), ("a.csv.gz", gzip.compress(text.encode()))):
+                    self.refused("a quoted cell does not end on this line", self.write(name, content), label="y", exclude="note")
+
+    def test_other_quotes_line_ends_and_blank_lines_are_good(self):
+        text = 'a,y,note\r\n1,0,6" pipe\r\n\r\n2,1,"a, ""b"""\r3,0,"" x\n\n4,1, "x\r\n5,0,"a"b"c\n6,1,\\"\n7,0,"x"'
+        for name, content in (("a.csv", text), ("a.csv.gz", gzip.compress(text.encode()))):
+            found = pa.concat_tables(data.batches(self.write(name, content), kind="arrow"))
+            self.assertEqual(found["a"].to_pylist(), [1, 2, 3, 4, 5, 6, 7])
+            self.assertEqual(found["note"].to_pylist()[1:3], ['a, "b"', " x"])
+        rng = random.Random(5)
+        for trial in range(3000):
+            text = "".join(rng.choice(["", "\r", "\n", "\r\n", "x", '"', ","]) for _ in range(rng.randint(0, 12))).encode()
+            lines = [line for line in re.split(rb"[\r\n]", text) if line]
+            self.assertEqual(formats.rows_of(text), len(lines), (trial, text))
+            self.assertEqual(text[formats.last_line(text):].rstrip(b"\r\n"), lines[-1] if lines else b"", (trial, text))
 
 
 class Names(Folder):

@@ -278,6 +278,14 @@ class Commands(unittest.TestCase):
         self.assertEqual(sorted(os.listdir(self.folder / "parts")), ["part-00000-of-00002.parquet", "part-00001-of-00002.parquet"])
         self.assertIn("already exists", self.run_it("convert", path, f"{place}/a.parquet", code=1))
 
+    def test_csv_is_not_written_with_line_ends_in_cells(self):
+        for number, column in enumerate((pa.array(["x", "two\nlines"]), pa.array(["x\r", None]).dictionary_encode(), pa.array([b"\n", b"x"]))):
+            path = self.parquet(f"{number}.parquet", pa.table({"note": column, "y": [0, 1]}))
+            for words in (("convert", path, self.folder / "o.csv"), ("shard", path, 2, self.folder / "parts", "--to", "csv")):
+                self.assertRegex(self.run_it(*words, code=1), r"\.csv: column 'note' has text with a line end.* --exclude$")
+        self.assertEqual((list(self.folder.glob("o.csv*")), list(self.folder.glob("parts/*"))), ([], []))
+        self.run_it("convert", path, self.folder / "o.csv", "--exclude", "note")
+
     def test_whole_numbers_of_csv_that_would_lose_digits_are_refused(self):
         path, goal = self.folder / "a.csv", self.folder / "b.parquet"
         path.write_text(f"id,x,y\n{2**53 - 1},{2**53 + 1},0\n{1 - 2**53},3,1\n")

@@ -358,7 +358,23 @@ def _written(path: str, kind: str, rows: Iterator[Any]) -> None:
             "arrow": lambda: pa.ipc.new_file(file, first.schema, options=pa.ipc.IpcWriteOptions(unify_dictionaries=True))}
         with make[kind]() as writer:
             for table in itertools.chain([first], rows):
+                if kind == "csv":
+                    _require_lines(path, table)
                 writer.write_table(table, _ROW_GROUP)
+
+
+def _require_lines(path: str, table: Any) -> None:
+    """Raises ValueError for a line end in a cell or a column's name, since no reader of CSV lines would find the row again."""
+    import pyarrow as pa  # pylint: disable=import-outside-toplevel
+    import pyarrow.compute as pc  # pylint: disable=import-outside-toplevel
+
+    for name, column in zip(table.column_names, table.columns):
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        text = any(is_so(column.type) for is_so in (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary))
+        if set("\r\n") & set(name) or text and pc.any(pc.match_substring_regex(column, "[\r\n]")).as_py():  # pylint: disable=no-member
+            raise ValueError(f"{_files.shown(path)}: column {name!r} has text with a line end, which CSV for Warren cannot contain: write "
+                             "Parquet, or leave the column out with --exclude")
 
 
 def _arrow(table: _table.Table) -> Any:

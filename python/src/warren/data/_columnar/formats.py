@@ -2,7 +2,9 @@
 import base64
 import contextlib
 import re
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+import numpy as np
 
 from warren.data import _files
 from warren.data._columnar.pieces import Piece
@@ -15,8 +17,8 @@ BATCH_ROWS = 65536
 _CSV_RANGES, _CSV_LEAST_BYTES, _CSV_MOST_BYTES = 1024, 1 << 16, 16 << 20
 #: The number of bytes examined to find the columns of a CSV file.
 _CSV_FIRST_BYTES = 1 << 20
-#: The number of bytes of a compressed CSV file's text, after decompression, that are parsed at a time.
-_CSV_BLOCK_BYTES = 8 << 20
+#: The number of bytes of a compressed CSV file's text that are decompressed at a time, and the number of bytes of text parsed at a time.
+_CSV_BLOCK_BYTES, _CSV_PARSED_BYTES = 8 << 20, 1 << 20
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 #: Arrow files with at most this many record batches may have to be cut within a batch, for which the row counts of the batches are needed.
@@ -231,8 +233,9 @@ def _closed_on_error(source: Any) -> Iterator[None]:
 
 class Csv(Format):
     """CSV with a header line. Pieces are byte ranges; a range contains the rows that begin in it. A file whose first bytes show that it is
-    compressed is one piece, whatever its name. Lines end with LF or CR LF, and no cell contains a line end. `kept` contains the column names,
-    the numbers of bytes and lines up to the end of the header, and the compression."""
+    compressed is one piece, whatever its name. Lines end with LF or CR LF. No cell contains a line end, not even a quoted one, so that a range
+    can begin at any line. `kept` contains the column names, the numbers of bytes and lines up to the end of the header, and the
+    compression."""
 
     name, suffixes = "csv", (".csv", ".csv.gz", ".csv.zst", ".csv.bz2", ".tsv", ".tsv.gz", ".tsv.zst", ".tsv.bz2")
     _endings = ("", ".gz", ".zst", ".bz2")
@@ -275,14 +278,59 @@ class Csv(Format):
             first = stream.read(most)
         return first, len(first) < most
 
-    def _options(self, types: Mapping[str, Any], columns: Optional[Sequence[str]],
-                 block: Optional[int] = None) -> Tuple[Any, Any, Any]:
-        """The options for pyarrow's CSV readers, for text without the header line."""
+    def _parsed(self, text: bytes, types: Mapping[str, Any], columns: Optional[Sequence[str]], before: Callable[[], int], of: str) -> Any:
+        """Parses whole lines, without the header line, as one pyarrow table. Raises ValueError with the line and the column's name.
+        `before` returns the number of lines before the text; `of` follows a line number, such as " of this range"."""
+        import pyarrow as pa  # pylint: disable=import-outside-toplevel
         from pyarrow import csv  # pylint: disable=import-outside-toplevel
 
-        return (csv.ReadOptions(use_threads=False, column_names=self.kept[0], block_size=block),
-                csv.ParseOptions(delimiter=self._delimiter),
-                csv.ConvertOptions(column_types=dict(types), strings_can_be_null=True, include_columns=columns))
+        problem = ""
+        try:
+            # In several blocks, a quoted cell that ends a block without its closing quote would count as a row.
+            table = csv.read_csv(pa.BufferReader(text),
+                                 csv.ReadOptions(use_threads=False, column_names=self.kept[0], block_size=len(text) + 1),
+                                 csv.ParseOptions(delimiter=self._delimiter),
+                                 csv.ConvertOptions(column_types=dict(types), strings_can_be_null=True, include_columns=columns))
+        except pa.ArrowInvalid as error:
+            problem = str(error)
+        # pyarrow ends a quoted cell at a later line, or at the end of the text, without an error.
+        if b'"' in text and (problem or len(table) != rows_of(text) or unclosed(text[last_line(text):], self._delimiter)):
+            line = unclosed(text, self._delimiter)
+            if line:
+                raise ValueError(f"line {before() + line}{of}: a quoted cell does not end on this line: a cell cannot contain a line end, and "
+                                 "a quotation mark at the beginning of a cell needs another at its end: correct the line, or convert the "
+                                 "file to Parquet, for example with pandas")
+            problem = problem or f"found {len(table)} rows in {rows_of(text)} lines"
+        if problem:
+            raise ValueError(explained(problem, self.kept[0], text, before(), of))
+        return table
+
+    def _tables(self, text: bytes, types: Mapping[str, Any], columns: Sequence[str], before: Callable[[], int], of: str) -> Iterator[Any]:
+        """Like `_parsed`, some lines at a time."""
+        begin = 0
+        while begin < len(text):
+            end = text.find(b"\n", begin + _CSV_PARSED_BYTES) + 1 or len(text)
+            block = text[begin:end]
+            if block.strip():
+                yield self._parsed(block, types, columns, lambda first=begin: before() + text.count(b"\n", 0, first), of)
+            begin = end
+
+    def _blocks(self, content: bytes) -> Iterator[Tuple[int, bytes]]:
+        """Yields the text of a compressed file, without the header line, as blocks of whole lines with their offsets."""
+        with self._decompressed(content) as stream:
+            at = len(stream.read(self.kept[1]))
+            parts: List[bytes] = []
+            while True:
+                more = stream.read(_CSV_BLOCK_BYTES)
+                end = more.rfind(b"\n") + 1
+                if end or not more:
+                    block = b"".join([*parts, more[:end]])
+                    yield at, block
+                    at += len(block)
+                    parts = []
+                if not more:
+                    return
+                parts.append(more[end:])
 
     def _header(self, first: bytes, whole: bool) -> int:
         """Sets `kept` if it is not set yet. Returns the offset of the first row."""
@@ -291,6 +339,8 @@ class Csv(Format):
 
         if self.kept is None:
             begin, end = line_of_names(first, whole)
+            if unclosed(first[begin:end], self._delimiter):
+                raise ValueError("a quoted name does not end on the header line")
             found = csv.read_csv(pa.BufferReader(first[begin:end].rstrip(b"\r\n") + b"\n"),
                                  parse_options=csv.ParseOptions(delimiter=self._delimiter))
             self.kept = list(found.column_names), end, first.count(b"\n", 0, end), self._codec
@@ -298,7 +348,6 @@ class Csv(Format):
 
     def contents(self, keep: Any) -> Contents:
         import pyarrow as pa  # pylint: disable=import-outside-toplevel
-        from pyarrow import csv  # pylint: disable=import-outside-toplevel
 
         if self.file.size == 0:
             raise ValueError("is empty, expected a header line")
@@ -314,8 +363,7 @@ class Csv(Format):
         words = {name: pa.string() for name in self.reading.words}
         schema = pa.schema([(name, words.get(name, pa.null())) for name in self.kept[0]])
         if rows.strip():
-            with self._explained(rows, self.kept[2], ""):
-                schema = csv.read_csv(pa.BufferReader(rows), *self._options(words, None)).schema
+            schema = self._parsed(rows, words, None, lambda: int(self.kept[2]), "").schema
         # A column without values in these rows may have values later.
         guessed = tuple(field.name for field in schema if pa.types.is_null(field.type))
         return Contents(pa.schema([(field.name, pa.float64() if field.name in guessed else field.type) for field in schema]), pieces,
@@ -329,7 +377,6 @@ class Csv(Format):
 
     def batches(self, piece: Piece, columns: Sequence[str]) -> Iterator[Any]:
         import pyarrow as pa  # pylint: disable=import-outside-toplevel
-        from pyarrow import csv  # pylint: disable=import-outside-toplevel
 
         content = self._text(0, self.file.size) if self.is_compressed(piece) else b""
         if not self.kept:
@@ -338,13 +385,11 @@ class Csv(Format):
                 first, whole = self._first(_CSV_FIRST_BYTES, content)
             self._header(first, whole)
         if content:
-            # The text is read in blocks; without types, pyarrow would infer them from the first block alone.
+            # The text is read in blocks; without types, pyarrow would infer them from each block alone.
             types = {**{name: pa.string() for name in columns}, **self.reading.types}
-            with self._decompressed(content) as stream, self._explained(None, self.kept[2], ""):
-                stream.read(self.kept[1])
-                for batch in csv.open_csv(stream, *self._options(types, columns, _CSV_BLOCK_BYTES)):
-                    for row in range(0, len(batch), BATCH_ROWS):
-                        yield batch.slice(row, BATCH_ROWS)
+            for at, block in self._blocks(content):
+                for table in self._tables(block, types, columns, lambda end=at: self._lines_before(content, end), ""):
+                    yield from table.to_batches(BATCH_ROWS)
             return
         # Reading starts one byte before the range: if that byte ends a line, a row begins at the start of the range.
         begin, end = piece.begin - 1, piece.begin + piece.size - 1
@@ -358,21 +403,17 @@ class Csv(Format):
             end += len(more)
         # If the text contains no line end, no row begins in this range.
         text = text[text.find(b"\n") + 1 or len(text):]
-        if text.strip():
-            with self._explained(text, 0, " of this range"):
-                table = csv.read_csv(pa.BufferReader(text), *self._options(self.reading.types, columns))
+        for table in self._tables(text, self.reading.types, columns, lambda: 0, " of this range"):
             yield from table.to_batches(BATCH_ROWS)
 
-    @contextlib.contextmanager
-    def _explained(self, text: Optional[bytes], before: int, of: str) -> Iterator[None]:
-        """Adds line numbers and column names to pyarrow's errors, which become ValueErrors. `text` is the text that was parsed, or None if it
-        is no longer in memory; `before` is the number of lines before it; `of` follows a line number, such as " of this range"."""
-        import pyarrow as pa  # pylint: disable=import-outside-toplevel
-
-        try:
-            yield
-        except pa.ArrowInvalid as error:
-            raise ValueError(explained(str(error), self.kept[0], text, before, of)) from None
+    def _lines_before(self, content: bytes, end: int) -> int:
+        """The number of lines of a compressed file's text before an offset, for messages. Decompresses the file once more."""
+        count = 0
+        with self._decompressed(content) as stream:
+            while end > 0:
+                text = stream.read(min(end, _CSV_BLOCK_BYTES))
+                count, end = count + text.count(b"\n"), end - len(text)
+        return count
 
     @staticmethod
     def place(file: _files.File, piece: Piece) -> str:
@@ -398,8 +439,43 @@ def line_of_names(first: bytes, whole: bool) -> Tuple[int, int]:
         begin = end
 
 
-def explained(error: str, names: Sequence[str], text: Optional[bytes], before: int, of: str) -> str:
-    """Rewrites pyarrow's error message for a CSV file with the line and the column's name. See Csv._explained. A pure function."""
+#: Matches what ends a line, for pyarrow.
+_LINE_END = re.compile(rb"\r\n|\n|\r")
+
+
+def rows_of(text: bytes) -> int:
+    """The number of lines that are not blank; pyarrow skips blank ones. A pure function."""
+    characters = np.frombuffer(text, np.uint8)
+    ends = (characters == 10) | (characters == 13)
+    return int(np.count_nonzero(ends[:-1] > ends[1:])) + int(len(ends) > 0 and not ends[0])
+
+
+def last_line(text: bytes) -> int:
+    """The offset of the last line that is not blank. A pure function."""
+    end = len(text.rstrip(b"\r\n"))
+    return max(text.rfind(b"\n", 0, end), text.rfind(b"\r", 0, end)) + 1
+
+
+def unclosed(text: bytes, delimiter: str) -> int:
+    """The number of the first line in which a quoted cell begins that does not end, or 0 if there is none. A pure function."""
+    def is_unclosed(line: bytes) -> bool:
+        at = 0
+        while True:
+            if line[at:at + 1] == b'"':
+                at = line.find(b'"', at + 1)
+                while at >= 0 and line[at + 1:at + 2] == b'"':
+                    at = line.find(b'"', at + 2)
+                if at < 0:
+                    return True
+            at = line.find(delimiter.encode(), at) + 1
+            if not at:
+                return False
+    return next((number for number, line in enumerate(_LINE_END.split(text), 1) if b'"' in line and is_unclosed(line)), 0)
+
+
+def explained(error: str, names: Sequence[str], text: bytes, before: int, of: str) -> str:
+    """Rewrites pyarrow's error message for a CSV file with the line and the column's name. `text` is the text
+    that was parsed, `before` the number of lines before it, and `of` follows a line number. A pure function."""
     found = re.match(r"(?:In CSV column #(?P<column>\d+)|CSV parse error): (?:Row #(?P<row>\d+): )?(?P<what>.*)", error,
                      re.DOTALL)
     if found is None:
@@ -407,10 +483,9 @@ def explained(error: str, names: Sequence[str], text: Optional[bytes], before: i
     places = []
     if found["row"]:
         row = int(found["row"])
-        if text is not None:
-            # Blank lines are not rows.
-            lines = (number for number, line in enumerate(re.split(rb"\r\n|\n|\r", text), 1) if line)
-            row = next((number for count, number in enumerate(lines, 1) if count == row), row)
+        # Blank lines are not rows.
+        lines = (number for number, line in enumerate(_LINE_END.split(text), 1) if line)
+        row = next((number for count, number in enumerate(lines, 1) if count == row), row)
         places.append(f"line {before + row}{of}")
     if found["column"]:
         column = int(found["column"])

@@ -869,6 +869,26 @@ class TextOrColumns(Folder):
         self.assertEqual(data.load(f"{self.folder}?format=csv&header=1").features.shape, (4, 2))
 
 
+    def test_rows_of_labels_alone_look_like_csv_unless_the_format_is_given(self):
+        path = self.folder / "part-00000"
+        path.write_text("1,2,3\n4,5,6\n")
+        words = r"part-00000.*: read as LibSVM, it has 3 labels in a row and no features: it looks like CSV: add \?format=csv&label_column=0"
+        for uri in (path, str(path), f"{path}?indexing_mode=0"):
+            self.refused(words, uri)
+            self.refused(words, uri, rank=1, world=2)
+            with self.assertRaisesRegex(ValueError, words):
+                data.read(uri)
+        for uri, named in ((path, {"format": "libsvm"}), (f"{path}?format=libsvm", {}), (f"{path}?format=libsvm", {"format": "libsvm"})):
+            found = data.load(uri, **named)
+            self.assertEqual((found.features.shape, found.label.shape), ((2, 0), (2, 3)))
+        self.assertEqual(data.load(f"{path}?format=csv&label_column=0").features.shape, (2, 2))
+        self.assertEqual(data.load(f"{path}?format=csv&label_column=0", format="libsvm").features.shape, (2, 2))
+        for text in ("1\n0\n", "1,0\n0,1 3:1\n"):  # labels alone, and several labels with a feature somewhere
+            path.write_text(text)
+            self.assertEqual(len(data.load(path)), 2)
+            self.assertEqual(sum(len(data.load(path, rank=rank, world=2)) for rank in range(2)), 2)
+
+
 class OneFileEach(Folder):
     """A Path, or an element of a list, names exactly one file."""
 

@@ -120,7 +120,10 @@ class Wanted:
         if self.options.delimiter:
             raise ValueError(f"{shown_uri(self.uri)}: delimiter={self.options.delimiter!r} is for CSV with named columns (format='csv'); "
                              "for CSV text, write it into the name: 'FILE?format=csv&delimiter=...'")
-        more = [] if self.options.format in (None, "libsvm") else [f"format={self.options.format}"]
+        kind = self.options.format
+        # In a name, format= has precedence over format='libsvm'.
+        in_name = isinstance(self.uri, str) and "format=" in self.uri.partition("?")[2]
+        more = [] if kind is None or (kind == "libsvm" and in_name) else [f"format={kind}"]
         more += [] if self.options.shuffle is None else [f"shuffle={self.options.shuffle}"]
         how: Dict[str, Any] = {"options": "&".join(more), "threads": self.nthread, "storage_options": self.options.storage_options}
 

@@ -236,6 +236,10 @@ class _Named:
         """The name for messages."""
         return _shown(b"; ".join(self.names))
 
+    def names_format(self) -> bool:
+        """Whether the options or the name say the format, which is otherwise LibSVM."""
+        return b"format=" in self.options or (not self.exact and b"format=" in self.names[0].partition(b"?")[2])
+
     def struct(self, files: Optional[_Files]) -> _DataSet:
         """Returns a struct that refers to this object's bytes."""
         found = _DataSet(threads=self.threads, files=None if files is None else ctypes.pointer(files))
@@ -348,6 +352,11 @@ def _read(named: _Named, part: int, parts: int, allreduce_max: Optional[Greatest
             raise failure[0] from None
         raise
     rows = _rows(library, handle, named)
+    # CSV is valid LibSVM text: each row is a list of labels.
+    if rows.columns == 0 and rows.labels.ndim > 1 and not named.names_format():
+        raise ValueError(f"{named.shown()}: read as LibSVM, it has {rows.labels.shape[1]} labels in a row and no features: it looks like CSV: "
+                         "add ?format=csv&label_column=0 to the name (docs/how-to/data-text.md), or give format='csv' if it has a header "
+                         "line, or format='libsvm' if it is meant")
     queries: Dict[str, NDArray[Any]] = {}
 
     def take(_: object, of_file: "ctypes._Pointer[_Queries]") -> None:

@@ -526,10 +526,14 @@ class Categories(Folder):
             found = data.load(self.folder / name, label="y")
             np.testing.assert_array_equal(found.features[:, 0], [1, np.nan, 0])
 
-    def test_folders_with_leading_zeros_are_words_and_so_are_those_that_are_categories(self):
+    def test_folders_with_leading_zeros_are_numbers_unless_they_are_categories(self):
         for name in ("01", "1", "10"):
             self.parquet(f"k={name}/a.parquet", pa.table({"x": [1], "y": [0]}))
-        found = data.load(self.folder, label="y")
+        for uri, numbers in ((self.folder, [1, 1, 10]), (f"{self.folder}/k=1*", [1, 10]), (f"{self.folder}/k=01*", [1])):
+            found = data.load(uri, label="y")
+            self.assertEqual((found.types, found.features[:, 1].tolist()), (["int", "int"], numbers))
+        self.assertEqual(len(data.load(self.folder, label="y", filters=[("k", "==", 1)])), 2)
+        found = data.load(self.folder, label="y", categorical="k")
         self.assertEqual((found.types, found.categories), (["int", "c"], {"k": ["01", "1", "10"]}))
         found = data.load(self.folder, label="y", categories={"k": ["10", "1", "01"]})
         self.assertEqual(found.features[:, 1].tolist(), [2, 1, 0])

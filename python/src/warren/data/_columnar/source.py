@@ -472,8 +472,9 @@ class Source:
         self._opened.close()
 
 
-#: Matches a folder value that is a whole number. Values with leading zeros are words.
-_WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")
+#: Matches a folder value that is a whole number, also with leading zeros (month=01), as for Spark and pyarrow: otherwise the type would
+#: depend on the months that are read.
+_WHOLE = re.compile(r"-?[0-9]{1,18}")
 #: The value in a folder's name if the folder's rows have no value in that column.
 _MISSING = "__HIVE_DEFAULT_PARTITION__"
 

@@ -1,6 +1,7 @@
 """warren.data: Parquet, Arrow and CSV files as arrays, and their errors."""
 import arrow_python  # noqa: F401  # pylint: disable=unused-import,wrong-import-order
 import contextlib
+import datetime
 import io
 import linecache
 import os
@@ -414,7 +415,6 @@ class Categories(Folder):
         np.testing.assert_array_equal(self.codes(unused, categories={"c": ["a"]})[0], [np.nan, 0])
 
     def test_every_type_that_is_one(self):
-        import datetime
         import decimal
         import json
         day, noon = datetime.date(2024, 1, 2), datetime.datetime(2024, 1, 2, 12)
@@ -630,6 +630,33 @@ class Wrong(Folder):
         path.write_bytes(b"")
         self.refused(r"b\.parquet: ", self.folder, label="y")
 
+    def test_folders_that_name_a_column_of_the_file_with_other_values(self):
+        for folder, same, other in (("2024", pa.array([2024, 2024]), pa.array([2024, 2023])), ("2024", pa.array(["2024"] * 2), pa.array(["2024", "x"])),
+                                    ("20240131", pa.array([20240131] * 2), pa.array([20240131, 20240130])), ("07", pa.array([7, 7]), pa.array([7, 70])),
+                                    ("a", pa.array(["a", "a"]).dictionary_encode(), pa.array(["a", "b"]).dictionary_encode()),
+                                    ("2024-01-31", pa.array([datetime.date(2024, 1, 31)] * 2), pa.array([datetime.date(2024, 1, 30)] * 2)),
+                                    ("true", pa.array([True, True]), pa.array([True, False])), ("7", pa.array([7, 7]), pa.array([7, None])),
+                                    ("__HIVE_DEFAULT_PARTITION__", pa.array([None, None], pa.int64()), pa.array([None, 1]))):
+            for kind in ("parquet", "csv"):
+                path = self.folder / kind / f"k={folder}" / f"x.{kind}"
+                for column, good in ((same, True), (other, False)):
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    written = pa.table({"k": column, "x": [1, 2], "y": [0, 1]})
+                    pq.write_table(written, path) if kind == "parquet" else pa.csv.write_csv(written, path)
+                    with self.subTest(folder=folder, kind=kind, column=column):
+                        if good:
+                            self.assertEqual(len(data.load(self.folder / kind, label="y")), 2)
+                        else:
+                            words = rf"k={folder}/x\.{kind}, .*: column 'k' has the value .*, but the file is in the folder k={folder}: rename one"
+                            self.refused(words, self.folder / kind, label="y")
+                            if folder == "2024":
+                                self.refused(words, self.folder / kind, label="y", features="x", filters=[("k", ">", 7)])
+                            self.assertEqual(len(data.load(self.folder / kind, label="y", exclude="k")), 2)
+                path.unlink()
+                path.parent.rmdir()
+        self.parquet("l/year=2024/x.parquet", pa.table({"year": [2023, 2022], "x": [1, 2]}))
+        self.refused(r"column 'year' has the value '202[23]', but the file is in the folder year=2024", self.folder / "l", label="year")
+
     def test_values_that_are_missing_where_they_must_not_be(self):
         path = self.parquet("a.parquet", pa.table({"x": range(300), "y": [1.0] * 250 + [None] * 50, "w": [1.0] * 120 + [-1.0] * 180,
                                                    "q": [1] * 100 + [None] * 200}))
@@ -693,7 +720,6 @@ class Wrong(Folder):
                      categorical="t")
 
     def test_files_with_different_types_of_categories(self):
-        import datetime
         import decimal
         day, noon = datetime.date(2024, 1, 1), datetime.datetime(2024, 1, 1, 12)
         utc = pa.array([noon], pa.timestamp("us", "UTC"))

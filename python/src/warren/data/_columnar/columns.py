@@ -141,7 +141,7 @@ def _fields(schema: Any, partition: Sequence[Tuple[str, str]]) -> Dict[str, Any]
         if field.name in fields:
             raise ValueError(f"has two columns {field.name!r}: rename one")
         fields[field.name] = field.type
-    fields.update(partition)  # folder names take precedence over the files' columns
+    fields.update(partition)  # the values of a column that the file contains, too, are the same (require_same)
     return fields
 
 
@@ -533,6 +533,23 @@ def categories(name: str, column: Any) -> Dict[Any, Any]:
     """Returns the values of column `name`, a chunked array, as a dict from their form for JSON to their sort keys, for `in_order`. Raises
     ValueError for times that Python cannot represent."""
     return {value[0]: value[2] for chunk in used(column) for value in _values(name, chunk) if value is not None}
+
+
+def require_same(name: str, column: Any, text: str, missing: bool) -> None:
+    """Raises ValueError unless all values of a file's column are the value in the name of the file's folder, which means a missing value if
+    `missing`."""
+    def is_same(value: Any) -> bool:
+        if str(value).casefold() == text.casefold():
+            return True
+        try:
+            return decimal.Decimal(str(value)) == decimal.Decimal(text)
+        except decimal.InvalidOperation:
+            return False
+    others = [repr(str(value)) for value in categories(name, column) if missing or not is_same(value)]
+    others += ["null"] if column.null_count and not missing else []
+    if others:
+        raise ValueError(f"column {name!r} has the value {others[0]}, but the file is in the folder {name}={text}: rename one of them, or leave "
+                         "the column out with exclude=[...]")
 
 
 def in_order(orders: Mapping[Any, Any]) -> List[Any]:

@@ -111,6 +111,8 @@ class Source:
         if peers.world > 1:
             # Copies of the data on the hosts' own disks may have different modification times.
             self.files = [file if _is_remote(file) else dataclasses.replace(file, tag="") for file in self.files]
+        #: The columns, by file number, that the file contains although its folders give them, too.
+        self._twice: Dict[int, List[str]] = {}
         self._folders = together(peers, lambda: self._partition_types(self.files if of_all is None else of_all))
         self._format = together(peers, self._chosen_format)
         self._reading = _formats.Reading(options.storage_options, options.delimiter, {},
@@ -242,6 +244,9 @@ class Source:
         seen: List[Any] = []
         for number in sorted(contents):
             schema = contents[number].schema
+            twice = [name for name in schema.names if name in self._folders]
+            if twice:
+                self._twice[number] = twice
             if any(schema.equals(one) for one in seen):
                 continue
             seen.append(schema)
@@ -279,7 +284,9 @@ class Source:
         types = {}
         for field in schema:
             kind = kinds.get(field.name)
-            if kind == "any":
+            if field.name in self._folders:
+                types[field.name] = pa.string()  # only compared with the folder's value
+            elif kind == "any":
                 types[field.name] = field.type if not pa.types.is_integer(field.type) else pa.float64()
             elif kind in ("number", "integer"):
                 # As float32, 0.7 would be less than 0.7, and great whole numbers could not be compared.
@@ -391,7 +398,8 @@ class Source:
         needed = list(dict.fromkeys([*columns, *(self._filter_columns if filtered else [])]))
         shuffled = self.options.shuffle is not None and self._request.qid is None
         for row, table in (self._shuffled_tables if shuffled else self._tables_in_order)(one, needed):
-            table = self._with_folder_columns(_with_common_strings(table), file, needed)
+            with _about(file, self._format.place(file, one.piece)):
+                table = self._with_folder_columns(_with_common_strings(table), file, needed)
             if keep is not None:
                 table, row = table.filter(keep), -1
             if not len(table):
@@ -420,7 +428,7 @@ class Source:
         import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
         file = self.files[piece.file]
-        folders = {key for key, _ in file.partition}
+        folders = {key for key, _ in file.partition} - set(self._twice.get(piece.file, ()))
         # If all needed columns are given by folders, another one is read in order to count the rows.
         stored = [name for name in needed if name not in folders] or [next(name for name in self.schema.names if name not in self._folders)]
         with _about(file):
@@ -455,7 +463,8 @@ class Source:
             yield -1, whole.take(pa.array(order[at:at + _formats.BATCH_ROWS]))
 
     def _with_folder_columns(self, table: Any, file: _files.File, needed: Sequence[str]) -> Any:
-        """Returns the table with additional columns: the needed ones whose values are in the names of the file's folders."""
+        """Returns the table with additional columns: the needed ones whose values are in the names of the file's folders. Raises ValueError
+        if the table has such a column with other values."""
         import pyarrow as pa  # pylint: disable=import-outside-toplevel
 
         for key, text in file.partition:
@@ -464,6 +473,8 @@ class Source:
             values = self._folder_value(key, text).take(pa.array(np.zeros(len(table), "int64")))
             column = values.dictionary_encode() if pa.types.is_dictionary(self._folders[key]) else values
             at = table.schema.get_field_index(key)
+            if at >= 0:
+                _columns.require_same(key, table.column(at), text, text == _MISSING)
             table = table.append_column(key, column) if at < 0 else table.set_column(at, key, column)
         return table
 

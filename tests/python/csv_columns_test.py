@@ -16,6 +16,7 @@ from unittest import mock
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.feather
 import pyarrow.parquet as pq
 
@@ -218,6 +219,19 @@ class Types(Folder):
         np.testing.assert_array_equal(found.features[:, 0], [1, 0, np.nan])
         self.refused(r"a\.csv.* column 'z' has the category '8', which is not one of '7', '9'", path, label="y",
                      categories={"z": [7, 9]})
+
+    def test_categories_that_are_given_are_no_missing_values(self):
+        text = "land,word,n,y\nNA,NA,NA,0\nDE,null,1,1\n,x,2,0\nnull,,3,1\n"
+        given = {"land": ["DE", "NA"], "word": ["null", "x"]}
+        for name, content in (("a.csv", text), ("a.csv.gz", gzip.compress(text.encode()))):
+            path = self.write(name, content)
+            found = data.load(path, label="y", categories=given)
+            np.testing.assert_array_equal(found.features, [[1, np.nan, np.nan], [0, 0, 1], [np.nan, 1, 2], [np.nan, np.nan, 3]])
+            arrow = pa.concat_tables(data.batches(path, kind="arrow", categories=given))
+            self.assertEqual(arrow["land"].to_pylist(), ["NA", "DE", None, None])
+            self.assertEqual(len(data.load(path, label="y", categories=given, filters=[("land", "==", "NA")])), 1)
+        self.assertEqual(data.load(path, label="y", categorical=["land", "word"]).categories, {"land": ["DE"], "word": ["x"]})
+        self.assertEqual({"", *formats.CSV_MISSING}, set(pa.csv.ConvertOptions().null_values))
 
     def test_files_without_rows_do_not_say_what_the_others_columns_are(self):
         self.write("s/a.csv", "w,b,n,y\n")

@@ -371,7 +371,8 @@ def _require_lines(path: str, table: Any) -> None:
     for name, column in zip(table.column_names, table.columns):
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
-        text = any(is_so(column.type) for is_so in (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary))
+        types = pa.types
+        text = any(is_so(column.type) for is_so in (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary))
         if set("\r\n") & set(name) or text and pc.any(pc.match_substring_regex(column, "[\r\n]")).as_py():  # pylint: disable=no-member
             raise ValueError(f"{_files.shown(path)}: column {name!r} has text with a line end, which CSV for Warren cannot contain: write "
                              "Parquet, or leave the column out with --exclude")

@@ -167,7 +167,9 @@ class Wanted:
     def source(self, peers: Peers, as_stored: bool = False, files: Optional[Sequence[_files.File]] = None,
                of_all: Optional[Sequence[_files.File]] = None) -> Source:
         """Opens a data set with named columns; with `as_stored`, columns of any type. `files` and `of_all` are as for Source."""
-        return Source(self.uri, self.request._replace(as_stored=as_stored), peers, self.options, files, of_all)
+        present = tuple((name, value) for name, values in (self.categories or {}).items() for value in values
+                        if isinstance(value, str) and value in _formats.CSV_MISSING)
+        return Source(self.uri, self.request._replace(as_stored=as_stored, present=present), peers, self.options, files, of_all)
 
 
 def peers_of(rank: Optional[int], world: Optional[int]) -> Peers:

@@ -29,6 +29,7 @@ class Request(NamedTuple):
     exclude: Tuple[str, ...] = ()
     categorical: Tuple[str, ...] = ()  #: columns of strings or numbers to be used as categories; dictionary columns need not be named
     given: Tuple[str, ...] = ()  #: categorical columns whose values the caller passes; their type may differ between files
+    present: Tuple[Tuple[str, str], ...] = ()  #: columns and those of their categories that CSV has for missing values elsewhere
     without: Tuple[str, ...] = ()  #: columns that are no features; unlike those of `exclude`, they may be missing
     as_stored: bool = False  #: whether columns of any type are accepted, for callers that take them unchanged
 

@@ -19,6 +19,9 @@ _CSV_RANGES, _CSV_LEAST_BYTES, _CSV_MOST_BYTES = 1024, 1 << 16, 16 << 20
 _CSV_FIRST_BYTES = 1 << 20
 #: The number of bytes of a compressed CSV file's text that are decompressed at a time, and the number of bytes of text parsed at a time.
 _CSV_BLOCK_BYTES, _CSV_PARSED_BYTES = 8 << 20, 1 << 20
+#: The words that mean a missing value in CSV, as for pyarrow and pandas; so does an empty cell.
+CSV_MISSING = ("#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "N/A", "NA", "NULL", "NaN", "n/a",
+               "nan", "null")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 #: Arrow files with at most this many record batches may have to be cut within a batch, for which the row counts of the batches are needed.
@@ -42,6 +45,7 @@ class Reading(NamedTuple):
     types: Mapping[str, Any]  #: the types of CSV columns, which the files do not contain
     csv_bytes: int  #: the size of the ranges into which CSV files are divided
     words: Tuple[str, ...] = ()  #: CSV columns that are read as text, so that 007 stays 007
+    present: Tuple[Tuple[str, str], ...] = ()  #: CSV columns and words of CSV_MISSING that are not missing values in these columns
     few_files: bool = False  #: whether there are so few files per worker that cuts within Arrow's record batches are needed
 
 
@@ -290,19 +294,34 @@ class Csv(Format):
             table = csv.read_csv(pa.BufferReader(text),
                                  csv.ReadOptions(use_threads=False, column_names=self.kept[0], block_size=len(text) + 1),
                                  csv.ParseOptions(delimiter=self._delimiter),
-                                 csv.ConvertOptions(column_types=dict(types), strings_can_be_null=True, include_columns=columns))
+                                 csv.ConvertOptions(column_types=dict(types), null_values=["", *CSV_MISSING], include_columns=columns,
+                                                    strings_can_be_null=not self.reading.present))
         except pa.ArrowInvalid as error:
             problem = str(error)
         # pyarrow ends a quoted cell at a later line, or at the end of the text, without an error.
         if b'"' in text and (problem or len(table) != rows_of(text) or unclosed(text[last_line(text):], self._delimiter)):
             line = unclosed(text, self._delimiter)
             if line:
-                raise ValueError(f"line {before() + line}{of}: a quoted cell does not end on this line: a cell cannot contain a line end, and "
-                                 "a quotation mark at the beginning of a cell needs another at its end: correct the line, or convert the "
+                raise ValueError(f"line {before() + line}{of}: a quoted cell does not end on this line: a cell cannot contain a line end, "
+                                 "and a quotation mark at the beginning of a cell needs another at its end: correct the line, or convert the "
                                  "file to Parquet, for example with pandas")
             problem = problem or f"found {len(table)} rows in {rows_of(text)} lines"
         if problem:
             raise ValueError(explained(problem, self.kept[0], text, before(), of))
+        return self._with_missing_words(table) if self.reading.present else table
+
+    def _with_missing_words(self, table: Any) -> Any:
+        """Replaces words that mean a missing value by null, column by column; pyarrow's own replacement is the same for all columns."""
+        import pyarrow as pa  # pylint: disable=import-outside-toplevel
+        import pyarrow.compute as pc  # pylint: disable=import-outside-toplevel
+
+        for at, field in enumerate(table.schema):
+            if pa.types.is_string(field.type):
+                words = ["", *(word for word in CSV_MISSING if (field.name, word) not in self.reading.present)]
+                column = table.column(at)
+                missing = pc.is_in(column, value_set=pa.array(words))  # pylint: disable=no-member
+                column = pc.if_else(missing, pa.scalar(None, field.type), column)  # pylint: disable=no-member
+                table = table.set_column(at, field, column)
         return table
 
     def _tables(self, text: bytes, types: Mapping[str, Any], columns: Sequence[str], before: Callable[[], int], of: str) -> Iterator[Any]:

@@ -117,7 +117,8 @@ class Source:
         self._format = together(peers, self._chosen_format)
         self._reading = _formats.Reading(options.storage_options, options.delimiter, {},
                                          _formats.csv_range(sum(file.size for file in self.files)),
-                                         request.categorical, 1 < peers.world and len(self.files) < _FEW_FILES * peers.world)
+                                         request.categorical, request.present,
+                                         1 < peers.world and len(self.files) < _FEW_FILES * peers.world)
         contents = together(peers, self._asked)
         if peers.connected:
             contents = {number: one for of_one in peers.allgather(contents, objects=True) for number, one in of_one.items()}

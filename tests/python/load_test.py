@@ -1,6 +1,7 @@
 """warren.data: Parquet, Arrow and CSV files as arrays, and their errors."""
 import arrow_python  # noqa: F401  # pylint: disable=unused-import,wrong-import-order
 import contextlib
+import dataclasses
 import datetime
 import io
 import linecache
@@ -1028,6 +1029,90 @@ class OneSchema(Folder):
         self.parquet("b.parquet", pa.table({"x": [0.5]}))
         with self.assertRaisesRegex(ValueError, r"a\.parquet, row group 0: .*1152921504606846977"):
             list(data.batches(self.folder, kind="arrow"))
+
+
+class Threads(_peers._Job):
+    """One rank of a job whose ranks are threads, with files that have other modification times on rank 0's host."""
+
+    def __init__(self, rank, barrier, shared):
+        self.rank, self.world, self._barrier, self._shared = rank, barrier.parties, barrier, shared
+
+    def _maximum(self, values):
+        self._shared[self.rank] = values
+        self._barrier.wait()
+        found = np.max(self._shared, axis=0)
+        self._barrier.wait()
+        return found
+
+    def broadcast_bytes(self, array, root):
+        self._shared[self.rank] = array
+        self._barrier.wait()
+        if self.rank != root:
+            array[:] = self._shared[root]
+        self._barrier.wait()
+
+    def broadcast(self, value, root, **named):
+        found = super().broadcast(value, root, **named)
+        return [dataclasses.replace(file, tag="1 ns") for file in found] if self.rank else found
+
+
+class Changes(Folder):
+    """Files that a program replaces while the workers read."""
+
+    def opened(self, path, world=3, **named):
+        barrier, sources = threading.Barrier(world, timeout=60), [None] * world
+        shared = [None] * world
+
+        def open_one(rank):
+            sources[rank] = _load.Wanted(path, label="y", **named).source(Threads(rank, barrier, shared))
+
+        ranks = [threading.Thread(target=open_one, args=(rank,)) for rank in range(world)]
+        for thread in ranks:
+            thread.start()
+        for thread in ranks:
+            thread.join()
+        for source in sources:
+            self.addCleanup(source.close)
+        return sources
+
+    def test_a_file_that_is_replaced_by_one_of_its_size_is_an_error_on_each_worker_that_reads_it_then(self):
+        for kind, write in (("csv", pa.csv.write_csv), ("parquet", lambda of, to: pq.write_table(of, to, row_group_size=16000)),
+                            ("feather", lambda of, to: pa.feather.write_feather(of, str(to), chunksize=16000, compression="uncompressed"))):
+            path = self.folder / f"a.{kind}"
+            write(pa.table({"x": np.full(240000, 10), "y": np.zeros(240000, "int64")}), path)
+            size = path.stat().st_size
+            with self.subTest(kind=kind):
+                sources = self.opened(path)
+                before = sum(len(batch.table) for batch in sources[0].batches(["x", "y"]))
+                reading = sources[1].batches(["x", "y"])
+                next(reading)
+                for other in (2, 3):  # a replaced one, and one that is written in place and damaged
+                    if other == 2:
+                        write(pa.table({"x": np.full(240000, 20), "y": np.zeros(240000, "int64")}), self.folder / "other")
+                        os.replace(self.folder / "other", path)
+                    else:
+                        path.write_bytes(b"\x01" * size)
+                    self.assertEqual(path.stat().st_size, size)
+                    for read in (lambda: list(reading), lambda: list(sources[2].batches(["x", "y"])), lambda: list(sources[0].batches(["x"]))):
+                        if other == 3 and reading.gi_frame is None:
+                            reading = iter(sources[1].batches(["x"]))
+                        with self.assertRaisesRegex(OSError, rf"a\.{kind}.*: it changed since it was listed"):
+                            read()
+                self.assertGreater(before, 40000)
+
+    def test_modification_times_of_another_host_do_not_matter(self):
+        path = self.parquet("a.parquet", table(1000))
+        for named in ({}, {"qid": "q"}):
+            sources = self.opened(path, **named)
+            self.assertEqual(sum(len(batch.table) for source in sources for batch in source.batches(["y"])), 1000)
+
+    def test_a_file_that_is_gone_when_the_workers_look_is_every_workers_error(self):
+        path = self.parquet("a.parquet", table(100))
+        sources = self.opened(path)
+        path.unlink()
+        for source in sources[:2]:
+            with self.assertRaisesRegex(FileNotFoundError, r"a\.parquet.*deleted since it was listed"):
+                list(source.batches(["y"]))
 
 
 class OpenFiles(Folder):

@@ -108,8 +108,9 @@ class Source:
         self._filter_columns = _columns_of(options.filters)
         listed = together(peers, lambda: self._listed(files) if peers.rank == 0 or not peers.connected else [])
         self.files: List[_files.File] = peers.broadcast(listed, 0, objects=True) if peers.connected else listed
-        if peers.world > 1:
-            # Copies of the data on the hosts' own disks may have different modification times.
+        if peers.connected and peers.rank > 0:
+            # Rank 0's tags are not compared with those of this host: copies on the hosts' own disks may have different modification times,
+            # and the clients of a network file system may see different ones.
             self.files = [file if _is_remote(file) else dataclasses.replace(file, tag="") for file in self.files]
         #: The columns, by file number, that the file contains although its folders give them, too.
         self._twice: Dict[int, List[str]] = {}
@@ -128,7 +129,7 @@ class Source:
         whole_files = request.qid is not None
         self.pieces = _pieces.ordered([piece for number in sorted(contents) for piece in contents[number].pieces], options.shuffle,
                                       whole_files)
-        self.slices = together(peers, lambda: self.between(peers.rank, peers.rank + 1, peers.world))
+        self.slices = together(peers, self._share)
 
     def _listed(self, files: Optional[Sequence[_files.File]]) -> List[_files.File]:
         return _files.find(self.uri, storage_options=self.options.storage_options) if files is None else list(files)
@@ -298,6 +299,17 @@ class Source:
                 types[field.name] = field.type
         return types
 
+    def _share(self) -> List[Slice]:
+        """Returns this worker's rows. Its local files are compared with their present state from here on: no worker reads rows before all
+        have looked at their files."""
+        found = self.between(self.peers.rank, self.peers.rank + 1, self.peers.world)
+        for number in {one.piece.file for one in found}:
+            file = self.files[number]
+            if not _is_remote(file) and not file.tag:
+                with _about(file):
+                    self.files[number] = _files.as_seen_here(file)
+        return found
+
     def between(self, first: int, last: int, count: int) -> List[Slice]:
         """The rows of the shares from `first` up to, but not including, `last`, if there are `count` shares. With queries, reads the queries
         at both ends."""
@@ -349,11 +361,23 @@ class Source:
         last = {one.piece.file: number for number, one in enumerate(slices)}
         for number, one in enumerate(slices):
             yield from self._batches(one, columns, filtered=True)
-            file = self.files[one.piece.file]
-            if last[one.piece.file] == number and _is_remote(file):
-                # A store does not report that an object was overwritten between two reads. Opening the file once more checks that the
-                # object is still the listed one.
-                _files.Ranges(file, storage_options=self.options.storage_options).close()
+            if last[one.piece.file] == number:
+                # Neither stores nor file systems report that a file was replaced between two reads.
+                self._require_unchanged(self.files[one.piece.file])
+
+    def _require_unchanged(self, file: _files.File) -> None:
+        """Raises OSError unless the file is still the listed one, which opening it checks."""
+        _files.Ranges(file, storage_options=self.options.storage_options).close()
+
+    @contextlib.contextmanager
+    def _unless_changed(self, file: _files.File) -> Iterator[None]:
+        """After an error in reading a file's contents, raises an error that says that the file has changed, if it has."""
+        try:
+            yield
+        except Exception as error:  # pylint: disable=broad-except
+            if not (_is_remote(file) and isinstance(error, OSError)):  # the store's own errors have been retried
+                self._require_unchanged(file)
+            raise
 
     def queries_of_file(self, file: int) -> Optional[NDArray[Any]]:
         """The query of each run of consecutive rows with the same query in a file; None if this share contains all rows of the file, or if
@@ -432,10 +456,10 @@ class Source:
         folders = {key for key, _ in file.partition} - set(self._twice.get(piece.file, ()))
         # If all needed columns are given by folders, another one is read in order to count the rows.
         stored = [name for name in needed if name not in folders] or [next(name for name in self.schema.names if name not in self._folders)]
-        with _about(file):
+        with _about(file), self._unless_changed(file):
             opened = self._opened(piece.file)
         row = 0
-        with _about(file, self._format.place(file, piece)):
+        with _about(file, self._format.place(file, piece)), self._unless_changed(file):
             for batch in opened.batches(piece, stored):
                 yield row, pa.Table.from_batches([batch])
                 row += len(batch)

@@ -1,6 +1,6 @@
 """Finds the files that a name stands for."""
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Callable, Dict, List, Sequence, Tuple, TypeVar, Union
 
 from warren.data._files.names import (SCHEME, Options, Path, below, has_magic, hint_of_exact, is_hidden, matches, partition_of,
@@ -98,6 +98,16 @@ def _find_one(item: str, storage_options: Options, exact: bool) -> List[Tuple[Fi
     files = [one if one.tag else ask(store.info, one.name) or one for one in files]
     files.sort(key=lambda one: one.name.encode("utf-8", "surrogateescape"))
     return [(File(store.uri(one.name), one.size, one.tag, partition_of(below(base, one.name)[:-1])), one.identity) for one in files]
+
+
+def as_seen_here(file: File) -> File:
+    """Returns a listed file with the tag that this host has for it now. If its size differs, returns the file unchanged: reading it raises
+    an error. Raises FileNotFoundError if it does not exist."""
+    store, name = locate(file.uri, None)
+    entry = store.info(name)
+    if entry is None:
+        raise FileNotFoundError(f"{shown(file.uri)}: there is no such file on this host, or it was deleted since it was listed")
+    return replace(file, tag=entry.tag) if entry.size == file.size else file
 
 
 def _shown_files(folder: str, files: List[Entry]) -> List[Entry]:

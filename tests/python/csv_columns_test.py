@@ -220,6 +220,16 @@ class Types(Folder):
         self.refused(r"a\.csv.* column 'z' has the category '8', which is not one of '7', '9'", path, label="y",
                      categories={"z": [7, 9]})
 
+    def test_labels_may_be_true_or_false(self):
+        for name, content in (("a.csv", b"y,x\nTrue,1\nfalse,2\n1,3\n"), ("a.csv.gz", gzip.compress(b"y,x\nTrue,1\nfalse,2\n1,3\n"))):
+            self.assertEqual(data.load(self.write(name, content), label="y").label.tolist(), [1, 0, 1])
+        self.write("t/a.csv", "y,x\ntrue,1\n")
+        path = self.write("t/b.csv", "y,x\n1,1\nfalse,1\n")
+        self.assertEqual(data.load(self.folder / "t", label="y", weight="y").weight.tolist(), [1, 1, 0])
+        path.write_text("y,x\n0.5,1\n")
+        self.refused(r"b\.csv, .*line 1 of this range, column 'y': found '0\.5', expected bool", self.folder / "t", label="y")
+        self.refused(r"c\.csv, .*: the label in column 'y' is nothing", self.write("c.csv", "y,x\nTrue,1\n,1\n"), label="y")
+
     def test_categories_that_are_given_are_no_missing_values(self):
         text = "land,word,n,y\nNA,NA,NA,0\nDE,null,1,1\n,x,2,0\nnull,,3,1\n"
         given = {"land": ["DE", "NA"], "word": ["null", "x"]}

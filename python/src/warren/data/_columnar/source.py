@@ -294,7 +294,7 @@ class Source:
                 # As float32, 0.7 would be less than 0.7, and great whole numbers could not be compared.
                 types[field.name] = pa.float64() if field.name in self._filter_columns else pa.float32()
             elif field.name in (*self._request.label, self._request.weight, *self._request.base_margin):
-                types[field.name] = pa.float64()
+                types[field.name] = field.type if pa.types.is_boolean(field.type) else pa.float64()
             elif kind or field.name == self._request.qid or field.name in self._filter_columns:
                 types[field.name] = field.type
         return types

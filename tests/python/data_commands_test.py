@@ -285,6 +285,9 @@ class Commands(unittest.TestCase):
                 self.assertRegex(self.run_it(*words, code=1), r"\.csv: column 'note' has text with a line end.* --exclude$")
         self.assertEqual((list(self.folder.glob("o.csv*")), list(self.folder.glob("parts/*"))), ([], []))
         self.run_it("convert", path, self.folder / "o.csv", "--exclude", "note")
+        for name in ("o.tsv", "o.csv.gz"):
+            said = self.run_it("convert", path, self.folder / name, code=1)
+            self.assertRegex(said, rf"{re.escape(name)}: CSV is written uncompressed and with commas: use a name that ends in \.csv$")
 
     def test_whole_numbers_of_csv_that_would_lose_digits_are_refused(self):
         path, goal = self.folder / "a.csv", self.folder / "b.parquet"

@@ -983,6 +983,22 @@ class Arguments(Folder):
         with self.assertRaisesRegex(TypeError, "batch_rows='a': expected a whole number"):
             data.batches(path, "a")
 
+    def test_an_unknown_argument_is_said_with_the_function_and_the_nearest_one(self):
+        for function, named, words in ((data.load, {"lable": "y"}, r"^load\(\) got an unexpected argument 'lable'; did you mean 'label'\?$"),
+                                       (data.load, {"Rank_": 1}, r"^load\(\) .*'Rank_'; did you mean 'rank'\?$"),
+                                       (data.batches, {"batchrows": 1}, r"^batches\(\) .*did you mean 'batch_rows'\?$"),
+                                       (data.load, {"zzzz": 1}, r"^load\(\) .*'zzzz': expected label, weight, .*, progress$")):
+            with self.assertRaisesRegex(TypeError, words):
+                next(function("a.parquet", **named))
+
+    def test_an_arrow_stream_is_called_one(self):
+        path = self.folder / "a.arrow"
+        with pa.ipc.new_stream(path, pa.schema([("x", pa.int64())])) as stream:
+            stream.write_table(pa.table({"x": [1]}))
+        self.refused(r"a\.arrow: is an Arrow stream, expected an Arrow file", path)
+        path.write_bytes(b"nothing at all " * 9)
+        self.refused(r"a\.arrow: Not an Arrow file", path)
+
     def test_sets_of_the_same_values_are_the_same_on_all_workers(self):
         code = """
 from warren.data import _peers

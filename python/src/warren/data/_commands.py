@@ -338,7 +338,7 @@ def _kind_of_output(path: str, given: Optional[str]) -> str:
     if kind is None:
         raise ValueError(f"{path}: expected a name that ends in .parquet, .arrow, .feather, .csv, {', '.join(_TEXT_ENDINGS)}, or --to")
     if kind == "csv" and not path.endswith(".csv"):
-        raise ValueError(f"{path}: compressed CSV can be read but not written: use a name that ends in .csv")
+        raise ValueError(f"{path}: CSV is written uncompressed and with commas: use a name that ends in .csv")
     return kind
 
 

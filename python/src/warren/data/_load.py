@@ -15,7 +15,7 @@ from warren.data import _check, _files, _peers, _progress, _queries, _table, _te
 from warren.data._columnar import converter as _converter
 from warren.data._columnar import formats as _formats
 from warren.data._columnar.ahead import ahead
-from warren.data._columnar.columns import Names, Request, names
+from warren.data._columnar.columns import Names, Request, names, near
 from warren.data._columnar.source import Options, Source, Uri, shown_uri
 from warren.data._peers import Peers
 from warren.data._table import Table
@@ -223,7 +223,17 @@ def load(uri: Uri, *, rank: Optional[int] = None, world: Optional[int] = None, c
     A collective call in a job; all workers pass the same arguments. Raises ValueError or OSError with the file, row group, column and row of
     the problem, the same on all workers. Workers exchange information about files and columns in messages sealed with the job's token: raises
     RuntimeError for a message that is not sealed. In a job without a token the messages are pickles, and the other workers are trusted."""
+    _require_known("load", wanted, ("rank", "world", "check", "progress"))
     return Wanted(uri, **wanted).table(peers_of(rank, world), check=check, progress=progress)
+
+
+def _require_known(function: str, given: Mapping[str, Any], own: Sequence[str]) -> None:
+    """Raises TypeError for an argument that is not one of Wanted's. `own`: the function's other arguments, which may be meant."""
+    for name in given:
+        if name not in Wanted.ARGUMENTS:
+            meant = near(name, [*Wanted.ARGUMENTS, *own])
+            raise TypeError(f"{function}() got an unexpected argument {name!r}" + (f"; did you mean {meant[0]!r}?" if meant else
+                                                                                 f": expected {', '.join((*Wanted.ARGUMENTS, *own))}"))
 
 
 def bar(source: Source, progress: bool) -> _progress.Progress:
@@ -249,6 +259,7 @@ def batches(uri: Uri, batch_rows: int = 65536, *, kind: str = "numpy", rank: Opt
     batch_rows = whole_number("batch_rows", batch_rows, "rows")
     if batch_rows < 1:
         raise ValueError(f"batch_rows is {batch_rows}, expected at least 1")
+    _require_known("batches", wanted, ("batch_rows", "kind", "rank", "world", "drop_last"))
     asked = Wanted(uri, **wanted)
     peers = peers_of(rank, world)
     if asked.is_text:

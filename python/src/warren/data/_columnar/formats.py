@@ -185,6 +185,7 @@ class Arrow(Format):
     few files, one column of the batches is read to find their row counts, unless the file has many batches."""
 
     name, suffixes, magic = "arrow", (".arrow", ".feather", ".ipc"), b"ARROW1"
+    _stream_mark = b"\xff\xff\xff\xff"  #: what each message of an Arrow stream begins with
 
     def __init__(self, file: _files.File, number: int, reading: Reading, kept: Any = None) -> None:
         import pyarrow as pa  # pylint: disable=import-outside-toplevel
@@ -192,6 +193,9 @@ class Arrow(Format):
         super().__init__(file, number, reading, kept)
         self._source = _files.open_arrow(file, storage_options=reading.storage_options)
         with _closed_on_error(self._source):
+            if file.size >= 8 and bytes(self._source.read_at(len(self._stream_mark), 0)) == self._stream_mark:
+                raise ValueError("is an Arrow stream, expected an Arrow file (Feather), whose batches can be read in any order: convert it, for "
+                                 "example with pyarrow.feather.write_feather(pyarrow.ipc.open_stream(STREAM).read_all(), FILE)")
             self._reader = pa.ipc.open_file(self._source)
         self._columns: Tuple[str, ...] = ()
         self._reader_of_columns: Any = None

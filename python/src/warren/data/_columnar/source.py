@@ -190,12 +190,7 @@ class Source:
         kinds = {field.name: field.type for field in schema} | {key: self._folders[key] for key, _ in file.partition}
         columns = {name: kinds[name] for name in self._filter_columns}
         plain = {name: kind.value_type if pa.types.is_dictionary(kind) else kind for name, kind in columns.items()}
-        try:
-            pa.table({name: pa.array([], kind) for name, kind in plain.items()}).filter(keep)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, TypeError) as error:
-            kinds_of = ", ".join(f"{name} is {kind}" for name, kind in columns.items())
-            raise ValueError(f"filters cannot be applied ({kinds_of}): give values of the columns' types; "
-                             f"{str(error).splitlines()[0]}") from None
+        _filtered(pa.table({name: pa.array([], kind) for name, kind in plain.items()}), keep, columns)
 
     @staticmethod
     def _expression(filters: Optional[Sequence[Any]]) -> Any:
@@ -426,7 +421,8 @@ class Source:
             with _about(file, self._format.place(file, one.piece)):
                 table = self._with_folder_columns(_with_common_strings(table), file, needed)
             if keep is not None:
-                table, row = table.filter(keep), -1
+                with _about(file, self._format.place(file, one.piece)):
+                    table, row = _filtered(table, keep, {name: table.schema.field(name).type for name in self._filter_columns}), -1
             if not len(table):
                 continue
             table = table.select(list(columns))
@@ -523,6 +519,18 @@ def _with_common_strings(table: Any) -> Any:
         if pa.types.is_string_view(field.type):
             table = table.set_column(at, field.name, table.column(at).cast(pa.large_string()))
     return table
+
+
+def _filtered(table: Any, keep: Any, kinds: Mapping[str, Any]) -> Any:
+    """Returns the rows that pass a pyarrow expression. Raises ValueError with `kinds`, the types of the columns that the filters name, if a
+    filter's value cannot be compared with its column."""
+    import pyarrow as pa  # pylint: disable=import-outside-toplevel
+
+    try:
+        return table.filter(keep)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, TypeError) as error:
+        kinds_of = ", ".join(f"{name} is {kind}" for name, kind in kinds.items())
+        raise ValueError(f"filters cannot be applied ({kinds_of}): give values of the columns' types; {str(error).splitlines()[0]}") from None
 
 
 def _is_remote(file: _files.File) -> bool:

@@ -279,7 +279,8 @@ class Commands(unittest.TestCase):
         self.assertIn("already exists", self.run_it("convert", path, f"{place}/a.parquet", code=1))
 
     def test_csv_is_not_written_with_line_ends_in_cells(self):
-        for number, column in enumerate((pa.array(["x", "two\nlines"]), pa.array(["x\r", None]).dictionary_encode(), pa.array([b"\n", b"x"]))):
+        columns = (pa.array(["x", "two\nlines"]), pa.array(["x\r", None]).dictionary_encode(), pa.array([b"\n", b"x"]))
+        for number, column in enumerate(columns):
             path = self.parquet(f"{number}.parquet", pa.table({"note": column, "y": [0, 1]}))
             for words in (("convert", path, self.folder / "o.csv"), ("shard", path, 2, self.folder / "parts", "--to", "csv")):
                 self.assertRegex(self.run_it(*words, code=1), r"\.csv: column 'note' has text with a line end.* --exclude$")

@@ -355,8 +355,8 @@ def _read(named: _Named, part: int, parts: int, allreduce_max: Optional[Greatest
     # CSV is valid LibSVM text: each row is a list of labels.
     if rows.columns == 0 and rows.labels.ndim > 1 and not named.names_format():
         raise ValueError(f"{named.shown()}: read as LibSVM, it has {rows.labels.shape[1]} labels in a row and no features: it looks like "
-                         "CSV: add ?format=csv&label_column=0 to the name (docs/how-to/data-text.md), or give format='csv' if it has a header "
-                         "line, or format='libsvm' if it is meant")
+                         "CSV: add ?format=csv&label_column=0 to the name (docs/how-to/data-text.md), or give format='csv' if it has a "
+                         "header line, or format='libsvm' if it is meant")
     queries: Dict[str, NDArray[Any]] = {}
 
     def take(_: object, of_file: "ctypes._Pointer[_Queries]") -> None:

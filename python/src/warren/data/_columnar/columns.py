@@ -549,8 +549,8 @@ def require_same(name: str, column: Any, text: str, missing: bool) -> None:
     others = [repr(str(value)) for value in categories(name, column) if missing or not is_same(value)]
     others += ["null"] if column.null_count and not missing else []
     if others:
-        raise ValueError(f"column {name!r} has the value {others[0]}, but the file is in the folder {name}={text}: rename one of them, or leave "
-                         "the column out with exclude=[...]")
+        raise ValueError(f"column {name!r} has the value {others[0]}, but the file is in the folder {name}={text}: rename one of them, or "
+                         "leave the column out with exclude=[...]")
 
 
 def in_order(orders: Mapping[Any, Any]) -> List[Any]:

@@ -194,8 +194,8 @@ class Arrow(Format):
         self._source = _files.open_arrow(file, storage_options=reading.storage_options)
         with _closed_on_error(self._source):
             if file.size >= 8 and bytes(self._source.read_at(len(self._stream_mark), 0)) == self._stream_mark:
-                raise ValueError("is an Arrow stream, expected an Arrow file (Feather), whose batches can be read in any order: convert it, for "
-                                 "example with pyarrow.feather.write_feather(pyarrow.ipc.open_stream(STREAM).read_all(), FILE)")
+                raise ValueError("is an Arrow stream, expected an Arrow file (Feather), whose batches can be read in any order: convert "
+                                 "it, for example with pyarrow.feather.write_feather(pyarrow.ipc.open_stream(STREAM).read_all(), FILE)")
             self._reader = pa.ipc.open_file(self._source)
         self._columns: Tuple[str, ...] = ()
         self._reader_of_columns: Any = None
@@ -241,8 +241,8 @@ def _closed_on_error(source: Any) -> Iterator[None]:
 
 class Csv(Format):
     """CSV with a header line. Pieces are byte ranges; a range contains the rows that begin in it. A file whose first bytes show that it is
-    compressed is one piece, whatever its name. Lines end with LF or CR LF. No cell contains a line end, not even a quoted one, so that a range
-    can begin at any line. `kept` contains the column names, the numbers of bytes and lines up to the end of the header, and the
+    compressed is one piece, whatever its name. Lines end with LF or CR LF. No cell contains a line end, not even a quoted one, so that a
+    range can begin at any line. `kept` contains the column names, the numbers of bytes and lines up to the end of the header, and the
     compression."""
 
     name, suffixes = "csv", (".csv", ".csv.gz", ".csv.zst", ".csv.bz2", ".tsv", ".tsv.gz", ".tsv.zst", ".tsv.bz2")
@@ -292,7 +292,7 @@ class Csv(Format):
         import pyarrow as pa  # pylint: disable=import-outside-toplevel
         from pyarrow import csv  # pylint: disable=import-outside-toplevel
 
-        problem = ""
+        problem, table = "", None
         try:
             # In several blocks, a quoted cell that ends a block without its closing quote would count as a row.
             table = csv.read_csv(pa.BufferReader(text),
@@ -303,13 +303,13 @@ class Csv(Format):
         except pa.ArrowInvalid as error:
             problem = str(error)
         # pyarrow ends a quoted cell at a later line, or at the end of the text, without an error.
-        if b'"' in text and (problem or len(table) != rows_of(text) or unclosed(text[last_line(text):], self._delimiter)):
+        if b'"' in text and (table is None or len(table) != rows_of(text) or unclosed(text[last_line(text):], self._delimiter)):
             line = unclosed(text, self._delimiter)
             if line:
                 raise ValueError(f"line {before() + line}{of}: a quoted cell does not end on this line: a cell cannot contain a line end, "
-                                 "and a quotation mark at the beginning of a cell needs another at its end: correct the line, or convert the "
-                                 "file to Parquet, for example with pandas")
-            problem = problem or f"found {len(table)} rows in {rows_of(text)} lines"
+                                 "and a quotation mark at the beginning of a cell needs another at its end: correct the line, or convert "
+                                 "the file to Parquet, for example with pandas")
+            problem = problem or f"found another number of rows than lines, {rows_of(text)}"
         if problem:
             raise ValueError(explained(problem, self.kept[0], text, before(), of))
         return self._with_missing_words(table) if self.reading.present else table
@@ -480,7 +480,7 @@ def last_line(text: bytes) -> int:
 
 
 def unclosed(text: bytes, delimiter: str) -> int:
-    """The number of the first line in which a quoted cell begins that does not end, or 0 if there is none. A pure function."""
+    """The number of the first line that ends within a quoted cell; 0 if there is none. A pure function."""
     def is_unclosed(line: bytes) -> bool:
         at = 0
         while True:
@@ -497,8 +497,8 @@ def unclosed(text: bytes, delimiter: str) -> int:
 
 
 def explained(error: str, names: Sequence[str], text: bytes, before: int, of: str) -> str:
-    """Rewrites pyarrow's error message for a CSV file with the line and the column's name. `text` is the text
-    that was parsed, `before` the number of lines before it, and `of` follows a line number. A pure function."""
+    """Rewrites pyarrow's error message for a CSV file with the line and the column's name. `text` is the text that was parsed, `before` the
+    number of lines before it, and `of` follows a line number. A pure function."""
     found = re.match(r"(?:In CSV column #(?P<column>\d+)|CSV parse error): (?:Row #(?P<row>\d+): )?(?P<what>.*)", error,
                      re.DOTALL)
     if found is None:

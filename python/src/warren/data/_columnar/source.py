@@ -530,7 +530,8 @@ def _filtered(table: Any, keep: Any, kinds: Mapping[str, Any]) -> Any:
         return table.filter(keep)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, TypeError) as error:
         kinds_of = ", ".join(f"{name} is {kind}" for name, kind in kinds.items())
-        raise ValueError(f"filters cannot be applied ({kinds_of}): give values of the columns' types; {str(error).splitlines()[0]}") from None
+        raise ValueError(f"filters cannot be applied ({kinds_of}): give values of the columns' types; "
+                         f"{str(error).splitlines()[0]}") from None
 
 
 def _is_remote(file: _files.File) -> bool:

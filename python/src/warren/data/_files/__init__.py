@@ -9,7 +9,8 @@ file, whatever characters it has; only other names with *, ? or [ are patterns.
 
 Modules:
 
-- listing: `find` returns the files that a name stands for, with size and tag; `as_seen_here` replaces the tag by this host's; `in_full` expands a leading ~.
+- listing: `find` returns the files that a name stands for, with size and tag; `as_seen_here` replaces the tag by this host's; `in_full`
+  expands a leading ~.
 - ranges: `Ranges` reads byte ranges of a file, retries if the network fails, and checks that the file is still the one that was listed.
   `open_arrow` opens a file for pyarrow, and `read_whole` reads a small file at once.
 - output: `open_output` writes a file that appears complete or not at all; `remove` removes one.
@@ -24,5 +25,5 @@ from warren.data._files.parts import existing, part_name
 from warren.data._files.ranges import Ranges, open_arrow, read_whole
 from warren.data._files.retry import Retry
 
-__all__ = ["File", "Ranges", "Retry", "as_seen_here", "existing", "find", "hint_of_exact", "in_full", "on_disk", "open_arrow", "open_output", "part_name",
-           "read_whole", "remove", "shown"]
+__all__ = ["File", "Ranges", "Retry", "as_seen_here", "existing", "find", "hint_of_exact", "in_full", "on_disk", "open_arrow",
+           "open_output", "part_name", "read_whole", "remove", "shown"]

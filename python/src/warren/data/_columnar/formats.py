@@ -1,6 +1,7 @@
 """File formats with named columns, read by pyarrow: a class for each format, listed in FORMATS."""
 import base64
 import contextlib
+import functools
 import re
 from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
@@ -335,7 +336,7 @@ class Csv(Format):
             end = text.find(b"\n", begin + _CSV_PARSED_BYTES) + 1 or len(text)
             block = text[begin:end]
             if block.strip():
-                yield self._parsed(block, types, columns, lambda first=begin: before() + text.count(b"\n", 0, first), of)
+                yield self._parsed(block, types, columns, functools.partial(lambda first: before() + text.count(b"\n", 0, first), begin), of)
             begin = end
 
     def _blocks(self, content: bytes) -> Iterator[Tuple[int, bytes]]:
@@ -411,7 +412,7 @@ class Csv(Format):
             # The text is read in blocks; without types, pyarrow would infer them from each block alone.
             types = {**{name: pa.string() for name in columns}, **self.reading.types}
             for at, block in self._blocks(content):
-                for table in self._tables(block, types, columns, lambda end=at: self._lines_before(content, end), ""):
+                for table in self._tables(block, types, columns, functools.partial(self._lines_before, content, at), ""):
                     yield from table.to_batches(BATCH_ROWS)
             return
         # Reading starts one byte before the range: if that byte ends a line, a row begins at the start of the range.

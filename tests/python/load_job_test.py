@@ -479,7 +479,7 @@ for name in ("num_threads", "n_jobs"):
         import pandas as pd
         from warren._xgboost.on_workers import _renumbered
         train, valid = (pd.DataFrame({0: [1.0, 2.0], 1: pd.Categorical(["b", "c"], categories=list(of))}) for of in ("abc", "cb"))
-        found = _renumbered(valid, train)
+        found = _renumbered(valid, train, "the training rows")
         self.assertEqual((list(found[1].cat.categories), found[1].cat.codes.tolist()), (["a", "b", "c"], [1, 2]))
         self.assertEqual(list(valid[1].cat.categories), ["c", "b"])
 
@@ -509,11 +509,13 @@ for every in (0, -1, 1.5, True):
 
     def test_metrics_of_workers_whose_rows_weigh_nothing_do_not_count(self):
         said = self.run_it("""
+import types, numpy as np
 from warren import rabit
-from warren._lightgbm.hooks import _mean_over_workers
+from warren._lightgbm.metrics import over_workers
 with rabit.context():
     rank = rabit.get_rank()
-    print("mean", _mean_over_workers("valid", [("valid", "l2", [float("nan"), .25][rank], False)], [0.0, 10.0][rank]))
+    rows = types.SimpleNamespace(get_weight=lambda: np.array([0.0, 10.0][rank:rank + 1]), num_data=lambda: 1, get_group=lambda: None)
+    print("mean", over_workers(types.SimpleNamespace(train_set=rows), "valid", 0, [("valid", "l2", [float("nan"), .25][rank], False)]))
 """, 2)
         self.assertEqual(said.count("mean [('valid', 'l2', 0.25, False)]"), 2, said)
 

@@ -247,7 +247,7 @@ warren.run(fails, num_workers=1, port=0)
         texts = [{name: "".join(one.get("text", "") for one in cell.outputs if one.get("name") == name) for name in ("stdout", "stderr")}
                  for cell in notebook.cells]
         self.assertEqual(sorted(texts[1]["stdout"].splitlines()), ["[0] in the cell", "[1] in the cell"])
-        self.assertRegex(texts[1]["stderr"], r"[\r\n] *dmlc-submit: \d+:\d\d \| 2 of 2 workers started \| round 1 of 3 \| loss 0.5\r")
+        self.assertRegex(texts[1]["stderr"], r"[\r\n] *dmlc-submit: \d+:\d\d \| 2 workers \| round 1 of 3 \| loss 0.5\r")
         self.assertNotIn("\x1b[J", texts[1]["stderr"])
         self.assertEqual(notebook.cells[1].outputs[-1]["data"]["text/plain"], "[0, 1]")
         error = notebook.cells[2].outputs[-1]
@@ -273,7 +273,7 @@ def fails():
                       IPYTHONDIR=str(self.folder / "of IPython")) as ipython:
             ipython.wait_for("In [1]:")
             ipython.type("warren.run(waits, folder, num_workers=2, port=0)")
-            ipython.wait_for("[0] in IPython", "[1] in IPython", "2 of 2 workers started | round 1 of 3")
+            ipython.wait_for("[0] in IPython", "[1] in IPython", "2 workers | round 1 of 3")
             (self.folder / "shown").touch()
             ipython.wait_for("[40, 41]", "In [2]:")
             ipython.type("warren.run(sleep, folder, num_workers=2, port=0)")

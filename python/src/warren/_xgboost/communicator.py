@@ -240,6 +240,8 @@ def _fail() -> None:
 def _leave_at_exit() -> None:
     """Leaves the job for a program that ends without having left it: XGBoost's threads would crash the process. A program that an uncaught
     exception ends has failed."""
+    if not _joined:
+        return
     if hasattr(sys, "last_type"):
         _fail()
     else:

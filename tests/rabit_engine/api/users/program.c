@@ -89,7 +89,7 @@ int main(int argc, char* argv[]) {
   {
     static char model[100000];
     model[99999] = 'm';
-    RabitCheckPoint(model, sizeof(model), NULL, 0);
+    RabitCheckPoint(model, sizeof(model), "first", 5);
     Check(RabitLoadCheckPoint(&global, &global_length, NULL, NULL) == 1, "version 1");
     Check(global_length == sizeof(model) && memcmp(global, model, sizeof(model)) == 0, "global model");
   }

@@ -9,7 +9,7 @@ LGBM_DatasetCreateFromSampledColumn with the sample of all workers, in which Lig
 import contextlib
 import ctypes
 import inspect
-import sys
+import re
 import warnings
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Sequence, Tuple
@@ -179,10 +179,11 @@ def _passing(argument: str, described: Callable[[Any], List[Any]]) -> Callable[[
     def make(inner: Callable[..., Any]) -> Callable[..., Any]:
         def init_from(self: Any, *more: Any, **named: Any) -> Any:
             given = inspect.signature(inner).bind(self, *more, **named).arguments
-            if given.get("ref_dataset") is not None:
-                return inner(self, *more, **named)
             params = given.get("params_str")
             text = lightgbm.basic._param_dict_to_str(self.get_params()) if params is None else params  # pylint: disable=protected-access
+            # LightGBM keeps the original values for linear trees, and cannot when rows are pushed in blocks.
+            if given.get("ref_dataset") is not None or re.search(r"\blinear_trees?=(1|true|\+)", text, re.IGNORECASE):
+                return inner(self, *more, **named)
             try:
                 _construct(self, described(given[argument]), text, _peers.current())
             except RuntimeError as error:

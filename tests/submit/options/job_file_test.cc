@@ -224,7 +224,7 @@ TEST_F(JobFileTest, MistakesHaveTheFileTheLineAndTheColumn) {
       {"num-workers: 4\n---\ntls: true\n", "2:1: a second document begins here; a job file has only one"},
   };
   for (const auto& [file, error] : cases) EXPECT_EQ(Error(file), "job.yaml:" + error) << file;
-  // yaml-cpp 0.9 finds these by itself, and has words of its own for them.
+  // From version 0.9 on, yaml-cpp reports these mistakes itself, with its own messages.
   EXPECT_THAT(Error(","), StartsWith("job.yaml:1:1: not valid YAML: "));
   EXPECT_THAT(Error("tls: true\n...\n,\n"),
               testing::AnyOf("job.yaml:3:1: a second document begins here; a job file has only one",

@@ -127,7 +127,7 @@ def of_order(scores: NDArray[np.float64], is_positive: NDArray[np.bool_], weight
 
 
 def _received(own: _Sorted, size: int, peers: Peers, root: int) -> _Sorted:
-    """Returns rank `root`'s scores, of which there are `size`."""
+    """Returns the `size` scores of rank `root`. A collective call."""
     arrays: Sequence[NDArray[np.float64]] = own if peers.rank == root else [np.empty(size), np.empty(size + 1)]
     for one in arrays:
         peers.broadcast_bytes(np.ascontiguousarray(one).view(np.uint8), root)

@@ -58,7 +58,7 @@ def refuse(what: str) -> NoReturn:
 
 @contextlib.contextmanager
 def refusing() -> Iterator[None]:
-    """Within the block, this thread cannot train with lightgbm.train or lightgbm.cv, with the estimators, or with a Booster of its own."""
+    """Within the block, lightgbm.train, lightgbm.cv, the estimators, and Boosters with training rows raise RuntimeError in this thread."""
     def making(inner: Callable[..., None]) -> Callable[..., None]:
         def make(self: Any, params: Any = None, train_set: Any = None, *more: Any, **named: Any) -> None:
             if train_set is not None and not getattr(train_set, "warren_is_elastic", False):

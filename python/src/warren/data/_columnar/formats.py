@@ -481,7 +481,7 @@ def last_line(text: bytes) -> int:
 
 
 def unclosed(text: bytes, delimiter: str) -> int:
-    """The number of the first line that ends within a quoted cell; 0 if there is none. A pure function."""
+    """The number of the first line that ends within a quoted cell, or 0. A pure function."""
     def is_unclosed(line: bytes) -> bool:
         at = 0
         while True:
